@@ -53,6 +53,13 @@ class SelectedHistory(NamedTuple):
         return _EARLIER if self.overwritten else ""
 
 
+class HartNumber(NamedTuple):
+    """A place in the history of a hart. *number*: counted from 1."""
+
+    hart: int
+    number: int
+
+
 class Debugger(Protocol):
     """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
 
@@ -78,8 +85,8 @@ class Debugger(Protocol):
     def number(self, hart: int | None) -> int | None:
         """Return the number of a hart's position in the past, None in the present."""
 
-    def place(self, hart: int | None) -> tuple[int, int] | None:
-        """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+    def place(self, hart: int | None) -> HartNumber | None:
+        """Return the place in a history where a thread's hart is; None in the present."""
 
     def call(self, work: "Callable[[HartContext], _T]") -> _T | None:
         """Return the result of *work* with its connection to the target; None: that is not possible now."""

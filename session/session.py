@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
@@ -57,6 +57,14 @@ _GONE = "you are in the past, and the target is gone: `disconnect` first (`trace
 _MAKING = "a trace is being recorded"
 
 
+class _LastRequest(NamedTuple):
+    """What the last request for a history got."""
+
+    context: Context
+    decoded: Decoded
+    selected: SelectedHistory
+
+
 class Session:
     """The trace that is recorded from a target, or the capture that was opened; a new session has neither. Methods that
     return lists of strings return lines for the user.
@@ -79,7 +87,7 @@ class Session:
         self._quiet_since: tuple[object, ...] | None = None
         self._ended: tuple[object, ...] | None = None  # the same when the trace was stopped
         self._unwatched = False  # a debugger has, or had, a connection that is not the proxy's
-        self._selected: tuple[Context, Decoded, SelectedHistory] | None = None  # what the last request got
+        self._selected: _LastRequest | None = None
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.searches = Searches(self)
         self.last: dict[str, Any] = {}
@@ -333,9 +341,10 @@ class Session:
         There is nothing to read out and to decode then, and nothing to report.
         """
         before, capture = self._selected, self._decoded_capture
-        if before is None or self._live is not None or capture is None or before[0] != context:
+        if before is None or self._live is not None or capture is None or before.context != context:
             return None
-        return before[2] if before[1] is capture.decoded and capture.is_current(context.elf, context.others) else None
+        is_same = before.decoded is capture.decoded and capture.is_current(context.elf, context.others)
+        return before.selected if is_same else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the same as `selected`; the history may be empty."""
@@ -369,7 +378,7 @@ class Session:
             return None
         from rvtrace_gdb.session.past.live_stop import live_stop
 
-        return live_stop(self, hart, rams, self._selected[0])
+        return live_stop(self, hart, rams, self._selected.context)
 
     def is_current(self, context: Context) -> bool:
         """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""
@@ -526,7 +535,7 @@ class Session:
         news += decoded.warnings + self._exchanged(decoded)
         history = decoded.harts.histories[hart]
         it = SelectedHistory(history, decoded.program, hart, [], is_overwritten(sink), context.values)
-        self._selected = context, decoded, it
+        self._selected = _LastRequest(context, decoded, it)
         lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)
 

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.history.events import Accounting
@@ -128,9 +128,13 @@ class SinkDecoding:
         found = self._streams(index, trace_options, progress)
         by_source = dict(found.histories)
         sizes = {source: history.instructions for source, history in by_source.items()}
-        sources = _sources(fed, registry.has_sources(trace_options), sizes)
-        histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
-        return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(trace_options), by_source)))
+        has_sources = registry.has_sources(trace_options)
+        histories = {
+            it.hart: by_source.pop(it.source) if it.source in by_source else _nothing()
+            for it in sources(fed, has_sources=has_sources, sizes=sizes)
+        }
+        notes = _notes(fed, by_source, has_sources=has_sources)
+        return Harts(histories, found.accounting, tuple(notes))
 
     def _streams(self, index: int, trace_options: TraceOptions, progress: Progress) -> Streams:
         """Return what is decoded of one sink. A decoding that has begun goes on."""
@@ -165,25 +169,30 @@ def check(
         checker.feed(sink.data[at : at + _PIECE])
     found = checker.verdicts()
     sizes = {source: verdict.matched for source, verdict in found.items()}
-    sources = dict(_sources(fed, registry.has_sources(trace_options), sizes))
-    return {sources[source]: verdict for source, verdict in found.items() if source in sources}
+    harts = dict(sources(fed, has_sources=registry.has_sources(trace_options), sizes=sizes))
+    return {harts[source]: verdict for source, verdict in found.items() if source in harts}
 
 
-def sources(fed: list[CapturedEncoder], told: bool) -> list[tuple[int, int]]:
-    """Return (source, hart) of the encoders that feed a sink, before decoding. *told*: messages contain the source."""
-    return _sources(fed, told, {})
+class HartSource(NamedTuple):
+    """The source that messages of a hart's encoder have, 0 if they have none."""
+
+    source: int
+    hart: int
 
 
-def _sources(fed: list[CapturedEncoder], told: bool, found: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return (source, hart) of the encoders. *told*: messages contain the source. *found*: how much each source sent.
+def sources(
+    fed: list[CapturedEncoder], *, has_sources: bool, sizes: Mapping[int, int] | None = None
+) -> list[HartSource]:
+    """Return the sources of the encoders that feed a sink. *has_sources*: messages contain the source.
 
-    A single encoder may send another source than its registers say; a user's option (no base) is taken literally.
+    *sizes*: how much each source sent, None before decoding. A single encoder may send another source than its
+    registers say; a user's option (no base) is taken literally.
     """
-    if not told:
-        return [(0, fed[0].hart)]
-    own = [(_source(encoder), encoder.hart) for encoder in fed]
-    if len(own) == 1 and fed[0].in_force.base and own[0][0] not in found and found:
-        return [(max(found, key=lambda src: found[src]), fed[0].hart)]
+    if not has_sources:
+        return [HartSource(0, fed[0].hart)]
+    own = [HartSource(_source(encoder), encoder.hart) for encoder in fed]
+    if sizes and len(own) == 1 and fed[0].in_force.base and own[0].source not in sizes:
+        return [HartSource(max(sizes, key=lambda source: sizes[source]), fed[0].hart)]
     return own
 
 
@@ -199,9 +208,9 @@ def _nothing() -> History:
     return History([], array("Q"), 0, (), (), Accounting(0, 0, 0, 0))
 
 
-def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]) -> list[str]:
+def _notes(fed: list[CapturedEncoder], strangers: dict[int, History], *, has_sources: bool) -> list[str]:
     lines = []
-    if not told and len(fed) > 1:
+    if not has_sources and len(fed) > 1:
         names = ", ".join(encoder.in_force.name for encoder in fed)
         lines.append(warning(f"{names} feed one sink, without SRC in their messages: their harts cannot be told apart"))
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}

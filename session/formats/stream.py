@@ -46,8 +46,9 @@ def source_of(capture: Capture) -> Source:
     """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     trace_options = sinks.options_of(fed)
-    told = registry.has_sources(trace_options)
-    return Source(trace_options, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
+    has_sources = registry.has_sources(trace_options)
+    harts = dict(sinks.sources(fed, has_sources=has_sources))
+    return Source(trace_options, harts, alone=not has_sources or len(fed) == 1)
 
 
 @dataclass

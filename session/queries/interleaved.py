@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
+from rvtrace_gdb.session.selected_history import HartNumber
 
 _PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
 
@@ -56,16 +57,17 @@ class Interleaved:
             return ["note:     the trace has no timestamps: one hart after the other, which is not the order in time"]
         return [f"note:     hart {hart} has no timestamps and comes last" for hart in self._untimed]
 
-    def select(self, args: str, size: int | None, at: tuple[int, int] | None = None) -> Selection:
+    def select(self, args: str, size: int | None, at: HartNumber | None = None) -> Selection:
         """Return the rows that `trace history -all ARGS` shows; HART:NUMBER may replace a number of the list.
 
-        *at*: the selected hart and its number there, if it is in the past. Raises RangeError.
+        *at*: where the selected hart is in the past, None in the present. Raises RangeError.
         """
-        numbers = _PLACE.sub(lambda place: str(self._asked(int(place[1]), int(place[2]))), args)
-        return self._cursor.select(numbers, size, len(self), None if at is None else self.number(*at))
+        numbers = _PLACE.sub(lambda place: str(self._number_of(HartNumber(int(place[1]), int(place[2])))), args)
+        return self._cursor.select(numbers, size, len(self), None if at is None else self.number(at))
 
-    def number(self, hart: int, number: int) -> int:
+    def number(self, place: HartNumber) -> int:
         """Return the number in the list of a hart's row. The number after a hart's last row follows that row's."""
+        hart, number = place
         position = min(number, len(self.histories[hart])) - 1
         before = self._before(hart, position) if hart in self._timed else self._behind(hart)
         if hart not in self._timed:
@@ -85,13 +87,14 @@ class Interleaved:
         if current is not None:
             yield current
 
-    def _asked(self, hart: int, number: int) -> int:
+    def _number_of(self, place: HartNumber) -> int:
+        hart, number = place
         if hart not in self.histories:
             there = ", ".join(map(str, sorted(self.histories)))
             raise RangeError(f"hart {hart} is not in this trace, which has hart {there}")
         if not 1 <= number <= len(self.histories[hart]):
             raise RangeError(f"Range out of bounds: numbers of hart {hart} go from 1 to {len(self.histories[hart])}.")
-        return self.number(hart, number)
+        return self.number(place)
 
     def _before(self, hart: int, position: int) -> int:
         """Return how many rows come before a row of a hart with timestamps."""

@@ -21,7 +21,7 @@ from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.replay.write_log import WriteLog
-from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.selected_history import HartNumber, SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
@@ -163,10 +163,10 @@ class Debugger:
         position = self.timeline.position(hart)
         return None if position is None else position + 1
 
-    def place(self, hart: int | None) -> tuple[int, int] | None:
-        """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+    def place(self, hart: int | None) -> HartNumber | None:
+        """Return the place in a history where a thread's hart is; None in the present."""
         number = self.number(hart)
-        return None if number is None else (self.timeline.selected(hart).hart, number)
+        return None if number is None else HartNumber(self.timeline.selected(hart).hart, number)
 
     def call(self, work: Callable[[HartContext], T]) -> T | None:
         """Return the result of *work* with the connection to the stub, as `Proxy.call` does; None without one."""

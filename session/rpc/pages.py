@@ -52,7 +52,7 @@ from rvtrace_gdb.session.queries.interleaved import Interleaved
 from rvtrace_gdb.session.queries.pages import Folding, RangeError, Selection
 from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
-from rvtrace_gdb.session.selected_history import SelectedHistory, functions_of
+from rvtrace_gdb.session.selected_history import HartNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 
@@ -210,7 +210,7 @@ def _interleaved(session: Session, params: Params, requested: Range, progress: P
         shown = session.selected(context, progress).hart  # raises the reason why there is nothing
     found = session.cached(Interleaved, histories[shown], lambda: Interleaved(histories))
     hart = decoded.harts.number(context.hart, context.thread_hart)
-    place = (hart, at) if at is not None and len(histories[hart]) else None
+    place = HartNumber(hart, at) if at is not None and len(histories[hart]) else None
     selection = requested.select(len(found), partial(found.select, at=place))
     lines = session.warnings() + found.notes()
     return _of_all_harts(found, _last(session, shown), params, selection)._replace(lines=lines)

@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path, interleaved_runs
 from rvtrace_gdb.session.queries.interleaved import HartRange, Interleaved
 from rvtrace_gdb.session.queries.pages import RangeError, Selection
+from rvtrace_gdb.session.selected_history import HartNumber
 from tests.decode.history.test_interleaved_runs import history
 
 Place = tuple[int, int]
@@ -62,9 +63,9 @@ def test_any_part_is_a_part_of_the_whole(harts: dict[int, History], begin: int, 
 def test_where_a_row_of_a_hart_is_in_the_list(harts: dict[int, History]) -> None:
     found = Interleaved(harts)
     for number, (hart, own) in enumerate(naive(harts), 1):
-        assert found.number(hart, own) == number
+        assert found.number(HartNumber(hart, own)) == number
         if own == len(harts[hart]):
-            assert found.number(hart, own + 1) == number + 1, "behind its last one"
+            assert found.number(HartNumber(hart, own + 1)) == number + 1, "behind its last one"
 
 
 @given(_harts)
@@ -81,11 +82,11 @@ def test_pages_turn_around_the_place_in_the_past() -> None:
     found = Interleaved(TWO)
     assert found.select("", 4) == Selection(13, 17)
     assert found.select("-", 4) == Selection(9, 13)
-    assert found.select("", 4, (1, 5)) == Selection(8, 12)
+    assert found.select("", 4, HartNumber(1, 5)) == Selection(8, 12)
     assert list(found.runs(8, 12)) == [HartRange(8, 1, 5, 6), HartRange(9, 0, 4, 6), HartRange(11, 1, 6, 7)]
-    assert found.select("", 4, (1, 5)) == Selection(12, 16)
-    assert found.select("", 40, (1, 5)) == Selection(16, 17)
-    assert found.select("", 40, (1, 5)) == Selection(17, 17, "At the end of the branch trace record.")
+    assert found.select("", 4, HartNumber(1, 5)) == Selection(12, 16)
+    assert found.select("", 40, HartNumber(1, 5)) == Selection(16, 17)
+    assert found.select("", 40, HartNumber(1, 5)) == Selection(17, 17, "At the end of the branch trace record.")
     assert found.select("", 4) == Selection(13, 17), "in the present again"
 
 
