@@ -12,12 +12,17 @@ from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.transport.simulated.devices.test_component import TE, Registers, start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,
+    COUNTER_HIGH,
+    COUNTER_LOW,
     EVERYTHING,
     HTM,
     RARE_SYNC,
     REPEATED,
     TIME,
+    TS_ACTIVE,
+    TS_CONTROL,
     TS_CORE,
+    TS_COUNT,
     TS_RESET,
     TS_SYSTEM,
     compiled,
@@ -78,6 +83,35 @@ def te(machine: Machine) -> Registers:
     registers = Registers(machine.bus, TE)
     registers.activate()
     return registers
+
+
+def counter(te: Registers) -> int:
+    return te[COUNTER_HIGH] << 32 | te[COUNTER_LOW]
+
+
+def counting(te: Registers, control: int) -> None:
+    for value in (0, TS_ACTIVE, control | TS_ACTIVE):
+        te[TS_CONTROL] = value
+
+
+def test_the_counter_counts_stops_and_is_reset(machine: Machine, te: Registers) -> None:
+    counting(te, TS_CORE | TS_COUNT | TS_RESET)
+    assert counter(te) == 0
+    machine.run_slice(1000)
+    assert counter(te) == machine.hart.instret
+    te[TS_CONTROL] = TS_ACTIVE | TS_CORE
+    held, before = counter(te), machine.hart.instret
+    machine.run_slice(1000)
+    assert counter(te) == held
+    te[TS_CONTROL] = TS_ACTIVE | TS_CORE | TS_COUNT
+    stopped = machine.hart.instret - before
+    machine.run_slice(1000)
+    assert counter(te) == machine.hart.instret - stopped
+    te[TS_CONTROL] = TS_ACTIVE | TS_CORE | TS_COUNT | TS_RESET
+    assert counter(te) == 0
+    before = machine.hart.instret
+    machine.run_slice(1000)
+    assert counter(te) == machine.hart.instret - before
 
 
 @pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])

@@ -136,6 +136,22 @@ def timed(te: Registers) -> None:
         te[TS_CONTROL] = value
 
 
+@pytest.mark.parametrize("slice_length", [1, 100, 5000])
+def test_time_goes_on_while_nothing_is_let_through(elf: Path, slice_length: int) -> None:
+    """Each time the filter opens, the message says when: as many cycles as instructions have retired."""
+    run = Run(elf, both(USER, timed))
+    run.rig.run(INSTRUCTIONS, slice_length)
+    data = run.stop()
+    steps = executed(run.log.steps)
+    entries = [n for n, step in enumerate(steps) if step.privilege == U and steps[n - 1].privilege == M]
+    found = [m for m in messages(data) if m.tcode == PROG_TRACE_SYNC]
+    assert len(found) == len(entries) > 8
+    assert [m.variable[1] << 1 for m in found] == [steps[n].pc for n in entries]
+    apart = {m.variable[-1] - n for m, n in zip(found, entries, strict=True)}
+    assert len(apart) == 1
+    assert apart <= {0, 1}
+
+
 def test_the_trace_does_not_show_how_often_the_hart_was_looked_at(elf: Path) -> None:
     traces = []
     for slice_length in (1, 33, 7000):

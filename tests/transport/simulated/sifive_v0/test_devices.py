@@ -18,7 +18,7 @@ CONTROL, IMPL, BASE, HIGH, LIMIT, WP, RP = 0x00, 0x04, 0x10, 0x14, 0x18, 0x1C, 0
 TS_CONTROL, TS_LOWER, TS_UPPER, ITC_ENABLE, PIB, ATB = 0x40, 0x44, 0x48, 0x60, 0xF00, 0xE00
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8
 HTM = 6 << 4
-LOST, SINK_ERROR = 1 << 12, 1 << 27
+LOST, STOP_ON_WRAP, SINK_ERROR = 1 << 12, 1 << 14, 1 << 27
 ATB_SINK, PIB_SINK, SBA, FUNNEL = (n << 28 for n in range(5, 9))
 OFF_BTM = 15 << 16
 
@@ -139,6 +139,16 @@ class TestStoring:
         assert registers[WP] == 16
         assert bus.read_bytes(MEMORY, 16) == message(1) + message(2) + b"\xff" * 6
 
+
+    def test_stop_on_wrap(self) -> None:
+        made, registers, bus = funnel(32)
+        storing(registers, 32, SBA | STOP_ON_WRAP)
+        for number in range(9):
+            assert made.inputs[0].accept(message(number, 8)) == 8
+        flush(registers)
+        assert registers[WP] == 0 | 1
+        assert not registers[CONTROL] & ENABLE
+        assert bus.read_bytes(MEMORY, 32) == b"".join(message(n, 8) for n in range(4))
 
     def test_no_memory_there(self) -> None:
         made, registers, _ = funnel(32)
