@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import NOTHING, Step, traps_of
-from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, AnyPath, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
@@ -120,8 +120,6 @@ _PROGRESS_INTERVAL = 1 << 12  # parts or traps processed between two calls of th
 _BORDER = Path(((GAP,),))
 """A pair of this address separates entries that do not follow each other."""
 
-Entry = Path | RepeatPath
-_Part = tuple[int, ...] | Entry
 _Step = tuple[int, int]
 _Key = TypeVar("_Key")
 
@@ -250,10 +248,10 @@ def _returns_from_trap(image: Image, pc: int) -> bool:
         return False
 
 
-def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
+def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
     """Return how often each instruction of some entries ran, and how often each step was made."""
     followed = _followed(entries, progress)
-    different: Counter[Entry] = Counter(entries[-1:])
+    different: Counter[AnyPath] = Counter(entries[-1:])
     for (entry, _), count in followed.items():
         different[entry] += count
     parts = _Parts(different, progress)
@@ -262,7 +260,7 @@ def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, in
 
 def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
     """Return the same as `_counted`, for the entries that some steps led to."""
-    different: Counter[Entry] = Counter()
+    different: Counter[AnyPath] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
     parts = _Parts(different, progress)
@@ -274,7 +272,7 @@ def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, 
 
 
 def _of_parts(
-    parts: "_Parts", different: Mapping[Entry, int], steps: defaultdict[_Step, int], progress: Progress
+    parts: "_Parts", different: Mapping[AnyPath, int], steps: defaultdict[_Step, int], progress: Progress
 ) -> tuple[dict[int, int], dict[_Step, int]]:
     """Return the same as `_counted`, for entries that occur *different* times, with the *steps* between them."""
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
@@ -297,9 +295,9 @@ def _of_parts(
     return dict(ran), {step: count for step, count in steps.items() if count and GAP not in step}
 
 
-def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Entry, Entry]]:
+def _followed(entries: Sequence[AnyPath], progress: Progress) -> Counter[tuple[AnyPath, AnyPath]]:
     """Return how often each pair of entries occurs in a row. This is the only loop over all entries."""
-    followed: Counter[tuple[Entry, Entry]] = Counter()
+    followed: Counter[tuple[AnyPath, AnyPath]] = Counter()
     for start in range(0, len(entries), _BLOCK):
         progress("counting (parts)", start, len(entries))
         block = entries[start : start + _BLOCK + 1]
@@ -310,21 +308,21 @@ def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Ent
 class _Parts:
     """The different parts of some entries. In *order*, each comes after everything it contains."""
 
-    def __init__(self, entries: Collection[Entry], progress: Progress) -> None:
+    def __init__(self, entries: Collection[AnyPath], progress: Progress) -> None:
         self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
-        self.order: list[_Part] = []
+        self.order: list[PathPart] = []
         for number, entry in enumerate(entries):
             if not number % _PROGRESS_INTERVAL:
                 progress("preparing to count (parts)", number, len(entries))
             self._add(entry)
 
-    def first(self, part: _Part) -> int:
+    def first(self, part: PathPart) -> int:
         return self._ends[id(part)][0]
 
-    def last(self, part: _Part) -> int:
+    def last(self, part: PathPart) -> int:
         return self._ends[id(part)][1]
 
-    def between(self, followed: Mapping[tuple[Entry, Entry], int]) -> defaultdict[_Step, int]:
+    def between(self, followed: Mapping[tuple[AnyPath, AnyPath], int]) -> defaultdict[_Step, int]:
         """Return how often each step was made from one entry to the next."""
         steps: defaultdict[_Step, int] = defaultdict(int)
         for (before, entry), count in followed.items():
@@ -342,7 +340,7 @@ class _Parts:
                     steps[before, first] += count
                 before = last
 
-    def _add(self, part: _Part) -> None:
+    def _add(self, part: PathPart) -> None:
         if id(part) in self._ends or not part:
             return
         if isinstance(part, tuple):
@@ -379,12 +377,12 @@ def _traps(history: History, stretches: Sequence[range], progress: Progress) -> 
     return dict(resumed), dict(trapped)
 
 
-def _entries_of(history: History, stretches: Sequence[range]) -> list[Entry]:
+def _entries_of(history: History, stretches: Sequence[range]) -> list[AnyPath]:
     """Return the entries that some stretches consist of."""
     return list(chain.from_iterable([_BORDER, *_of_stretch(history, stretch)] for stretch in stretches if stretch))
 
 
-def _of_stretch(history: History, stretch: range) -> Iterable[Entry]:
+def _of_stretch(history: History, stretch: range) -> Iterable[AnyPath]:
     """Return the entries of consecutive positions; the first and the last entry are cut."""
     entries = history.entries
     at: Callable[[int], int] = history.position_of
@@ -396,7 +394,7 @@ def _of_stretch(history: History, stretch: range) -> Iterable[Entry]:
     return [*head, *entries[first + 1 : last], *_cut(entries[last], 0, stretch.stop - at(last))]
 
 
-def _cut(entry: Entry, start: int, stop: int) -> list[Entry]:
+def _cut(entry: AnyPath, start: int, stop: int) -> list[AnyPath]:
     """Return instructions *start* to *stop* - 1 of an entry, without visiting each repetition."""
     if start >= stop or not entry.count:
         return []
@@ -408,13 +406,13 @@ def _cut(entry: Entry, start: int, stop: int) -> list[Entry]:
     first, last = -(-start // size), stop // size  # the rounds that are whole
     if first > last:
         return _cut(entry.path, start - last * size, stop - last * size)
-    whole: list[Entry] = [RepeatPath(entry.path, last - first)] if first < last else []
+    whole: list[AnyPath] = [RepeatPath(entry.path, last - first)] if first < last else []
     head = _cut(entry.path, start - (first - 1) * size, size) if start % size else []
     return [*head, *whole, *_cut(entry.path, 0, stop - last * size)]
 
 
-def _cut_path(path: Path, start: int, stop: int) -> list[Entry]:
-    pieces: list[_Part] = []
+def _cut_path(path: Path, start: int, stop: int) -> list[AnyPath]:
+    pieces: list[PathPart] = []
     position = 0
     for part in path.parts:
         first, last = max(start - position, 0), min(stop - position, len(part))

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import Step
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.history import Path, RepeatPath
+from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.support.errors import Progress, silent
@@ -94,7 +94,6 @@ class LoopOrTrapReturn:
             return False
 
 
-_Part = tuple[int, ...] | Path | RepeatPath
 
 _PROGRESS_INTERVAL = 1 << 12  # steps processed between two calls of the progress
 
@@ -240,7 +239,7 @@ class Search:
         some = self._all(step.unit.part)
         return self._count(step.unit.part).after(self._is_against(step)) if some else 0
 
-    def _all(self, part: _Part) -> int:
+    def _all(self, part: PathPart) -> int:
         """Return how many instructions of a part are at searched addresses, whatever runs before them."""
         if isinstance(part, RepeatPath):
             return part.times * self._all(part.path)
@@ -257,7 +256,7 @@ class Search:
         except KeyError:
             return sum(map(self._all, part.parts))
 
-    def _count(self, part: _Part) -> _Count:
+    def _count(self, part: PathPart) -> _Count:
         if isinstance(part, RepeatPath):
             unit = self._count(part.path)
             return _Count(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
@@ -289,7 +288,7 @@ class Search:
             count -= sum(flag and before in not_after for flag, before in zip(flags, pcs, strict=False))
         return _Count(head, count, pcs[-1] in not_after)
 
-    def _place(self, part: _Part, number: int, tail: bool) -> int:
+    def _place(self, part: PathPart, number: int, tail: bool) -> int:
         """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
         the first one.
         """

@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
-from rvtrace_gdb.decode.history.history import Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 
@@ -150,7 +150,7 @@ def _addresses(history: History, position: int) -> Iterator[tuple[int, ...]]:
             yield from _parts(entry, seen)
 
 
-def _parts(part: "tuple[int, ...] | Path | RepeatPath", seen: set[int]) -> Iterator[tuple[int, ...]]:
+def _parts(part: "PathPart", seen: set[int]) -> Iterator[tuple[int, ...]]:
     """Yield the addresses in *part*, but of none of its parts that are in *seen*; all of them are then."""
     waiting = [part]
     while waiting:

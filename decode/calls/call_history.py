@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.calls.states import (
     walk,
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
-from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -252,7 +252,6 @@ def _all_kept() -> Iterator[None]:
             gc.enable()
 
 
-_Part = tuple[int, ...] | Path | RepeatPath
 
 
 def addresses(history: History, begin: int, end: int) -> set[int]:
@@ -265,7 +264,7 @@ def addresses(history: History, begin: int, end: int) -> set[int]:
     return found
 
 
-def _add(part: _Part, first: int, last: int, found: set[int], seen: set[int]) -> None:
+def _add(part: PathPart, first: int, last: int, found: set[int], seen: set[int]) -> None:
     """Add the addresses of instructions *first* to *last* - 1 of a part."""
     whole = first == 0 and last == len(part)
     if whole:

@@ -18,10 +18,9 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, Kind, Waiting
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.stack import Calls, Names
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 
-Entry = Path | RepeatPath
 Trap = tuple[int | None, int | None]
 """The address where a trap hit, and that of its handler."""
 
@@ -32,7 +31,7 @@ class MarkedEntry(NamedTuple):
     *served*: for a gap in which a debugger served an `ebreak`, its address.
     """
 
-    entry: Entry
+    entry: AnyPath
     program: int
     traps: tuple[Trap, ...]
     served: int | None = None
@@ -47,7 +46,7 @@ class Entries:
         self._all = history.entries
         self._served = served_calls(history, program)
         self.images: list[Image] = []
-        self._instead: dict[int, list[Entry | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
+        self._instead: dict[int, list[AnyPath | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
         changes = [(position, self._number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
@@ -60,12 +59,12 @@ class Entries:
     def __len__(self) -> int:
         return len(self._all)
 
-    def between(self, begin: int, end: int) -> Sequence[Entry | MarkedEntry]:
+    def between(self, begin: int, end: int) -> Sequence[AnyPath | MarkedEntry]:
         """Return the entries numbered *begin* to *end* - 1 of the history; more than these if some are cut."""
         first, last = (bisect_left(self._replaced, number) for number in (begin, end))
         if first == last:
             return self._all[begin:end]
-        found: list[Entry | MarkedEntry] = []
+        found: list[AnyPath | MarkedEntry] = []
         for number in self._replaced[first:last]:
             found += self._all[begin:number]
             found += self._instead[number]
@@ -80,7 +79,7 @@ class Entries:
 
     def _cut(
         self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
-    ) -> Iterator[Entry | MarkedEntry]:
+    ) -> Iterator[AnyPath | MarkedEntry]:
         """Yield the pieces of an entry that begins at a position, cut at others."""
         entry = self._all[number]
         if cuts[0] != begin:
@@ -107,7 +106,7 @@ def traps_of(history: History) -> dict[int, list[Event]]:
     }
 
 
-def _piece(entry: Entry, first: int, end: int) -> Entry:
+def _piece(entry: AnyPath, first: int, end: int) -> AnyPath:
     whole = (first, end) == (0, entry.count)
     return entry if whole else Path(list(entry.chunks(first, end)))
 
@@ -144,7 +143,6 @@ def _as_it_ran(history: History, changes: Sequence[tuple[int, Image]]) -> Iterat
             position = min(end, changes[following][0]) if following < len(changes) else end
 
 
-Part = tuple[int, ...] | Path | RepeatPath
 _FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))
 _PIECE_BEGIN = attrgetter("begins")
 _LISTED = 32  # operations of repetitions that are written out
@@ -157,7 +155,7 @@ class Summary(NamedTuple):
     stack, and how deep the part is nested: 0 for a tuple of addresses.
     """
 
-    part: Part
+    part: PathPart
     first: int
     last: int
     begins: int
@@ -180,7 +178,7 @@ class Summaries:
         self.edges = edges
         self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
 
-    def of(self, part: Part) -> Summary:
+    def of(self, part: PathPart) -> Summary:
         """Return the effect of a part that is not empty."""
         return self._known.get(id(part)) or self._make_known(part)
 
@@ -195,7 +193,7 @@ class Summaries:
         """Return the step from one part to the next."""
         return self.edges.step(before.last, after.first)
 
-    def begins(self, part: Part, calls: Calls, skip: int) -> Iterator[Begin]:
+    def begins(self, part: PathPart, calls: Calls, skip: int) -> Iterator[Begin]:
         """Yield where functions begin in a part, except its first instruction and the first *skip*; apply the part to
         *calls*.
         """
@@ -206,11 +204,11 @@ class Summaries:
         else:
             yield from self._in_path(part, calls, skip)
 
-    def _make_known(self, part: Part) -> Summary:
+    def _make_known(self, part: PathPart) -> Summary:
         known = self._known[id(part)] = self._make(part)
         return known
 
-    def _make(self, part: Part) -> Summary:
+    def _make(self, part: PathPart) -> Summary:
         if isinstance(part, tuple):
             edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
             operations = simplify([operation for edge in edges for operation in edge.operations])
@@ -315,7 +313,7 @@ NEVER = -1 << 62
 """A level below all others."""
 _BEGIN = Edge(True, (Operation(Kind.BEGIN),))
 
-Key = Entry | MarkedEntry
+Key = AnyPath | MarkedEntry
 """What runs next."""
 
 
@@ -327,7 +325,7 @@ class Unit:
 
     __slots__ = ("begins", "edge", "operations", "part", "summaries", "trapped")
 
-    def __init__(self, part: Entry, edge: Edge, summaries: Summaries, *, trapped: bool) -> None:
+    def __init__(self, part: AnyPath, edge: Edge, summaries: Summaries, *, trapped: bool) -> None:
         self.part, self.edge, self.summaries, self.trapped = part, edge, summaries, trapped
         summary = summaries.of(part)
         self.begins = edge.begins + summary.begins

@@ -15,14 +15,13 @@ from typing import NamedTuple, TypeAlias
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Parameters, Setup
 from rvtrace_gdb.decode.history.events import Trap
-from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.history.history import Path, PathPart
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import (
     MAX_DEPTH,
     NOWHERE,
     CallEffect,
     Calls,
-    Part,
     Segment,
     Stack,
     after,
@@ -319,7 +318,7 @@ class Walk:
         self.next_pc = next_pc
         self.last_pc = last_pc
         self.calls = calls
-        self.parts: list[Part] = []
+        self.parts: list[PathPart] = []
         self.irets = 0
         self.outcomes: list[tuple[int, bool]] = []
         self.fault = ""

@@ -15,7 +15,7 @@ from operator import attrgetter, is_, itemgetter
 from typing import NamedTuple, TypeVar, overload
 
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
-from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, Event, History, Path, RepeatPath, Times
+from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, RepeatPath, Times
 from rvtrace_gdb.decode.program.csrs import Context
 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
@@ -33,11 +33,11 @@ class HistoryBuilder:
     """Whether the history is to contain the accesses of the trace."""
 
     def __init__(self) -> None:
-        self._pending: list[Path | RepeatPath] = []
+        self._pending: list[AnyPath] = []
         self.append = self._pending.append
         """append(path): record that these instructions ran next. O(1)."""
-        self._entries: list[Path | RepeatPath] = []
-        self._repetitions: dict[tuple[Path | RepeatPath, int], RepeatPath] = {}
+        self._entries: list[AnyPath] = []
+        self._repetitions: dict[tuple[AnyPath, int], RepeatPath] = {}
         self._index = array("Q")
         self._length = 0
         self._gap_positions: list[int] = []
@@ -170,7 +170,7 @@ class HistoryBuilder:
         history.code_varies = self.code_varies
         return history
 
-    def _repeated(self, path: Path | RepeatPath, times: int) -> RepeatPath:
+    def _repeated(self, path: AnyPath, times: int) -> RepeatPath:
         """Return one shared object for equal repetitions: a query that visits each different entry once then has fewer
         to visit.
         """
@@ -200,7 +200,7 @@ class HistoryBuilder:
                 self._events[i] = self._events[i]._replace(end=max(offset, self._events[i].offset))
                 break
 
-    def _store(self, entries: list[Path | RepeatPath]) -> None:
+    def _store(self, entries: list[AnyPath]) -> None:
         positions = list(accumulate(map(_COUNT, entries), initial=self._length))
         self._length = positions.pop()
         self._index.extend(positions[-len(self._entries) % INDEX_STRIDE :: INDEX_STRIDE])

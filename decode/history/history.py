@@ -106,7 +106,7 @@ class Path:
 
     __slots__ = ("_ends", "code", "count", "parts")
 
-    def __init__(self, parts: Sequence["tuple[int, ...] | Path | RepeatPath"]) -> None:
+    def __init__(self, parts: Sequence["PathPart"]) -> None:
         self.parts = tuple(parts)
         self.count = sum(map(len, self.parts))
         self._ends: tuple[int, ...] | None = None
@@ -160,7 +160,7 @@ class RepeatPath:
 
     __slots__ = ("count", "path", "times")
 
-    def __init__(self, path: "Path | RepeatPath", times: int) -> None:
+    def __init__(self, path: "AnyPath", times: int) -> None:
         self.path = path
         self.times = times
         self.count: int = path.count * times
@@ -193,6 +193,11 @@ class RepeatPath:
             yield from unit.chunks(first, last)
             start += last - first
 
+
+AnyPath = Path | RepeatPath
+"""An entry of a history."""
+PathPart = tuple[int, ...] | AnyPath
+"""A part of a path: the addresses of consecutive instructions, or a path."""
 
 GAP_PATH = Path(((GAP,),))
 
@@ -250,7 +255,7 @@ class History:
 
     def __init__(
         self,
-        entries: "list[Path | RepeatPath]",
+        entries: "list[AnyPath]",
         index: "array[int]",
         length: int,
         gap_positions: Collection[int],
@@ -291,7 +296,7 @@ class History:
         return self._length - self.gaps
 
     @property
-    def entries(self) -> "Sequence[Path | RepeatPath]":
+    def entries(self) -> "Sequence[AnyPath]":
         """The entries in which the history is stored, in order: few objects, most of which occur many times."""
         return self._entries
 
@@ -333,7 +338,7 @@ class History:
             entry += 1
         return found
 
-    def pieces(self, start: int, stop: int) -> "Iterator[tuple[Path | RepeatPath, int, int]]":
+    def pieces(self, start: int, stop: int) -> "Iterator[tuple[AnyPath, int, int]]":
         """Yield what positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's
         start.
 

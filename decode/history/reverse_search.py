@@ -11,11 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.support.errors import Progress, silent
-
-_Part = tuple[int, ...] | Path | RepeatPath
-_Entry = Path | RepeatPath
 
 _FIRST_BLOCK, _BLOCK = 16, 1 << 13  # entries looked at together: few at first, what is near is found soonest
 _SETS = 16  # of addresses whose parts are remembered
@@ -45,9 +42,9 @@ class _Parts:
     def __init__(self, addresses: Addresses) -> None:
         self.addresses = addresses if isinstance(addresses, OutsideRange) else addresses - {GAP}
         self._known: dict[int, bool] = {}  # by id: the history keeps all parts
-        self._without: set[_Entry] = set()  # entries, which are compared by identity
+        self._without: set[AnyPath] = set()  # entries, which are compared by identity
 
-    def nearest(self, entries: Sequence[_Entry], direction: int) -> int | None:
+    def nearest(self, entries: Sequence[AnyPath], direction: int) -> int | None:
         """Return the index of the first of some entries, or with -1 of the last, that contains one of the addresses."""
         if self._without.issuperset(entries):
             return None
@@ -62,7 +59,7 @@ class _Parts:
         order = range(len(entries)) if direction > 0 else range(len(entries) - 1, -1, -1)
         return next(i for i in order if entries[i] in found)
 
-    def are_in(self, part: _Part) -> bool:
+    def are_in(self, part: PathPart) -> bool:
         """Return whether a part contains one of the addresses."""
         if isinstance(part, RepeatPath):
             return self.are_in(part.path)
@@ -75,7 +72,7 @@ class _Parts:
             self._known[id(part)] = known
         return known
 
-    def place(self, part: _Part, first: int, last: int, direction: int) -> int | None:
+    def place(self, part: PathPart, first: int, last: int, direction: int) -> int | None:
         """Return the index of the first match, or with -1 of the last, among instructions *first* to *last* - 1 of a
         part.
         """
@@ -109,7 +106,7 @@ class _Parts:
         return None
 
 
-def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple[int, _Part]]:
+def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple[int, PathPart]]:
     """Yield the pieces of a path that have some of the instructions *first* to *last* - 1, and where each begins."""
     if direction > 0:
         begin = 0

@@ -7,7 +7,7 @@ same outcome) are walked until the walk returns to an earlier pc.
 from bisect import bisect_right
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.history import Path, RepeatPath
+from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
@@ -27,7 +27,6 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     STEPS_AT_MOST,
     Calls,
     Mark,
-    Part,
     Segment,
     Segments,
     Stack,
@@ -70,7 +69,7 @@ class Walk(NamedTuple):
     fault      why the code contradicts the trace, "" if it does not
     """
 
-    parts: list[Part]
+    parts: list[PathPart]
     pc: int
     halfwords: int
     calls: Calls
@@ -123,7 +122,7 @@ class Walker(stepping.Walker[Run]):
         follows. *runs*: whether remembered runs may be used.
         """
         bits = hist.bit_length() - 1
-        parts: list[Part] = []
+        parts: list[PathPart] = []
         walked = 0
         calls = Calls(stack)
         steps, first, before, marked = 0, 0, 0, _NO_PLACE  # since the last outcome
@@ -284,7 +283,9 @@ class Walkers:
             walker.forget()
 
 
-def _ended_in_segment(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:
+def _ended_in_segment(
+    segment: Segment, parts: list[PathPart], walked: int, limit: int, bits: int, calls: Calls
+) -> Walk:
     """Return the walk that ends inside a segment."""
     count = bisect_right(segment.ends, limit - walked)
     end = segment.ends[count - 1] if count else 0
@@ -327,7 +328,7 @@ def _possible_rounds(since: _Place, walked: int, limit: int | None, calls: Calls
     return calls.rounds(since.calls, most)
 
 
-def _add_rounds(since: _Place, rounds: int, parts: list[Part], walked: int, calls: Calls) -> int:
+def _add_rounds(since: _Place, rounds: int, parts: list[PathPart], walked: int, calls: Calls) -> int:
     """Add *rounds* rounds from that point, and return the halfwords walked."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
@@ -355,7 +356,7 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
     taken for any number. The pc is compared with one that is replaced after 1, 2, 4, 8, ... repetitions (Brent's
     algorithm).
     """
-    parts: list[Part] = []
+    parts: list[PathPart] = []
     calls = Calls(stack)
     halfwords = done = steps = 0
     outcomes = hist.bit_length()

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
-from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, AnyPath, Event, History, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints
@@ -386,7 +386,7 @@ class Forward:
             pc = self._history.pc(position)
         return None if pc == GAP else pc
 
-    def _run_whole(self, path: Path | RepeatPath, following: KnownValue) -> None:
+    def _run_whole(self, path: AnyPath, following: KnownValue) -> None:
         if isinstance(path, RepeatPath):
             first = path.path.pc(0)
             for _ in range(path.times - 1):
@@ -407,7 +407,7 @@ class Forward:
             at += count
         self._at = at
 
-    def _run_piece(self, path: Path | RepeatPath, first: int, last: int, following: KnownValue) -> None:
+    def _run_piece(self, path: AnyPath, first: int, last: int, following: KnownValue) -> None:
         if isinstance(path, RepeatPath):
             self._run_repeated(path, first, last, following)
             return

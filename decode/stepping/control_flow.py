@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
-from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, sequential_target
 
@@ -398,7 +397,6 @@ class ClosedLoop:
 
 _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 
-Part = tuple[int, ...] | Path | RepeatPath
 
 _Run = TypeVar("_Run")
 

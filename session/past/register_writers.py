@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, Trap
-from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS, X
@@ -338,7 +338,7 @@ def _read(image: Image, pc: int, table: WriteTable) -> Writes:
 def _executed(history: History, progress: Progress) -> set[int]:
     """Return the addresses of all instructions that ran. Each different path is looked at once."""
     found, seen = set[int](), set[int]()
-    waiting: list[tuple[int, ...] | Path | RepeatPath] = []
+    waiting: list[PathPart] = []
     for number, path in enumerate(dict.fromkeys(history.entries)):
         if not number % _EVERY:
             progress("looking at the instructions (parts)", 0)
