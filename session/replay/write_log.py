@@ -80,6 +80,26 @@ _RAN = _Halt({}, None, unknown=True)
 """The harts ran when the trace was started: that is where its list begins."""
 
 
+class _CurrentHalt:
+    """What was written since the harts were halted last.
+
+    size           bytes of memory that were written
+    unknown        something may have been written, and nobody knows what
+    uncounted      nobody knows how often the harts were halted meanwhile
+    old_memory, old_registers  what was there before it was written first, None: not known
+    unkept         bytes of which nobody knows what was there
+    """
+
+    def __init__(self) -> None:
+        self.registers: dict[Hart, dict[int, int]] = {}
+        self.memory: list[tuple[int, bytes]] = []
+        self.size = 0
+        self.unknown = self.uncounted = False
+        self.old_memory: dict[int, int | None] = {}
+        self.old_registers: dict[Hart, dict[int, int | None]] = {}
+        self.unkept = 0
+
+
 class WriteLog:
     """The writes of one gdb. It is used in the proxy's thread, and by requests."""
 
@@ -98,14 +118,7 @@ class WriteLog:
         self._begin_halt()
 
     def _begin_halt(self) -> None:
-        self._registers: dict[Hart, dict[int, int]] = {}
-        self._memory: list[tuple[int, bytes]] = []
-        self._bytes = 0
-        self._unknown = False
-        self._uncounted = False
-        self._old_memory: dict[int, int | None] = {}
-        self._unkept = 0  # bytes of which nobody knows what was there
-        self._old_registers: dict[Hart, dict[int, int | None]] = {}
+        self._halt = _CurrentHalt()
         self.version += 1
 
     # The trace
@@ -145,25 +158,25 @@ class WriteLog:
     def wrote_register(self, hart: Hart, number: int, value: int) -> None:
         """Note that a register was written; *number* is that of the Debug Specification."""
         with self._guard:
-            self._registers.setdefault(hart, {})[number] = value
+            self._halt.registers.setdefault(hart, {})[number] = value
             self.version += 1
 
     def wrote_memory(self, address: int, content: bytes) -> None:
         """Note that memory was written."""
         with self._guard:
-            self._bytes += len(content)
-            if self._bytes > _MOST_BYTES:
-                self._unknown = True
-                self._memory.clear()
+            self._halt.size += len(content)
+            if self._halt.size > _MOST_BYTES:
+                self._halt.unknown = True
+                self._halt.memory.clear()
             elif content:
-                self._memory.append((address, content))
+                self._halt.memory.append((address, content))
             self.version += 1
 
     def wrote_unknown(self, *, may_have_run: bool = False) -> None:
         """Note that something may have been written, and nobody knows what. *may_have_run*: and harts were resumed."""
         with self._guard:
-            self._unknown = True
-            self._uncounted = self._uncounted or may_have_run
+            self._halt.unknown = True
+            self._halt.uncounted = self._halt.uncounted or may_have_run
             if may_have_run:
                 self._at_end = False
             self.version += 1
@@ -171,46 +184,53 @@ class WriteLog:
     def keep_register(self, hart: Hart, number: int, old: int | None) -> None:
         """Keep what a register held before it was written first. *old*: None if it could not be read."""
         with self._guard:
-            self._old_registers.setdefault(hart, {}).setdefault(number, old)
+            self._halt.old_registers.setdefault(hart, {}).setdefault(number, old)
 
     def keeps_register(self, hart: Hart, number: int | None = None) -> bool:
         """Return whether that is kept; without a *number*, that of any register."""
         if number is None:
-            return hart in self._old_registers
-        return number in self._old_registers.get(hart, ())
+            return hart in self._halt.old_registers
+        return number in self._halt.old_registers.get(hart, ())
 
     def keep_memory(self, address: int, size: int, old: bytes) -> None:
         """Keep what memory held before it was written first. *old*: as much as could be read."""
         with self._guard:
-            self._unkept += size - len(old)
-            if self._unkept > _MOST_UNKEPT:
-                self._old_memory.clear()
+            self._halt.unkept += size - len(old)
+            if self._halt.unkept > _MOST_UNKEPT:
+                self._halt.old_memory.clear()
                 return
             for at in range(size):
-                self._old_memory.setdefault(address + at, old[at] if at < len(old) else None)
+                self._halt.old_memory.setdefault(address + at, old[at] if at < len(old) else None)
 
     def kept(self, hart: int) -> Kept | None:
         """Return what a hart, and memory, held before gdb wrote in this halt; None: anything may have changed."""
         with self._guard:
-            unkept = not self.keeps and bool(self._registers or self._memory)
-            if self._unknown or unkept or self._unkept > _MOST_UNKEPT:
+            unkept = not self.keeps and bool(self._halt.registers or self._halt.memory)
+            if self._halt.unknown or unkept or self._halt.unkept > _MOST_UNKEPT:
                 return None
-            registers = self._old_registers.get(hart) or self._old_registers.get(None) or {}
+            registers = self._halt.old_registers.get(hart) or self._halt.old_registers.get(None) or {}
             inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
-            return Kept(dict(registers), {**self._old_memory, **dict.fromkeys(inserted)})
+            return Kept(dict(registers), {**self._halt.old_memory, **dict.fromkeys(inserted)})
 
     def written_registers(self, hart: Hart) -> set[int]:
         """Return which registers were written in this halt."""
-        return set(self._registers.get(hart, ()))
+        return set(self._halt.registers.get(hart, ()))
 
     # Its end
 
     def resumed(self, pcs: Mapping[Hart, int], resumed: frozenset[Hart] | None = None) -> None:
         """Note that harts (None: all) are resumed at *pcs*, with the breakpoints that are *inserted*."""
         with self._guard:
-            memory = () if self._unknown else tuple(joined(self._memory))
-            counted = 0 if self._uncounted else 1
-            halt = _Halt(pcs, resumed, self._registers, memory, self._unknown, self.inserted, counted)
+            now = self._halt
+            halt = _Halt(
+                pcs=pcs,
+                resumed=resumed,
+                registers=now.registers,
+                memory=() if now.unknown else tuple(joined(now.memory)),
+                unknown=now.unknown,
+                breakpoints=self.inserted,
+                counted=0 if now.uncounted else 1,
+            )
             self._at_end = False
             if self.recording:
                 self._add(halt)
@@ -223,7 +243,7 @@ class WriteLog:
             if self.recording and self._halts[-1:] != [_GAP]:
                 self._add(_GAP)
             self._begin_halt()
-            self._unknown = True  # what was written in this halt until now
+            self._halt.unknown = True  # what was written in this halt until now
 
     def _add(self, halt: _Halt) -> None:
         halts = self._halts
