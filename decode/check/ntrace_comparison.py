@@ -100,12 +100,12 @@ class Follower(Encoder):
     def forget_period(self) -> None:
         """Do not synchronize after a number of messages any more."""
         self._out._period = maxsize
-        if self._due is Sync.PERIODIC:
-            self._due = None
+        if self._requests.due is Sync.PERIODIC:
+            self._requests.due = None
 
     def end(self, closing: Closing) -> None:
         """Stop tracing."""
-        last = self._last
+        last = self._pending.block
         pcs = {Outcome.TOLD: closing.next_pc, Outcome.FALL: last.fall, Outcome.TARGET: last.taken_target}
         self.stop(closing.code, pcs.get(closing.outcome))
 

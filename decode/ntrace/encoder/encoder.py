@@ -10,6 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
+from rvtrace_gdb.decode.ntrace.encoder.state import (
+    NO_BLOCK,
+    UNREQUESTED,
+    PendingBlock,
+    Registers,
+    ReportedContext,
+    SyncRequests,
+    SyncTimer,
+)
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement
 from rvtrace_gdb.decode.program.csrs import Context
@@ -31,9 +40,6 @@ _ERROR = int(Tcode.ERROR)
 _PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
 
 DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
-NOWHERE = Block(0, b"")
-"""An empty block, about which nothing is pending."""
-
 _HONOURED = HonouredOptions(
     # EncoderOptions
     "src_bits", "src_id", "sync_mode", "sync_max", "repeated_history", "extend_addr_msb",
@@ -51,9 +57,6 @@ _HONOURED = HonouredOptions(
 everything.
 """
 
-UNREQUESTED = tuple(sync for sync in Sync if sync.silent)
-"""The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
-
 
 class Encoder:
     """The encoder of one hart. *emit* receives the bytes of one message at a time, and idle bytes separately.
@@ -65,36 +68,27 @@ class Encoder:
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self.options = options
-        self._out = Output(options, emit, self._period_over)
+        requests = SyncRequests()
+        self._out = Output(options, emit, requests.period_over)
         self._stack = None if options.implicit_return is ImplicitReturn.OFF else ReturnStack(options)
         self._follows_jumps = options.all_jumps or self._stack is not None
-        self._upgrades = options.sync_placement is not SyncPlacement.SEPARATE
-        self._on_linear_code = options.sync_placement is not SyncPlacement.NEXT_BRANCH
-        self._counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
-        self._counts_cycles = options.sync_mode is SyncMode.CYCLES
-        self._period = 1 << options.sync_max + 4
         self._mask = options.address_mask
-        self._icnt_full = options.icnt_limit + (0 if options.full_at_once else 1)
-        self._chunks = list(options.hist_chunks)
-        self._hist_full = self._next_chunk()
+        self._registers = Registers(options)
+        counts_messages = options.sync_mode in (SyncMode.MESSAGES, SyncMode.OFF)
+        self._timer = None if counts_messages else SyncTimer(options, requests)  # `Output` counts messages
+        self._requests = requests
+        self._pending = PendingBlock()
+        self._context = ReportedContext() if options.context else None
         self._cycle_each = False  # the clock advances by one with each instruction
-        self._since_sync = 0  # cycles or halfwords since the last synchronizing message
-        self._context = self._sent_context = Context()  # now; as last sent
-        self._reference = 0
         self._tracing = False
         self._is_plain = _HONOURED.suffice(options, options.dialect) and not options.branch_runs
         self._reset()
 
     def _reset(self) -> None:
         """Discard everything that is pending, because tracing starts or stops."""
-        self._icnt, self._hist = 0, 1
-        self._last = NOWHERE  # the block whose outcome depends on the next pc
-        self._split = False  # I-CNT was reported between the last block's last two instructions
-        self._icnt_postponed = False
-        self._starting: Sync | None = None
-        self._due: Sync | None = None  # reason of a synchronizing message to send at the next opportunity
-        self._marks: list[Sync] = []  # reasons of further ones
-        self._synchronized = False  # a synchronizing message has just been sent
+        self._registers.clear()
+        self._pending.clear()
+        self._requests.clear()
         self._out.forget()
         if self._stack is not None:
             self._stack.clear()
@@ -103,14 +97,11 @@ class Encoder:
         """Start tracing. A ProgTraceSync with this reason precedes the next block."""
         self._reset()
         self._tracing = True
-        self._starting = sync
+        self._requests.starting = sync
 
     def mark(self, sync: Sync) -> None:
         """Request a synchronizing message with this reason, such as a trigger, at the next block boundary."""
-        if self._due is None or self._due in UNREQUESTED:
-            self._due = sync
-        else:
-            self._marks.append(sync)
+        self._requests.add(sync)
 
     def error(self, etype: int = 0, ecode: int = 0) -> None:
         """Report that messages were lost on the way out and, while tracing, start again ("Error Message")."""
@@ -126,11 +117,11 @@ class Encoder:
         """
         if not self._tracing:
             return
-        if self._starting is None:
+        if self._requests.starting is None:
             self._synchronize(self._linear_form(), pc, sync)
         else:
-            self._starting = sync
-        self._last = NOWHERE
+            self._requests.starting = sync
+        self._pending.block = NO_BLOCK
 
     def time(self, now: int) -> None:
         """Set the clock to *now*, in ticks. `retire` advances it; later messages have its value as their timestamp."""
@@ -169,13 +160,13 @@ class Encoder:
             return
         self._cycle_each = cycles is None
         rest = iter(items)
-        while self._starting is not None:
+        while self._requests.starting is not None:
             item = next(rest, None)
             if item is None:
                 return
             self._step(item)
-        if cycles is not None and self._counts_cycles:
-            self._spend(cycles)
+        if cycles is not None and self._timer is not None and self._timer.counts_cycles:
+            self._timer.spend(cycles)
         if self._is_plain:
             self._run(rest)
         else:
@@ -187,17 +178,18 @@ class Encoder:
 
     def stop(self, evcode: int, next_pc: int | None = None) -> None:
         """Stop tracing before the instruction at *next_pc* (None: not known). *evcode* is the reason, see `Evcode`."""
+        requests = self._requests
         if not self._tracing:
             return
-        if self._due in UNREQUESTED:
-            self._due = None
+        if requests.due in UNREQUESTED:
+            requests.due = None
         if next_pc is not None:
             self._settle(next_pc)
-            while self._due is not None and self._due not in UNREQUESTED:
-                self._synchronize(self._linear_form(), next_pc, self._due)
-        elif self._last.itype in DIRECT_JUMPS and self._follows_jumps:
-            self._due = None
-            self._direct_jump(self._last, self._last.taken_target)
+            while requests.due is not None and requests.due not in UNREQUESTED:
+                self._synchronize(self._linear_form(), next_pc, requests.due)
+        elif self._pending.block.itype in DIRECT_JUMPS and self._follows_jumps:
+            requests.due = None
+            self._direct_jump(self._pending.block, self._pending.block.taken_target)
         self._correlate(evcode)
         self._tracing = False
         self._reset()
@@ -207,18 +199,17 @@ class Encoder:
     def _step(self, item: Block | IngressTrap | Context) -> None:
         if isinstance(item, Block):
             self._settle(item.pc)
-            self._split = False
-            if self._icnt + item.halfwords >= self._icnt_full:
+            registers, pending = self._registers, self._pending
+            pending.split = False
+            if registers.icnt + item.halfwords >= registers.icnt_full:
                 self._fill_icnt(item)
             else:
-                self._icnt += item.halfwords
-            self._last = item
+                registers.icnt += item.halfwords
+            pending.block = item
             if self._cycle_each:
                 self._out.now += item.instructions
-                if self._counts_cycles:
-                    self._spend(item.instructions)
-            if self._counts_halfwords:
-                self._spend(item.halfwords)
+            if self._timer is not None:
+                self._timer.retired(item, self._cycle_each)
         elif isinstance(item, IngressTrap):
             self._trap(item)
         else:
@@ -226,51 +217,58 @@ class Encoder:
 
     def _settle(self, pc: int) -> None:
         """Process the outcome of the last block: execution continues at *pc*."""
-        if self._starting is not None:
-            self._synchronize(_PROG_TRACE_SYNC, pc, self._starting)
-            self._starting = None
-        last, self._last = self._last, NOWHERE
-        if last.ending == BRANCH and not self.options.btm:
+        requests, pending = self._requests, self._pending
+        if requests.starting is not None:
+            self._synchronize(_PROG_TRACE_SYNC, pc, requests.starting)
+            requests.starting = None
+        last, pending.block = pending.block, NO_BLOCK
+        ending, btm = last.ending, self.options.btm
+        if ending == BRANCH and not btm:
             self._append_hist(pc != last.fall)
-        due, self._synchronized = self._due, False  # what a message sent here makes due waits for the next block
-        if last.ending == BRANCH and self.options.btm and pc != last.fall:
-            self._direct_branch(pc)
-        elif last.ending == UNINFERABLE:
+        due = requests.due  # what is due because of this block waits for the next one
+        if due is not None:
+            requests.synchronized = False
+        if ending == BRANCH:
+            if btm and pc != last.fall:
+                self._direct_branch(pc)
+        elif ending == UNINFERABLE:
             if not self._is_inferred(last, pc):
                 self._indirect(_JUMP, pc)
         elif self._follows_jumps and last.itype in DIRECT_JUMPS:
             self._direct_jump(last, pc)
-        if self._icnt_postponed:
-            self._icnt_postponed = False
-            if self._icnt >= self._icnt_full:
+        if pending.icnt_postponed:
+            pending.icnt_postponed = False
+            if self._registers.icnt >= self._registers.icnt_full:
                 self._report_icnt(pc)
-        at_once = self._on_linear_code or due is Sync.SEQUENTIAL_INSTRUCTION_COUNTER
-        if due is not None and at_once and not self._synchronized:
+        if due is not None and self._can_synchronize(due):
             self._synchronize(self._linear_form(), pc, due)
-        if self._sent_context is not self._context:
-            self._send_context()
+        if self._context is not None and self._context.sent is not self._context.current:
+            self._send_context(self._context)
 
     def _direct_branch(self, pc: int) -> None:
         """Report in BTM a taken branch (rule 5), or a direct jump that is reported like one, to *pc*."""
-        if self._due is not None and self._upgrades:
-            self._synchronize(_DIRECT_BRANCH_SYNC, pc, self._due)
+        due = self._requests.due
+        if due is not None and self._upgrades:
+            self._synchronize(_DIRECT_BRANCH_SYNC, pc, due)
         else:
-            self._out.branch(pc, _DIRECT_BRANCH, self._icnt)
-            self._icnt = 0
+            registers = self._registers
+            self._out.branch(pc, _DIRECT_BRANCH, registers.icnt)
+            registers.icnt = 0
 
     def _append_hist(self, taken: bool) -> None:
         """Append one outcome to HIST."""
+        registers = self._registers
         if self._out.runs is not None:
-            self._hist = self._out.append_to_run(self._hist, taken)
+            registers.hist = self._out.append_to_run(registers.hist, taken)
         else:
-            self._hist = self._hist << 1 | taken
-        if self._hist >= self._hist_full:
-            self._hist = self._fill_hist(self._hist)
+            registers.hist = registers.hist << 1 | taken
+        if registers.hist >= registers.hist_full:
+            registers.hist = self._fill_hist(registers.hist)
 
     def _is_inferred(self, last: Block, pc: int) -> bool:
         """Whether the decoder can infer that *last* continued at *pc*: an implicit return or a sequential jump."""
         expected = self._stack is not None and self._stack.follow(last.itype, last.fall, pc)
-        return expected or (self.options.sequential_jump and last.inferred == pc and not self._split)
+        return expected or (self.options.sequential_jump and last.inferred == pc and not self._pending.split)
 
     def _direct_jump(self, last: Block, pc: int) -> None:
         if self._stack is not None:
@@ -282,28 +280,30 @@ class Encoder:
 
     def _indirect(self, b_type: int, pc: int) -> None:
         """Report an indirect jump (rule 4) or a trap to *pc*."""
-        if self._due is not None and self._upgrades:
-            self._synchronize(self._indirect_form(), pc, self._due, b_type)
+        registers, requests = self._registers, self._requests
+        if requests.due is not None and self._upgrades:
+            self._synchronize(self._indirect_form(), pc, requests.due, b_type)
             return
-        uaddr = (self._reference ^ pc) >> 1 & self._mask
-        if self.options.btm or (self._hist == 1 and self.options.indirect_without_hist):
-            self._out.branch(pc, _INDIRECT_BRANCH, b_type, self._icnt, uaddr)
+        uaddr = (registers.reference ^ pc) >> 1 & self._mask
+        if self.options.btm or (registers.hist == 1 and self.options.indirect_without_hist):
+            self._out.branch(pc, _INDIRECT_BRANCH, b_type, registers.icnt, uaddr)
         else:
-            self._out.branch(pc, _INDIRECT_BRANCH_HIST, b_type, self._icnt, uaddr, self._hist)
-        self._reference = pc
-        self._icnt, self._hist = 0, 1
+            self._out.branch(pc, _INDIRECT_BRANCH_HIST, b_type, registers.icnt, uaddr, registers.hist)
+        registers.reference = pc
+        registers.clear()
 
     def _trap(self, trap: IngressTrap) -> None:
-        after_return = self._last.itype is IType.TRAP_RETURN and self.options.trap_return_sync
+        requests = self._requests
+        after_return = self._pending.block.itype is IType.TRAP_RETURN and self.options.trap_return_sync
         due = None
         if self._upgrades:
-            due, self._due = self._due, None  # the message of the trap can take its place
+            due, requests.due = requests.due, None  # the message of the trap can take its place
         self._settle(trap.epc)
         if after_return:
             self._synchronize(self._linear_form(), trap.epc, Sync.PERIODIC)
-            self._period_over()
+            requests.period_over()
         if due is not None:
-            self._due = due
+            requests.due = due
         b_type = BType.TRAP
         if self.options.b_type_extended:
             b_type = BType.INTERRUPT if trap.interrupt else BType.EXCEPTION
@@ -311,17 +311,23 @@ class Encoder:
 
     # -- synchronizing messages
 
-    def _period_over(self) -> None:
-        if self._due is None:
-            self._due = Sync.PERIODIC
+    @property
+    def _upgrades(self) -> bool:
+        """Whether a branch message takes its ...Sync form when a synchronizing message is due."""
+        return self.options.sync_placement is not SyncPlacement.SEPARATE
 
-    def _spend(self, units: int) -> None:
-        self._since_sync += units
-        if self._since_sync >= self._period:
-            self._period_over()
+    @property
+    def _on_linear_code(self) -> bool:
+        """Whether a synchronizing message that is due may be sent where no branch message is sent."""
+        return self.options.sync_placement is not SyncPlacement.NEXT_BRANCH
+
+    def _can_synchronize(self, due: Sync) -> bool:
+        """Whether a synchronizing message for this reason is to be sent where no branch message is sent."""
+        at_once = self._on_linear_code or due is Sync.SEQUENTIAL_INSTRUCTION_COUNTER
+        return at_once and not self._requests.synchronized
 
     def _indirect_form(self) -> int:
-        if self.options.btm or (self._hist == 1 and self.options.indirect_without_hist):
+        if self.options.btm or (self._registers.hist == 1 and self.options.indirect_without_hist):
             return _INDIRECT_BRANCH_SYNC
         return _INDIRECT_BRANCH_HIST_SYNC
 
@@ -332,78 +338,73 @@ class Encoder:
 
     def _synchronize(self, tcode: int, pc: int, reason: Sync, b_type: int = _JUMP) -> None:
         """Send everything that is pending and the address *pc*, so that decoding can start here."""
+        registers = self._registers
         keeps = reason in self.options.dialect.keeps_state
         faddr = pc >> 1 & self._mask
         if tcode == _INDIRECT_BRANCH_HIST_SYNC:
-            self._out.sync(tcode, reason, b_type, self._icnt, faddr, self._hist)
-            self._hist = 1
+            self._out.sync(tcode, reason, b_type, registers.icnt, faddr, registers.hist)
+            registers.hist = 1
         else:
-            if self._hist != 1 and not (keeps and self.options.marks_keep_hist):
-                self._out.send(_RESOURCE_FULL, _HIST, self._hist)
-                self._hist = 1
+            if registers.hist != 1 and not (keeps and self.options.marks_keep_hist):
+                self._out.send(_RESOURCE_FULL, _HIST, registers.hist)
+                registers.hist = 1
             b_types = (b_type,) if tcode == _INDIRECT_BRANCH_SYNC else ()
-            self._out.sync(tcode, reason, *b_types, self._icnt, faddr)
-        self._icnt = 0
-        self._reference = pc
+            self._out.sync(tcode, reason, *b_types, registers.icnt, faddr)
+        registers.icnt = 0
+        registers.reference = pc
         if self._stack is not None and not keeps:
             self._stack.clear()
-        if self._due is reason or self._due in UNREQUESTED:
-            self._due = self._marks.pop(0) if self._marks else None
-        self._since_sync = 0
-        self._synchronized = True
-        if self.options.context:
-            self._send_context(synchronized=True)
+        self._requests.sent(reason)
+        if self._timer is not None:
+            self._timer.since = 0
+        if self._context is not None:
+            self._send_context(self._context, synchronized=True)
 
     # -- full registers
 
-    def _next_chunk(self) -> int:
-        """Return the least value of HIST at which it is reported the next time."""
-        bits = self._chunks[0] if self._chunks else self.options.hist_limit - 1
-        if len(self._chunks) > 1:
-            del self._chunks[0]
-        return 1 << (bits if self.options.full_at_once else bits + 1)
-
     def _fill_hist(self, hist: int) -> int:
         """Report *hist*, which has as many bits as are reported at once, and return the new value of HIST."""
-        if self._chunks:
-            self._hist_full = self._next_chunk()
+        if self._registers.chunks:
+            self._registers.next_chunk()
         if self.options.full_at_once:
             return self._out.history(hist)
         return self._out.history(hist >> 1) << 1 | hist & 1
 
     def _fill_icnt(self, block: Block) -> None:
         """Count the block's instructions one by one, and report I-CNT whenever it is full."""
+        registers, pending = self._registers, self._pending
         at_once, limit = self.options.full_at_once, self.options.icnt_limit
         lengths = [block.halfwords] if self.options.icnt_by_block else block.lengths
         pc, left = block.pc, len(lengths)
         for done, halfwords in enumerate(lengths):
             left -= 1
-            if not at_once and self._icnt and self._icnt + halfwords > limit:
+            if not at_once and registers.icnt and registers.icnt + halfwords > limit:
                 self._report_icnt(pc, done)
-                self._split = left == 0
-            self._icnt += halfwords
+                pending.split = left == 0
+            registers.icnt += halfwords
             pc += 2 * halfwords
-            if at_once and self._icnt >= limit:
+            if at_once and registers.icnt >= limit:
                 if left:
                     self._report_icnt(pc, done + 1)
-                    self._split = left == 1
+                    pending.split = left == 1
                 else:
                     self._icnt_full_at_end(block)
 
     def _icnt_full_at_end(self, block: Block) -> None:
-        if self._reports_icnt_by_sync() and (self._due is None or self._on_linear_code):
-            if self._due is None:
-                self._due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known with the next block
+        requests = self._requests
+        if self._reports_icnt_by_sync() and (requests.due is None or self._on_linear_code):
+            if requests.due is None:
+                requests.due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known with the next block
         elif self._reports_icnt_by_sync():  # the synchronization that is due waits for a branch
-            self._out.icnt(self._icnt)
-            self._icnt = 0
+            self._out.icnt(self._registers.icnt)
+            self._registers.icnt = 0
         elif self.options.hist_full_first and (block.ending != PLAIN or block.itype in DIRECT_JUMPS):
-            self._icnt_postponed = True
+            self._pending.icnt_postponed = True
         else:
             self._report_icnt(block.fall, block.instructions)
 
     def _reports_icnt_by_sync(self) -> bool:
-        return self.options.icnt_full_sync and (self.options.btm or self._hist != 1)
+        return self.options.icnt_full_sync and (self.options.btm or self._registers.hist != 1)
 
     def _report_icnt(self, pc: int, instructions: int = 0) -> None:
         """Report a full I-CNT before the instruction at *pc*, *instructions* instructions after the clock's time."""
@@ -412,24 +413,25 @@ class Encoder:
         if self._reports_icnt_by_sync():
             self._synchronize(self._linear_form(), pc, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
         else:
-            self._out.icnt(self._icnt)
-            self._icnt = 0
+            self._out.icnt(self._registers.icnt)
+            self._registers.icnt = 0
         self._out.now = now
 
     # -- Ownership
 
     def _enter_context(self, context: Context) -> None:
         """Enter a context. It is reported as soon as the next address is known."""
-        if not self.options.context or context == self._context:
+        if self._context is None or context == self._context.current:
             return
-        self._context = context
-        settled = self._last.ending == PLAIN and self._last.itype not in DIRECT_JUMPS
-        if settled and self._tracing and self._starting is None:
-            self._send_context()
+        self._context.current = context
+        last = self._pending.block
+        settled = last.ending == PLAIN and last.itype not in DIRECT_JUMPS
+        if settled and self._tracing and self._requests.starting is None:
+            self._send_context(self._context)
 
-    def _send_context(self, *, synchronized: bool = False) -> None:
-        sent, context = self._sent_context, self._context
-        self._sent_context = context
+    def _send_context(self, reported: ReportedContext, *, synchronized: bool = False) -> None:
+        sent, context = reported.sent, reported.current
+        reported.sent = context
         if context.prv is None or (sent == context and not synchronized):
             return
         if self.options.exact_context and not synchronized:
@@ -440,27 +442,28 @@ class Encoder:
 
     def _report_all(self) -> None:
         """Send HIST and I-CNT even if they are not full."""
+        registers = self._registers
         self._out.flush()
-        if self._hist != 1:
-            self._out.send(_RESOURCE_FULL, _HIST, self._hist)
-            self._hist = 1
-        if self._icnt:
-            self._out.icnt(self._icnt)
-            self._icnt = 0
+        if registers.hist != 1:
+            self._out.send(_RESOURCE_FULL, _HIST, registers.hist)
+            registers.hist = 1
+        if registers.icnt:
+            self._out.icnt(registers.icnt)
+            registers.icnt = 0
 
     def _correlate(self, evcode: int) -> None:
+        registers = self._registers
         omits = self.options.correlation_without_hist or self.options.dialect.omits_empty_hist
-        if self.options.btm or (self._hist == 1 and omits):
-            self._out.send(_PROG_TRACE_CORRELATION, evcode, 0, self._icnt)
+        if self.options.btm or (registers.hist == 1 and omits):
+            self._out.send(_PROG_TRACE_CORRELATION, evcode, 0, registers.icnt)
         else:
-            self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, self._icnt, self._hist)
+            self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, registers.icnt, registers.hist)
 
     def _run(self, items: Iterable[Block | IngressTrap | Context]) -> None:
         """Do the same as `_step` for each item, for plain HTM: with locals, and calls only where something is sent."""
-        by_halfwords = self._counts_halfwords
-        counting = by_halfwords or (self._counts_cycles and self._cycle_each)
-        hist_full, icnt_full, period, mask = self._hist_full, self._icnt_full, self._period, self._mask
-        icnt, hist, last = self._icnt, self._hist, self._last
+        registers, requests, pending, timer = self._registers, self._requests, self._pending, self._timer
+        hist_full, icnt_full, mask = registers.hist_full, registers.icnt_full, self._mask
+        icnt, hist, last = registers.icnt, registers.hist, pending.block
         ending, fall, send = last.ending, last.fall, self._out.send
         for item in items:
             if isinstance(item, Block):
@@ -468,27 +471,25 @@ class Encoder:
                     hist = hist << 1 | (item.pc != fall)
                     if hist >= hist_full:
                         hist = self._fill_hist(hist)
-                if self._due is not None:
-                    self._icnt, self._hist = icnt, hist
-                    self._synchronize(_INDIRECT_BRANCH_HIST_SYNC, item.pc, self._due)
+                if requests.due is not None:
+                    registers.icnt, registers.hist = icnt, hist
+                    self._synchronize(_INDIRECT_BRANCH_HIST_SYNC, item.pc, requests.due)
                     icnt, hist = 0, 1
                 elif ending == UNINFERABLE:
                     pc = item.pc
-                    send(_INDIRECT_BRANCH_HIST, _JUMP, icnt, (self._reference ^ pc) >> 1 & mask, hist)
-                    self._reference = pc
+                    send(_INDIRECT_BRANCH_HIST, _JUMP, icnt, (registers.reference ^ pc) >> 1 & mask, hist)
+                    registers.reference = pc
                     icnt, hist = 0, 1
                 icnt += item.halfwords
                 if icnt >= icnt_full:
-                    self._icnt, self._hist = icnt - item.halfwords, hist
+                    registers.icnt, registers.hist = icnt - item.halfwords, hist
                     self._fill_icnt(item)
-                    icnt, hist = self._icnt, self._hist
+                    icnt, hist = registers.icnt, registers.hist
                 last, ending, fall = item, item.ending, item.fall
-                if counting:
-                    self._since_sync += item.halfwords if by_halfwords else item.instructions
-                    if self._since_sync >= period:
-                        self._period_over()
+                if timer is not None:
+                    timer.retired(item, self._cycle_each)
             else:
-                self._icnt, self._hist, self._last = icnt, hist, last
+                registers.icnt, registers.hist, pending.block = icnt, hist, last
                 self._step(item)
-                icnt, hist, ending, last = self._icnt, self._hist, PLAIN, NOWHERE
-        self._icnt, self._hist, self._last = icnt, hist, last
+                icnt, hist, ending, last = registers.icnt, registers.hist, PLAIN, NO_BLOCK
+        registers.icnt, registers.hist, pending.block = icnt, hist, last

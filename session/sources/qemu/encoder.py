@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.ntrace import options
 from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace
-from rvtrace_gdb.decode.ntrace.encoder.encoder import NOWHERE
+from rvtrace_gdb.decode.ntrace.encoder.state import NO_BLOCK
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
@@ -165,7 +165,7 @@ class HartEncoder(ABC):
         self.instructions = 0
         """The number of retired instructions that were fed; timestamps count these."""
         self._sent: list[bytes] = []
-        self._shared: list[Any] = [NOWHERE]  # not copied with the encoder
+        self._shared: list[Any] = [NO_BLOCK]  # not copied with the encoder
 
     def feed(self, items: Sequence[Item]) -> bytes:
         """Return the bytes for these items."""
