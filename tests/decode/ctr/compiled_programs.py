@@ -1,7 +1,6 @@
 """Compiled programs on the simulated hart, and what CTR records of them: all they run, transfer by transfer.
 
-Types by `tests.ctr_model.transfers`; which transfers between modes are recorded by the tables "Trap and Trap Return
-Recording" and "External Trap Enable Requirements" of Control Transfer Records 1.0.
+Types by `tests.ctr_model.transfers`. What is recorded in one mode alone, or not at all, `test_properties` has.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +14,6 @@ from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.ctr_model.transfers import Code, Kind, length
 
-M, U = 3, 0
 TRAPS = (Kind.EXCEPTION, Kind.INTERRUPT)
 
 
@@ -25,8 +23,6 @@ class Ran(NamedTuple):
     pc: int
     kind: Kind | None
     to: int
-    mode: int
-    to_mode: int
 
     @property
     def retired(self) -> bool:
@@ -51,60 +47,30 @@ def run(machine: Machine, elf: Path, instructions: int) -> list[Ran]:
 
 
 def _all(flat: list[int | TrapEntry], code: Code) -> Iterator[Ran]:
-    modes = _modes(flat, code)
     for i, item in enumerate(flat[:-1]):
-        following, mode, to_mode = flat[i + 1], modes[i], modes[i + 1]
+        following = flat[i + 1]
         to = following.epc if isinstance(following, TrapEntry) else following
         if isinstance(item, TrapEntry):
-            yield Ran(item.epc, TRAPS[item.interrupt], item.handler, item.privilege, M)
+            yield Ran(item.epc, TRAPS[item.interrupt], item.handler)
             continue
         word = code.word(item)
         kind = code.kind(word)
         if kind is Kind.TAKEN_BRANCH and to == item + length(word):
             kind = Kind.NOT_TAKEN_BRANCH
-        yield Ran(item, kind, to, mode, to_mode)
+        yield Ran(item, kind, to)
 
 
-def _modes(flat: list[int | TrapEntry], code: Code) -> list[int]:
-    """The mode of each: the one a trap left tells it of all since the return before."""
-    modes: list[int] = []
-    since = 0
-    for i, item in enumerate(flat):
-        modes.append(M)
-        if isinstance(item, TrapEntry):
-            modes[since:] = [item.privilege] * (i + 1 - since)
-            since = i + 1
-        elif code.kind(code.word(item)) is Kind.TRAP_RETURN:
-            modes[since:] = [M] * (i + 1 - since)
-            since = i + 1
-    return modes
-
-
-def recorded(
-    ran: Collection[Ran], kinds: Collection[Kind], modes: Collection[int] = (M, U), *, external: bool = False
-) -> tuple[list[Record], list[list[int]]]:
-    """The records, oldest first, and the instructions in recorded modes before each of them, its source included."""
+def recorded(ran: Sequence[Ran], kinds: Collection[Kind]) -> tuple[list[Record], list[list[int]]]:
+    """The records, oldest first, and the instructions before each of them, its source included."""
     records: list[Record] = []
     stretches: list[list[int]] = [[]]
     for one in ran:
-        if one.retired and one.mode in modes:
+        if one.retired:
             stretches[-1].append(one.pc)
-        if not _qualifies(one, kinds, modes, external):
-            continue
-        source, target = (pc if mode in modes else None for pc, mode in ((one.pc, one.mode), (one.to, one.to_mode)))
-        records.append(Record(source, target, IType(one.kind or 0), offset=24 * len(records)))
-        stretches.append([])
+        if one.kind in kinds:
+            records.append(Record(one.pc, one.to, IType(one.kind or 0), offset=24 * len(records)))
+            stretches.append([])
     return records, stretches
-
-
-def _qualifies(one: Ran, kinds: Collection[Kind], modes: Collection[int], external: bool) -> bool:
-    if one.kind is None:
-        return False
-    if one.kind in TRAPS and one.mode in modes and one.to_mode not in modes:
-        return external
-    if one.mode not in modes and (one.kind not in TRAPS or one.to_mode not in modes):
-        return False
-    return one.kind in kinds
 
 
 def call_stack(ran: Sequence[Ran], depth: int) -> tuple[list[Record], list[list[int] | None]]:
