@@ -8,13 +8,11 @@ import pytest
 
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError
-from rvtrace_gdb.session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, WrongXlen
+from rvtrace_gdb.session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.trace_control import LiveTrace
 from rvtrace_gdb.support.errors import RvtraceError
-from tests.helpers.gdb_transcripts import FOLDER
-from tests.session.board import BUFFER, DEMO, ENCODER, SINK, Board, board
+from tests.session.board import ENCODER, SINK, Board, board
 
 NOBODY: dict[str, str] = {}
 
@@ -49,11 +47,6 @@ def test_an_elf_that_is_none(demo: Board, session: Session, tmp_path: Path) -> N
     )
 
 
-def test_no_description(session: Session) -> None:
-    line = refusal(DescriptionError, session, Context(str(DEMO)))
-    assert line.startswith("no target description: name one with `set trace target FILE`")
-
-
 def test_openocd_is_not_running(demo: Board) -> None:
     """The real transport, and a port nobody listens on."""
     with socket.socket() as free:
@@ -86,20 +79,6 @@ def test_a_hart_without_power(demo: Board, session: Session) -> None:
     )
 
 
-def test_a_program_for_another_xlen(demo: Board, session: Session) -> None:
-    line = refusal(WrongXlen, session, replace(demo.describe(), elf=str(FOLDER / "demo32.elf")))
-    assert line.endswith("demo32.elf is an RV32 program, but hart 0 is RV64: load the ELF that ran there")
-
-
-def test_a_description_for_another_xlen(demo: Board, session: Session) -> None:
-    context = demo.describe()
-    assert context.target_file is not None
-    file = Path(context.target_file)
-    file.write_text(file.read_text().replace('name = "board"', 'name = "board"\nxlen = 32'))
-    line = refusal(WrongXlen, session, context)
-    assert line.endswith("demo64.elf is an RV64 program, but " + str(file) + " is RV32: load the ELF that ran there")
-
-
 @pytest.mark.parametrize(
     ("key", "value", "what"),
     [("encoder_base", SINK, "encoder0"), ("ram_sink_base", ENCODER, "ram0"), ("encoder_base", 0x5000_0000, "encoder0")],
@@ -119,23 +98,6 @@ def test_a_wrong_base_address(demo: Board, session: Session, key: str, value: in
 )
 def test_wrong_options(demo: Board, session: Session, option: str, value: object, line: str) -> None:
     assert refusal(BadOption, session, demo.describe(), **{option: value}) == line
-
-
-@pytest.mark.parametrize(
-    ("halfwords", "period"),
-    [(1, 16), (16, 16), (17, 32), (100, 128), (1024, 1024), (1025, 2048), (1 << 19, 1 << 19), (1 << 40, 1 << 19)],
-)
-def test_a_period_is_never_shorter_than_asked_while_there_is_one(
-    demo: Board, session: Session, halfwords: int, period: int
-) -> None:
-    assert f"sync every {period} halfwords" in session.start(demo.describe(), {"sync_period": halfwords})[0]
-
-
-def test_nothing_is_touched_before_everything_was_checked(demo: Board, session: Session) -> None:
-    for context in (Context(str(DEMO)), replace(demo.describe(), elf=str(FOLDER / "demo32.elf"))):
-        refusal(RvtraceError, session, context)
-    assert not demo.writes
-    assert not demo.blocks
 
 
 def test_requests_without_a_trace(session: Session, demo: Board, tmp_path: Path) -> None:
@@ -188,11 +150,3 @@ def test_a_trace_without_any_synchronization_is_named(
 def _junk(live: LiveTrace) -> None:
     [sink] = live.live_sinks
     sink.captured = replace(sink.captured, data=b"\xff\xff\xff")
-
-
-def test_the_buffer_is_where_the_description_says(demo: Board, session: Session) -> None:
-    session.start(demo.describe(size=4096))
-    ram = demo.machine.bus.read_bytes(BUFFER, 0x1_0000)
-    demo.run(3000)
-    session.stop()
-    assert demo.machine.bus.read_bytes(BUFFER, 0x1_0000)[4096:] == ram[4096:]

@@ -77,19 +77,6 @@ def test_it_is_the_order_that_the_shell_lists(harts: dict[int, History]) -> None
 TWO = {0: history((10, 3), (40, 2)), 1: history((20, 4), (30, 1), (50, 6))}
 
 
-def test_pages_turn_around_the_place_in_the_past() -> None:
-    """0 runs its 1 to 3, then 1 runs 1 to 5, then 0 runs 4 and 5, then 1 the rest: worked out by hand."""
-    found = Interleaved(TWO)
-    assert found.select("", 4) == Selection(13, 17)
-    assert found.select("-", 4) == Selection(9, 13)
-    assert found.select("", 4, HartNumber(1, 5)) == Selection(8, 12)
-    assert list(found.runs(8, 12)) == [HartRange(8, 1, 5, 6), HartRange(9, 0, 4, 6), HartRange(11, 1, 6, 7)]
-    assert found.select("", 4, HartNumber(1, 5)) == Selection(12, 16)
-    assert found.select("", 40, HartNumber(1, 5)) == Selection(16, 17)
-    assert found.select("", 40, HartNumber(1, 5)) == Selection(17, 17, "At the end of the branch trace record.")
-    assert found.select("", 4) == Selection(13, 17), "in the present again"
-
-
 def test_a_place_of_a_hart_stands_for_a_number() -> None:
     found = Interleaved(TWO)
     assert found.select("1:5", 4) == Selection(8, 12)

@@ -56,18 +56,6 @@ def same(one: History, other: History) -> bool:
     return list(one.pcs()) == list(other.pcs()) and list(one.events) == list(other.events)
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_decoding_goes_on_where_it_was(wrapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(format, "_PIECE", 100)
-    image, trace_options = Image.from_elf(ELF), Options()
-    unfinished = registry.decoding(STREAM, image, trace_options, wrapped=wrapped)
-    found, reports = in_the_end(unfinished.result)
-    whole = registry.decode(STREAM, image, trace_options, wrapped=wrapped)
-    assert same(found.histories[0], whole.histories[0]) and found.accounting == whole.accounting
-    assert [done for _, done in reports] == list(range(0, len(STREAM), 100)), "each piece once"
-    assert unfinished.result(silent) is found
-
-
 def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
     name = corpus.TRACES[0]
@@ -128,19 +116,6 @@ def test_the_next_request_goes_on(opened: Session, monkeypatch: pytest.MonkeyPat
     opened.history("", 10, Context())
     opened.status(Context())
     assert sum(fed) == len(opened.capture().sinks[0].data)
-
-
-def test_another_program_begins_anew(opened: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(format, "_PIECE", 8)
-    elf = opened.capture().elf
-    assert elf is not None
-    copy = tmp_path / "copy.elf"
-    copy.write_bytes(Path(elf.path).read_bytes())
-    with pytest.raises(Cancelled):
-        opened.history("", 10, Context(), CtrlC(2))
-    of_copy, _ = opened.decoded(Context(elf=str(copy)))
-    whole, _ = opened.decoded(Context(elf=elf.path))
-    assert same(of_copy, whole)
 
 
 def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Code from the target: never from where the trace components' registers are, whatever a trace leads to."""
 
-from pathlib import Path
 
 import pytest
 
@@ -32,11 +31,3 @@ def test_registers_of_trace_components_are_not_read(address: int) -> None:
     with pytest.raises(CodeMissing):
         image.instruction(address)
     assert link.reads == []
-
-
-@pytest.mark.parametrize("address", [0x1FFF_FFF0, 0x2000_2000, 0x1000])
-def test_what_is_beside_them_is_read(address: int) -> None:
-    link = Asked()
-    image = Program(str(Path(DEMO)), target=CodeOnTarget(link, (ENCODER, SINK))).image()
-    assert image.read(address, 2) == bytes(2)
-    assert all(not set(read) & {*ENCODER, *SINK} for read in link.reads)

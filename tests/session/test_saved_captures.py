@@ -3,7 +3,6 @@
 import os
 import shutil
 import struct
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,13 +17,13 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import NoElf, Unsupported, WrongXlen
+from rvtrace_gdb.session.errors import NoElf, Unsupported
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.bus import BusError
 from tests.helpers.amounts import some_of
 from tests.helpers.gdb_transcripts import FOLDER
-from tests.session.board import DEMO, Board, CableOut, board
+from tests.session.board import DEMO, Board, board
 from tests.session.captures import captures
 
 NOBODY: dict[str, str] = {}
@@ -58,48 +57,6 @@ def saved(demo: Board, ran: int = 3000, context: Context | None = None) -> Path:
 
 def text(lines: list[str]) -> str:
     return "\n".join(lines)
-
-
-def test_a_capture_shows_the_same_rows_elsewhere(demo: Board, reference: list[int]) -> None:
-    session, context, file = Session(demo.connect, NOBODY), demo.describe(), demo.folder / "x.rvt"
-    session.start(context)
-    ran = demo.run(3000)
-    assert text(session.save(file, context)).startswith("Saved ")
-    listing = session.history("1,50", 10, context)
-    rows = session.rows(listing.begin, listing.end)
-    assert [row[1] for row in rows] == reference[:50]
-    other = elsewhere()
-    lines = other.open(file, None)
-    assert f"RV64 of {demo.elf.name} on board" in text(lines)
-    assert "warning" not in text(lines)
-    listing = other.history("1,50", 10, Context())
-    assert other.rows(listing.begin, listing.end) == rows
-    history, image = other.decoded()
-    assert list(history.pcs()) == reference[:ran]
-    assert image.path == str(demo.elf)
-    assert f"history:  {ran} instructions, 0 gaps" in text(other.status(Context()))
-
-
-def test_a_capture_says_what_was_read_back(demo: Board) -> None:
-    capture = load(saved(demo))
-    encoder = capture.encoders[0].in_force
-    assert (encoder.name, encoder.base, encoder.format, encoder.inst_mode) == ("encoder0", 0x2000_0000, 1, 6)
-    assert encoder.control == demo.machine.encoder.read(0, 4) | 0x4 | 0x2
-    assert capture.sinks[0].in_force.size == 0x1_0000
-    assert capture.sinks[0].encoders == ("encoder0",)
-    assert (capture.xlen, capture.target) == (64, "board")
-    assert capture.elf is not None
-    assert capture.elf.path == str(demo.elf)
-
-
-def test_the_program_may_be_elsewhere_or_stripped(tmp_path: Path) -> None:
-    file, moved = saved(board(tmp_path), 400), tmp_path / "moved.elf"
-    shutil.copy(DEMO, moved)
-    assert "warning" not in text(elsewhere().open(file, str(moved)))
-    subprocess.run(["riscv64-unknown-elf-strip", str(moved)], check=True)
-    session = elsewhere()
-    assert "warning" not in text(session.open(file, str(moved)))
-    assert session.decoded()[0].instructions > 400 - 1
 
 
 def test_a_program_that_is_gone_is_asked_for(tmp_path: Path) -> None:
@@ -164,37 +121,6 @@ def test_a_program_with_another_build_id_is_named_at_once(tmp_path: Path) -> Non
     )
 
 
-def test_a_program_of_another_xlen_is_refused(tmp_path: Path) -> None:
-    file = saved(board(tmp_path), 400)
-    with pytest.raises(
-        WrongXlen, match=r"demo32\.elf is an RV32 program, but .*x\.rvt is RV64: load the ELF that ran there$"
-    ):
-        elsewhere().open(file, str(FOLDER / "demo32.elf"))
-
-
-def test_the_wrong_program_on_a_live_target(tmp_path: Path) -> None:
-    demo = board(tmp_path)
-    context = Context(str(patched(DEMO, tmp_path, LEAF + 8, b"\x82\x80")), demo.describe().target_file)
-    session = Session(demo.connect, NOBODY)
-    session.start(context)
-    demo.run(400)
-    assert "warning: trace does not match patched.elf at 0x80000054" in text(session.history("", 10, context).lines)
-    assert "warning: trace does not match patched.elf at 0x80000054" in text(session.status(context))
-
-
-def test_a_program_that_is_built_anew_is_read_anew(tmp_path: Path) -> None:
-    demo, elf = board(tmp_path), tmp_path / "app.elf"
-    elf.write_bytes(patched(DEMO, tmp_path, LEAF + 8, b"\x82\x80").read_bytes())
-    context = Context(str(elf), demo.describe().target_file)
-    session = Session(demo.connect, NOBODY)
-    session.start(context)
-    demo.run(400)
-    assert "does not match app.elf" in text(session.history("", 10, context).lines)
-    shutil.copy(DEMO, elf)
-    session.history("", 10, context)
-    assert "does not match" not in text(session.status(context))
-
-
 def without_main(folder: Path) -> Path:
     """The demo's ELF cut off before main: what is beyond comes from elsewhere, a ROM for instance."""
     data = bytearray(DEMO.read_bytes())
@@ -228,22 +154,6 @@ def test_code_the_elf_lacks_is_read_from_the_target_and_kept(tmp_path: Path) -> 
     other = elsewhere()
     other.open(file, None)
     assert list(other.decoded()[0].pcs()) == list(history.pcs())
-
-
-def test_code_that_cannot_be_read_is_named_and_asked_for_again_when_the_link_was_broken(tmp_path: Path) -> None:
-    demo, session, context = started_without_main(tmp_path)
-    demo.run(400)
-
-    def broken(address: int) -> None:
-        if address >= 0x8000_0000:
-            raise CableOut
-
-    demo.broken = broken
-    lines = text(session.history("", 10, context).lines)
-    assert "warning: code that is not in the ELF could not be read from the target: the cable is out" in lines
-    demo.broken = lambda address: None
-    session.history("", 10, context)
-    assert "could not be read" not in text(session.status(context))
 
 
 def test_code_that_is_nowhere_is_asked_for_once(tmp_path: Path) -> None:

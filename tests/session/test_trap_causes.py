@@ -22,7 +22,6 @@ from tests.session.board import Board, CableOut, board, executed
 
 ILLEGAL = "exception 2 (illegal instruction), tval 0xffffffff, read from the hart"
 LOAD = "exception 5 (load access fault), tval 0x40, read from the hart"
-STORE = "exception 7 (store/AMO access fault), tval 0x80, read from the hart"
 MCAUSE, MEPC = 0x342, 0x341
 WIDTHS = '\n[component.etrace]\necause_width = 5\nf0s_width = 1\nsupport = "standard"'
 """Of the simulated encoder; no register has them."""
@@ -113,25 +112,6 @@ def test_what_the_user_gets(traced: Asked, before: Callable[..., int], tmp_path:
     assert len(again.capture().traps) == 1
 
 
-def test_a_handler_that_has_changed_mepc(traced: Asked, before: Callable[..., int], tmp_path: Path) -> None:
-    traced.run_to(before("skipped"))
-    assert traced.traps == ["exception"]
-    traced.session.save(tmp_path / "x.rvt", traced.context)
-    assert traced.session.capture().traps == (), "what is not believed is not kept"
-
-
-def test_a_handler_that_has_returned(traced: Asked, before: Callable[..., int]) -> None:
-    traced.run_to(before("load_fault"))
-    assert traced.traps == ["exception"] and traced.target.asked == []
-
-
-def test_a_trap_in_the_handler(traced: Asked, before: Callable[..., int]) -> None:
-    traced.run_to(before("nested"))
-    assert traced.traps[-2:] == ["exception", STORE]
-    traced.run_to(before("after_nested"))
-    assert traced.traps[-2:] == ["exception", "exception"], "the registers are those of the inner one still"
-
-
 def test_the_hart_is_asked_once(traced: Asked, before: Callable[..., int]) -> None:
     traced.run_to(before("entered"))
     context = traced.context = Context(traced.context.elf, traced.context.target_file, runs=1)
@@ -140,12 +120,6 @@ def test_the_hart_is_asked_once(traced: Asked, before: Callable[..., int]) -> No
     traced.run_to(before("entered") + 2)
     traced.context = Context(context.elf, context.target_file, runs=2)
     assert traced.traps == [ILLEGAL] and traced.target.asked.count(MCAUSE) == 2
-
-
-def test_a_hart_that_runs_is_not_asked(traced: Asked, before: Callable[..., int]) -> None:
-    traced.run_to(before("entered"))
-    traced.target.state = "running"
-    assert traced.traps == ["exception"] and traced.target.asked == []
 
 
 def test_a_hart_that_cannot_be_asked(traced: Asked, before: Callable[..., int]) -> None:
@@ -172,22 +146,6 @@ def broken_after(accesses: int) -> Callable[[int], None]:
             raise CableOut
 
     return broken
-
-
-def test_what_runs_after_the_trace_was_stopped(traced: Asked, before: Callable[..., int]) -> None:
-    traced.run_to(before("entered"))
-    traced.session.stop()
-    asked = len(traced.target.asked)
-    traced.run_to(before("entered", 2))
-    assert traced.traps == [ILLEGAL] and len(traced.target.asked) == asked
-
-
-def test_a_trace_that_was_stopped_before_the_trap(traced: Asked, before: Callable[..., int]) -> None:
-    """The last trap of the trace is another one than the hart's."""
-    traced.run_to(before("skipped"))
-    traced.session.stop()
-    traced.run_to(before("entered", 2))
-    assert traced.traps == ["exception"]
 
 
 def test_etrace_has_the_causes_itself(elf: Path, tmp_path: Path, before: Callable[..., int]) -> None:

@@ -43,37 +43,11 @@ BOARD = Description(
 )
 
 
-def test_all_fields_are_read() -> None:
-    assert parse(GOOD, "b.toml") == BOARD
-
-
 def test_the_documented_example_is_accepted() -> None:
     assert file.__doc__ is not None
     lines = file.__doc__.splitlines()
     example = "\n".join(line for line in lines if line.startswith("    "))
     assert parse(example, "x.toml").sinks == BOARD.sinks
-
-
-def test_what_can_be_left_out() -> None:
-    text = """
-[[component]]
-name = "e"
-type = "encoder"
-base = 0
-[[component]]
-name = "r"
-type = "ram_sink"
-base = 0x1000
-mode = "SRAM"
-"""
-    assert parse(text, "/x/small.toml") == Description(
-        "small.toml",
-        "/x/small.toml",
-        None,
-        OpenOcd(),
-        (Encoder("e", 0, 0, ("r",)),),
-        (RamSink("r", 4096, "SRAM", None, None),),
-    )
 
 
 @pytest.mark.parametrize(
@@ -227,49 +201,10 @@ def test_the_given_file_wins_then_the_variable_then_the_one_beside_the_elf(tmp_p
     assert Context(elf).description({"RVTRACE_TARGET": ""}).name == "beside"
 
 
-@pytest.mark.parametrize("environ", [{"RVTRACE_TARGET": "/nowhere/b.toml"}, {}])
-def test_a_file_that_was_named_must_be_there(environ: dict[str, str]) -> None:
-    context = Context(None, None if environ else "/nowhere/b.toml")
-    with pytest.raises(DescriptionError, match=r"^/nowhere/b\.toml: cannot be read: No such file or directory$"):
-        context.description(environ)
-
-
-def test_no_description_says_what_to_do(tmp_path: Path) -> None:
-    for context in (Context(), Context(str(tmp_path / "app.elf")), Context(None, None, {"openocd_port": 6667})):
-        with pytest.raises(
-            DescriptionError, match=r"^no target description: name one with `set trace target FILE` or "
-        ):
-            context.description({})
-
-
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe")
     with pytest.raises(DescriptionError, match=r"is not a TOML file: it is not UTF-8 text$"):
         load(tmp_path / "x")
-
-
-def test_overrides_replace_single_values(board: Path) -> None:
-    overrides = {
-        "encoder_base": 0x40000000,
-        "ram_sink_base": 0x40001000,
-        "buffer_start": 0x90000000,
-        "buffer_size": 4096,
-        "openocd_host": "::1",
-        "openocd_port": 1,
-    }
-    found = Context(None, str(board), overrides).description({})
-    assert found.encoders[0] == Encoder("encoder0", 0x40000000, 1, ("ram0",))
-    assert found.sinks[0] == RamSink("ram0", 0x40001000, "SMEM", 0x90000000, 4096)
-    assert (found.openocd, found.name, found.xlen) == (OpenOcd("::1", 1), "board", 32)
-    assert Context(None, str(board), dict.fromkeys(overrides)).description({}) == load(board)
-
-
-def test_overrides_alone_are_a_description() -> None:
-    bases = {"encoder_base": 0x1000, "ram_sink_base": 0x2000}
-    found = Context(None, None, bases | {"buffer_start": 0x8000, "buffer_size": 0x100}).description({})
-    assert (found.encoders[0].base, found.encoders[0].to) == (0x1000, (found.sinks[0].name,))
-    assert (found.sinks[0].mode, found.sinks[0].start, found.sinks[0].size) == ("SMEM", 0x8000, 0x100)
-    assert Context(None, None, bases).description({}).sinks[0].mode == "SRAM"
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 Ref: RISC-V Trace Control Interface 1.0, "Allowed Connections Between Components".
 """
 
-from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.description.model import DescriptionError, Encoder, Funnel, RamSink
 
 GOOD = """
 [[component]]
@@ -72,51 +70,12 @@ mode = "SRAM"
 """
 
 
-def test_everything_is_read() -> None:
-    found = parse(GOOD, "g.toml")
-    assert found.encoders == (
-        Encoder("encoder0", 0x1000, 0, ("funnel0",)),
-        Encoder("encoder1", 0x2000, 1, ("funnel0", "atb0")),
-    )
-    assert found.funnels == (
-        Funnel("funnel0", 0x3000, ("funnel1",), {"encoder1": 2, "encoder0": 5}),
-        Funnel("funnel1", 0x4000, ("ram0", "pib0"), {"funnel0": 0}),
-    )
-    assert found.sinks == (RamSink("ram0", 0x5000, "SRAM", None, None),)
-    assert found.pib_sinks == (PibSink("pib0", 0x6000, "parallel_4", 2, True),)
-    assert found.bridges == (AtbBridge("atb0", 0x7000, 0x6F),)
-    assert {c.name: c.kind for c in found.components} == {
-        "encoder0": "encoder",
-        "encoder1": "encoder",
-        "funnel0": "funnel",
-        "funnel1": "funnel",
-        "ram0": "ram_sink",
-        "pib0": "pib_sink",
-        "atb0": "atb_bridge",
-    }
-    assert found.component("pib0") is found.pib_sinks[0]
-
-
 def test_sinks_before_ratification_are_inside_of_what_feeds_them() -> None:
     """There the sink's registers are the funnel's or the encoder's, and what it feeds follows from that."""
     found = parse(VERSION_0, "v.toml")
     assert found.encoders == (Encoder("encoder0", 0x1000, 0, ("funnel0",), {}, 0),)
     assert found.funnels == (Funnel("funnel0", 0x2000, ("ram0",), {"encoder0": 0}, 0),)
     assert found.sinks == (RamSink("ram0", 0x2000, "SRAM", None, None, "funnel0"),)
-
-
-def test_a_buffer_before_ratification_may_fill_4_gib() -> None:
-    smem = 'mode = "SMEM"\nstart = 0x100000000\nsize = 0x100000000'
-    assert parse(VERSION_0.replace('mode = "SRAM"', smem), "v.toml").sinks[0].size == 1 << 32
-
-
-def test_a_pin_interface_or_a_bridge_alone_is_enough() -> None:
-    encoder = '[[component]]\nname = "e"\ntype = "encoder"\nbase = 0\n'
-    for kind in ("pib_sink", "atb_bridge"):
-        found = parse(f'{encoder}[[component]]\nname = "s"\ntype = "{kind}"\nbase = 0x1000\n', "s.toml")
-        assert found.encoders[0].to == ("s",)
-        assert found.sinks == ()
-    assert found.bridges == (AtbBridge("s", 0x1000, None),)
 
 
 def refused(text: str) -> str:
@@ -251,11 +210,3 @@ def test_a_long_row_of_funnels_is_no_problem() -> None:
         text += f'[[component]]\nname = "f{n}"\ntype = "funnel"\nbase = {0x1000 * (n + 1)}\nto = {to}\n'
     text += '[[component]]\nname = "ram"\ntype = "ram_sink"\nbase = 0x1000000\nmode = "SRAM"\n'
     assert len(parse(text, "g.toml").funnels) == count
-
-
-def test_overrides_leave_the_rest_alone(tmp_path: Path) -> None:
-    path = tmp_path / "g.toml"
-    path.write_text(GOOD)
-    found = Context(None, str(path), {"ram_sink_base": 0x9000}).description({})
-    assert found.sinks[0].base == 0x9000
-    assert (found.funnels, found.bridges) == (parse(GOOD, "x").funnels, parse(GOOD, "x").bridges)

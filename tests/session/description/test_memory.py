@@ -2,13 +2,10 @@
 
 import pytest
 
-from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange, own_ram
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description import memory
-from rvtrace_gdb.session.description.devicetree import trace_components
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.memory import believed, rams
 from rvtrace_gdb.session.description.model import DescriptionError
-from tests.session.description.devicetrees import tree
 from tests.session.description.test_file import GOOD
 
 RAM = """
@@ -28,17 +25,6 @@ def test_the_documented_example_is_accepted() -> None:
     assert memory.__doc__ is not None
     example = "\n".join(line for line in memory.__doc__.splitlines() if line.startswith("    "))
     assert ranges(example) == (MemoryRange(0x8000_0000, 0x800_0000, MemoryKind.RAM, (0,), True, "sram"),)
-
-
-def test_ram_is_written_by_all_harts_unless_it_is_private() -> None:
-    """With one hart that is the same."""
-    shared, private = ranges(RAM), ranges(RAM + "private = [1]")
-    assert own_ram(shared, 0, [0]) == [(0x8000_0000, 0x8000)]
-    assert own_ram(shared, 1, [0, 1]) == []
-    assert own_ram(private, 1, [0, 1]) == [(0x8000_0000, 0x8000)]
-    assert own_ram(private, 0, [0, 1]) == []
-    assert own_ram(ranges(RAM + "dma = true"), 0, [0]) == []
-    assert own_ram(ranges(RAM + "dma = false"), 0, [0]) == [(0x8000_0000, 0x8000)]
 
 
 def test_qemu_has_memory_too() -> None:
@@ -80,28 +66,3 @@ def test_each_mistake_is_one_line(old: str, new: str, line: str) -> None:
     with pytest.raises(DescriptionError) as caught:
         ranges(RAM.replace(old, new, 1))
     assert str(caught.value) == line
-
-
-def test_the_buffers_of_sinks_are_not_the_programs() -> None:
-    """Nor is a device that lies in RAM."""
-    described = parse(GOOD + RAM.replace("0x80000000", "0x2fffff00").replace("0x8000\n", "0x20000\n"), "b.toml")
-    assert rams(believed(described)) == [(0x2FFF_FF00, 0x100), (0x3001_0000, 0xFF00)]
-    device = '[[memory]]\naddress = 0x80000010\nsize = 4\nkind = "volatile"\n'
-    assert rams(ranges(RAM + device)) == [(0x8000_0000, 0x10), (0x8000_0014, 0x7FEC)]
-    assert believed(parse(GOOD, "b.toml")) == (), "without tables nothing is declared"
-
-
-def test_memory_of_device_trees() -> None:
-    """Devices may write it, as far as a device tree says."""
-    chosen = "\tcpus {"
-    nodes = """
-    memory@80000000 { device_type = "memory"; reg = <0x0 0x80000000 0x0 0x8000000 0x1 0x0 0x0 0x1000>; };
-    memory@f0000000 { device_type = "memory"; reg = <0x0 0xf0000000 0x0 0x1000>; status = "disabled"; };
-"""
-    found = trace_components(tree("qemu_etrace", (chosen, nodes + chosen)), {})
-    assert found.description.memory == (
-        MemoryRange(0x8000_0000, 0x800_0000, MemoryKind.RAM, (), True, "memory@80000000"),
-        MemoryRange(0x1_0000_0000, 0x1000, MemoryKind.RAM, (), True, "memory@80000000"),
-    )
-    assert "remove dma = true" in found.notes[-1]
-    assert parse(found.text, found.description.file) == found.description

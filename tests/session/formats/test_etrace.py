@@ -15,7 +15,7 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
 from rvtrace_gdb.session.formats.etrace import Packets
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_sources
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.vectors import ROOT, expected, vector
@@ -67,32 +67,6 @@ def test_every_transport_is_imported_and_decoded(name: str, transport: Encapsula
     assert [encoder.hart for encoder in found.encoders] == [source]
     history, _ = looking_at(found).decoded()
     assert list(history.pcs()) == expected("br_j_asm", "o01")
-
-
-def test_sources_are_those_decoding_can_start_at() -> None:
-    """Bytes by hand: a header with the length, srcID of 8 bits; format 2 of source 5, format 3.0 of source 7."""
-    trace_options = etrace_of({"src_bits": 8})
-    assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), trace_options) == [7]
-    assert etrace_sources(b"", trace_options) == [0], "at least one"
-    assert etrace_sources(bytes.fromhex("01 05 0f"), trace_options) == [0], "a support packet alone is not a start"
-
-
-def test_one_source_of_several_is_chosen() -> None:
-    mixed = b"".join(packet for pair in zip(*(_packets(source) for source in (1, 2)), strict=True) for packet in pair)
-    trace_options = replace(SAID, encapsulation=Encapsulation(src_bits=8))
-    both = looking_at(capture_of(Raw("x", mixed, trace_options, program())))
-    assert {hart: list(history.pcs()) for hart, history in both.harts().harts.histories.items()} == dict.fromkeys(
-        (1, 2), expected("br_j_asm", "o01")
-    )
-    one = capture_of(Raw("x", mixed, trace_options, program(), source=2))
-    assert [encoder.hart for encoder in one.encoders] == [2]
-    history, _ = looking_at(one).decoded()
-    assert list(history.pcs()) == expected("br_j_asm", "o01")
-
-
-def _packets(source: int) -> list[bytes]:
-    """The packets of br_j_asm with srcID of 8 bits: header, srcID, payload."""
-    return [bytes([len(packet), source]) + packet for packet in vector("br_j_asm", "o01").packets]
 
 
 def test_each_hart_may_have_a_sink_of_its_own() -> None:
@@ -166,11 +140,6 @@ def test_what_was_forgotten_of_the_transport_is_found_without_a_program(
     name: str, forgotten: dict[str, int | str]
 ) -> None:
     assert better_etrace_layout(stream(name), SAID, 64) == etrace_of(forgotten, SAID)
-
-
-@pytest.mark.parametrize(("name", "transport", "_"), VARIANTS, ids=[name for name, _, _ in VARIANTS])
-def test_what_makes_sense_is_left_alone(name: str, transport: Encapsulation, _: int) -> None:
-    assert better_etrace_layout(stream(name), ETrace(SAID.options, transport), 64) is None
 
 
 # Any bytes, whatever is said of them

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.ntrace.options import DIALECTS, RC7, SIFIVE, ImplicitRet
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import NoElf, NoTrace
+from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, captured_image, sources_in
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.pages import RangeError
@@ -84,15 +84,6 @@ def test_registers_are_those_of_the_trace_control_interface() -> None:
     assert line == f"encoder:  encoder5, hart 5: N-Trace 1.0 BTM, {on}"
 
 
-def test_sources_are_those_decoding_can_start_at() -> None:
-    options = Options(src_bits=4)
-    data = message("ProgTraceSync", (4, 9), sync=3, icnt=0, faddr=0x80)
-    data += message("DirectBranch", (4, 2), icnt=5) + message("ProgTraceSync", (4, 1), sync=3, icnt=0, faddr=0x80)
-    assert sources_in(data, options) == [1, 9]
-    assert sources_in(data, Options()) == [0]
-    assert sources_in(b"\x0c\x03", options) == [0], "at least one"
-
-
 def test_only_sifives_dialect_starts_at_its_own_messages() -> None:
     """InCircuitTraceWS (35) has a full address there, and is a reserved TCODE elsewhere."""
     data = bytes([35 << 2, 0x01, 0x03]) + bytes([35 << 2, 0x05, 0x03])
@@ -115,21 +106,6 @@ def opened(data: bytes, options: Options) -> Session:
     session = Session()
     session.open_capture(capture_of(imported(data, options)), "raw.bin", None)
     return session
-
-
-def test_each_hart_has_its_own_history() -> None:
-    session = opened(harts(1, 2), Options(src_bits=3))
-    count, fingerprint = reference_streams.golden("median")
-    found = session.harts().harts
-    assert sorted(found.histories) == [1, 2]
-    for history in found.histories.values():
-        assert history.instructions == count
-        assert reference_streams.fingerprint(history.pcs()) == fingerprint
-    assert found.accounting.decoded == found.accounting.total
-    assert [line for line in session.status(Context()) if line.startswith("history:")] == [
-        f"history:  hart 1: {count} instructions, 0 gaps",
-        f"history:  hart 2: {count} instructions, 0 gaps",
-    ]
 
 
 def test_a_listing_is_of_the_hart_that_is_meant_and_pages_of_its_own() -> None:
@@ -168,20 +144,6 @@ def test_one_hart_of_several_can_be_taken_alone() -> None:
     assert note.startswith("warning: 15011 instructions of SRC 1 are also in the trace, but no known encoder has")
 
 
-def test_an_encoder_alone_may_not_know_its_source() -> None:
-    capture = capture_of(imported(harts(1), Options(src_bits=3)))
-    [encoder] = capture.encoders
-    features = INST_FEATURES.put(encoder.in_force.features, "trTeSrcID", 0)
-    for base, instructions in (
-        (0x2000_0000, reference_streams.golden("median")[0]),
-        (0, 0),
-    ):  # with base 0, a user said it
-        unaware = replace(encoder, hart=0, in_force=replace(encoder.in_force, base=base, features=features))
-        session = Session()
-        session.open_capture(replace(capture, encoders=(unaware,)), "raw.bin", None)
-        assert session.decoded()[0].instructions == instructions
-
-
 def test_decoding_can_stop_at_the_first_loss() -> None:
     stream = (reference_streams.FOLDER / "median.1.nex").read_bytes()
     data = stream + b"\x02\x03" + stream
@@ -215,12 +177,6 @@ def test_a_program_in_some_contexts_only_is_in_the_capture_with_all_its_code(tmp
     session.open(tmp_path / "y.rvt", str(ELF))
     empty = session.harts(Context(str(ELF))).harts.histories[0]
     assert empty.instructions == 0, "the code of another process, whatever program the debugger has loaded"
-
-
-def test_a_capture_without_any_program_asks_for_one(tmp_path: Path) -> None:
-    save(capture_of(Raw("raw.bin", b"\xff", Options(), Image(64))), tmp_path / "x.rvt")
-    with pytest.raises(NoElf, match="does not say with which program it was made: give the ELF"):
-        Session().open(tmp_path / "x.rvt", None)
 
 
 # Messages by number

@@ -4,7 +4,6 @@ import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,17 +15,7 @@ from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.format import Format
 from rvtrace_gdb.support.errors import Progress, silent
-
-NAMES = {name for name in vars(Format) if not name.startswith("_")}
-
-
-@pytest.mark.parametrize("name", registry.FORMATS)
-def test_a_format_has_all_functions(name: str) -> None:
-    module = import_module(f"rvtrace_gdb.session.formats.{name}")
-    assert [function for function in sorted(NAMES) if not callable(getattr(module, function, None))] == []
-
 
 # A format of its own: each instruction is its address, four bytes, the lowest first.
 

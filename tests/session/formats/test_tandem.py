@@ -129,14 +129,6 @@ def test_what_is_at_a_byte() -> None:
     assert found.number_at(len(data)) == found.number_at(1 << 40) == len(found) + 1
 
 
-def test_pages_are_parts_of_the_whole() -> None:
-    data, _ = damaged()
-    found = Groups(data, TandemPort("t", RV64))
-    items = list(each(found))
-    for begin, end in ((1, 2), (1, 32), (30, 33), (31, 32), (50, 50), (100, 110), (len(found), len(found) + 1)):
-        assert [item for _, item in found.items(begin, end)] == [one for one in items if begin <= one.number < end]
-
-
 @pytest.mark.parametrize("size", [1, 13, 4096])
 def test_any_pieces(size: int) -> None:
     data, _ = damaged()

@@ -160,12 +160,3 @@ def fault_at(run: Traced, position: int) -> Fault | None:
     """Return a fault in what the instruction at a position writes; None: it writes no register."""
     elements = run.told.trace.elements(run.told.group_of(position))
     return next((Fault(position, it.regno) for it in elements if isinstance(it, FullRegister)), None)
-
-
-def test_what_is_unknown_is_not_taken_for_the_value_before(folder: Path) -> None:
-    """A register that is saved before it was ever written is unknown where it is restored, whatever it held before."""
-    known = traced(folder, "workload.c").known
-    columns = {regno: it for regno, it in known.index.registers.columns.items() if GPR < regno < GPR + 32}
-    unknown = [(it.groups[number], regno) for regno, it in columns.items() for number in it.unknown]
-    assert unknown
-    assert all(known.after(group).x(regno - GPR) is None for group, regno in unknown)

@@ -19,10 +19,9 @@ from rvtrace_gdb.decode.history.events import (
     StopReason,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, DebuggerWrites, not_shown
 from rvtrace_gdb.session.past.choice import facts_of
-from rvtrace_gdb.session.past.halts import begins_as_saved, breakpoints_of, halt_writes, hides_writes
+from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes, hides_writes
 from tests.session.captures import SMALL
 
 LOST = "something is lost"
@@ -63,39 +62,6 @@ def found(history: History, *written: DebuggerWrites, captured: Captured | None 
 A, B, C = (0x100, 0x102), (0x200, 0x202, 0x204), (0x300,)
 
 
-def test_each_halt_has_what_was_written_at_it() -> None:
-    memory = ((0x8000, b"\5"),)
-    written = [at(0x100), at(0x200, 5, memory=memory), at(0x300)]
-    assert halt_writes(ran(A, B, C), written) == [
-        HaltWrites(0), HaltWrites(2, {0x100A: 5}, memory), HaltWrites(5),
-    ]  # fmt: skip
-    assert halt_writes(ran(A, B, C, etrace=True), written) == halt_writes(ran(A, B, C), written)
-    assert halt_writes(ran(A, B, C), []) == [], "nobody knows"
-
-
-def test_a_breakpoint_in_a_loop_is_counted() -> None:
-    history = ran(A, B, B, B)
-    assert found(history, at(0x100), at(0x200), at(0x200, 5), at(0x200)) == {0: {}, 2: {}, 5: {0x100A: 5}, 8: {}}
-    assert found(history, at(0x100), at(0x200), at(0x200), at(0x200, 5))[8] == {0x100A: 5}
-
-
-def test_where_something_may_be_unknown() -> None:
-    assert found(ran(A, B, C), at(0x100), at(0x200, unknown=True), at(0x300, 5)) == {0: {}, 5: {0x100A: 5}}
-    assert found(ran(A, B, before=RAN_ON), at(None, unknown=True), at(0x200, 5)) == {2: {0x100A: 5}}
-
-
-def test_numbers_that_differ() -> None:
-    """One more halt in the list, or in the trace: what is before it is as it was, and nothing is guessed behind it."""
-    assert found(ran(A, B), at(0x100), at(0x150, 5), at(0x200)) == {0: {}, 2: {}}
-    assert found(ran(A, C, B), at(0x100, 1), at(0x200, 5)) == {0: {0x100A: 1}, 3: {0x100A: 5}}
-
-
-def test_a_halt_in_which_nothing_ran() -> None:
-    """The trace does not show it: what was written in it was there when the hart went on at the same place."""
-    assert found(ran(A, B), at(0x100), at(0x200, 5), at(0x200)) == {0: {}}
-    assert found(ran(A, (), B), at(0x100), at(0x200, 5), at(0x200)) == {0: {}}
-
-
 @pytest.mark.parametrize("captured", [None, WRAPPED])
 def test_the_newest_halts_of_a_trace_whose_beginning_is_lost(captured: Captured | None) -> None:
     history = ran(A, B, C, before=Start(StartReason.PERIODIC)) if captured else ran(A, LOST, B, C)
@@ -109,16 +75,6 @@ def test_the_newest_halts_are_certain_only_if_no_other_can_be_meant() -> None:
     history = ran(A, B, B, before=Start(StartReason.PERIODIC))
     assert found(history, at(0x100), at(0x200, 5), at(0x200), captured=WRAPPED) == {}
     assert found(history, at(0x100), at(0x200), at(0x200), captured=WRAPPED) == {2: {}, 5: {}}
-
-
-def test_a_full_buffer_ends_the_trace_before_the_list() -> None:
-    full = replace(
-        SINK, wrapped=False, missing=0, lost=(), data=bytes(SINK.in_force.size),
-        in_force=replace(SINK.in_force, control=SINK.in_force.control | 1 << 8),
-    )  # fmt: skip
-    assert full.in_force.stop_on_wrap
-    written = [at(0x100), at(0x200, 1), at(0x100), at(0x200, 2)]
-    assert found(ran(A, B), *written, captured=full) == {0: {}, 2: {0x100A: 1}}
 
 
 def test_halts_that_nobody_counted() -> None:
@@ -139,12 +95,6 @@ def test_what_hides_halts() -> None:
     history = ran(A, RAN_ON, B, C)
     assert found(history, at(0x100), at(0x300, 5)) == {0: {}, 5: {0x100A: 5}}
     assert found(history, at(0x100), at(0x200), at(0x300, 5)) == {0: {}, 5: {0x100A: 5}}
-
-
-def test_memory_with_breakpoints_is_not_known() -> None:
-    written = [at(0x100, breakpoints=((0x200, 2),)), at(0x200, breakpoints=((0x202, 2), (0x200, 2)))]
-    assert breakpoints_of(written) == ((0x200, 2), (0x202, 2))
-    assert [it.forgotten for it in halt_writes(ran(A, B), written)] == [((0x200, 2), (0x202, 2))] * 2
 
 
 def test_what_was_saved_at_the_beginning_may_have_been_changed() -> None:

@@ -14,12 +14,10 @@ from rvtrace_gdb.session.replay import calls
 from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState as ProxyTarget
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.target_state import TargetState, Wishes
 from rvtrace_gdb.support.extents import Extent
-from tests.helpers.wait import until
 from tests.session.board import DEMO
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import CPU, packet
@@ -64,39 +62,6 @@ def stopped() -> Iterator[Stopped]:
         yield Stopped(Between(ends))
 
 
-def test_registers_and_memory(stopped: Stopped) -> None:
-    state = stopped.state()
-    assert (state.pc, state.x, state.csrs) == (0x1010, list(range(32)), {0x300: 0x1880, 0x180: 0})
-    assert state.f == [None, 5, *[None] * 30], "the stub has one"
-    before = len(stopped.stub.got)
-    assert state.memory(0x8000_0FFE, 4) == b"\x11" * 4
-    reads = [b"m%x,400" % (0x8000_0000 + 0x400 * n) for n in range(8)]
-    assert [it for it in stopped.stub.got[before:] if it[:1] == b"m"] == reads
-    assert state.memory(0x8000_0000, 0x2000) == b"\x11" * 0x2000
-    assert stopped.stub.got[before:] == reads, "each page once"
-
-
-def test_only_declared_memory_is_read(stopped: Stopped) -> None:
-    state = stopped.state()
-    before = len(stopped.stub.got)
-    assert state.memory(0x1000_0000, 4) == b"" == state.memory(0x7FFF_0000, 4)
-    assert state.memory(0x8000_3000, 0x1000) == b"\x11" * 0x800
-    assert stopped.stub.got[before:] == [b"m80003000,400", b"m80003400,400"]
-    assert len(state.memory(0x9000_0000, 0x2_0000)) == 0x2_0000
-
-
-def test_memory_that_cannot_be_read(stopped: Stopped) -> None:
-    stopped.stub.answers |= {b"m80000400,400": b"E0E", b"m80001000,400": b"11" * 16}
-    state = stopped.state()
-    assert len(state.memory(0x8000_0000, 0x1000)) == 0x400
-    assert len(state.memory(0x8000_1000, 0x1000)) == 16 and len(state.memory(0x8000_0800, 0x400)) == 0x400
-
-
-def test_translated_addresses_are_not_read(stopped: Stopped) -> None:
-    stopped.stub.answers[b"p1c1"] = b"00" * 7 + b"80"
-    assert stopped.state().memory(0x8000_0000, 4) == b""
-
-
 def test_what_gdb_has_written_is_not_what_the_program_left(stopped: Stopped) -> None:
     stopped.client.ask(b"M80000002,2:aabb")
     stopped.client.ask(b"Pa=7700000000000000")
@@ -107,31 +72,6 @@ def test_what_gdb_has_written_is_not_what_the_program_left(stopped: Stopped) -> 
     assert (state.pc, state.x[10]) == (0x1010, 10)
     assert state.memory(0x8000_0000, 16) == b"\x11" * 8, "and up to the breakpoint"
     assert state.memory(0x8000_000A, 4) == b"\x11" * 4
-
-
-def test_commands_that_may_have_changed_anything(stopped: Stopped) -> None:
-    state = stopped.state()
-    stopped.stub.answers[b"qRcmd,6162"] = b"OK"
-    stopped.client.ask(b"qRcmd,6162")
-    assert stopped.stop().state() is None and state.memory(0x8000_0000, 4) == b""
-
-
-def test_nothing_is_read_once_the_hart_has_gone_on(stopped: Stopped) -> None:
-    stop = stopped.stop()
-    state = stop.state()
-    assert state is not None and state.memory(0x8000_0000, 4) == b"\x11" * 4
-    stopped.client.ask(b"vCont;s:p1.1")
-    before = len(stopped.stub.got)
-    assert state.memory(0x8000_0004, 4) == b"\x11" * 4, "this page was read before"
-    assert state.memory(0x8000_2000, 4) == b"" and stop.state() is None
-    assert stopped.stub.got[before:] == []
-
-
-def test_a_trace_that_ended_elsewhere(stopped: Stopped) -> None:
-    stopped.debugger.writes.end()
-    assert stopped.stop().state() is not None
-    stopped.client.ask(b"vCont;c")
-    assert stopped.stop().state() is None
 
 
 def test_gdbs_own_hart_stays_selected(stopped: Stopped) -> None:
@@ -191,16 +131,6 @@ def test_a_proxy_that_waits_for_the_caller(stopped: Stopped, monkeypatch: pytest
         assert state.memory(0x8000_0000, 4) == b""
     stopped.client.answer()
     assert state.memory(0x8000_0000, 4) == b"\x11" * 4
-
-
-def test_a_stub_that_is_lost(stopped: Stopped) -> None:
-    state = stopped.state()
-    stopped.stub.hang_up()
-    assert state.memory(0x8000_0000, 4) == b""
-    until(lambda: stopped.between.proxy.target is ProxyTarget.LOST)
-    assert stopped.stop().state() is None
-    stopped.between.proxy.close()
-    assert stopped.stop().state() is None
 
 
 class Asks:

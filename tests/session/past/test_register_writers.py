@@ -94,11 +94,6 @@ def test_instructions_that_are_not_known() -> None:
     assert "at 2, at 0x1004" in last(missing, 2, X + 10).doubts[0]
 
 
-def test_counters_count() -> None:
-    notes = writers([READ_CYCLE], [1]).last(1, CSRS["cycle"])
-    assert notes == NotWritten(("It counts by itself.",))
-
-
 def test_a_semihosting_call_returns_its_result_in_a0() -> None:
     found = writers([0x01F0_1013, 0x0010_0073, 0x4070_5013, NOP], [4])
     assert last(found, 4, X + 10).position == 1

@@ -1,10 +1,8 @@
 """Pages of accesses: which are shown, how they are numbered, what is said when there are none."""
 
-import pytest
 
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, MemoryAccess
-from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.pages import RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Selection
 from rvtrace_gdb.session.queries.search import Accesses
 from tests.views.test_access_lines import ACCESSES, history, program
 
@@ -28,53 +26,9 @@ def test_rows() -> None:
     ]  # fmt: skip
 
 
-def test_only_those_that_are_there_can_be_asked_for() -> None:
-    assert [row.number for row in shown(*TWENTY).rows(0, 3)] == [1, 2]
-    assert [row.number for row in shown(*TWENTY).rows(19, 99)] == [19, 20]
-
-
-def test_pages_go_on_as_in_the_history() -> None:
-    """The last ones first, then backward, as `record instruction-history` does."""
-    accesses = shown(*TWENTY)
-    assert accesses.select("", 8) == Selection(13, 21)
-    assert accesses.select("-", 8) == Selection(5, 13)
-    assert accesses.select("3,4", 8) == Selection(3, 5)
-    assert accesses.select("+", 8) == Selection(5, 13)
-    with pytest.raises(RangeError):
-        accesses.select("21", 8)
-
-
-def test_the_end_is_that_of_the_data_trace() -> None:
-    accesses = shown(*TWENTY)
-    accesses.select("", 8)
-    assert accesses.select("+", 8) == Selection(21, 21, "At the end of the data trace.")
-
-
-def test_only_one_object() -> None:
-    """Numbered among themselves."""
-    accesses = shown(*TWENTY, where=(0x106, 4))
-    assert len(accesses) == 2 and accesses.select("", 8) == Selection(1, 3)
-    assert [(row.number, row.text.partition(" = ")[0]) for row in accesses.rows(1, 3)] == [
-        (1, "store 4 bytes at 0x00000104"),
-        (2, "store 4 bytes at 0x00000108"),
-    ]
-
-
 def test_nothing_there() -> None:
     accesses = shown(*TWENTY, where=(0x500, 1))
     assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
     some = shown(*TWENTY, MemoryAccess(LOAD, 4), MemoryAccess(CSR, 8, "rw", 0x500), where=(0x500, 4))
     text = "No access to 4 bytes at 0x500 is in the trace. The address of 1 access is not known."
     assert some.select("", 8) == Selection(1, 1, text)
-
-
-def test_without_data_trace() -> None:
-    with pytest.raises(NoTrace, match="no data trace: the encoder sent no data packets"):
-        shown().select("", 8)
-
-
-def test_whether_they_are_those_asked_for() -> None:
-    of = history(*TWENTY)
-    accesses = Accesses(of, program(), (0x100, 4))
-    assert accesses.is_for(of, (0x100, 4)) and not accesses.is_for(of, None)
-    assert not accesses.is_for(history(*TWENTY), (0x100, 4))

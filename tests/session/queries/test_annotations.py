@@ -1,14 +1,10 @@
 """What is told between the instructions of a listing, and the session's methods that tell it; worked out by hand."""
 
 import json
-from array import array
-from itertools import pairwise
 from pathlib import Path as File
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -16,8 +12,6 @@ from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
     EventKind,
-    Loss,
-    LossCause,
     Start,
     StartReason,
     Stop,
@@ -26,7 +20,6 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.history_rows import AT_MOST, annotations
@@ -34,7 +27,7 @@ from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
 from tests.helpers import reference_streams
-from tests.helpers.event_facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, SYNCHRONIZED, lost, note
+from tests.helpers.event_facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, note
 from tests.session.queries.test_search import HANDLER, LEAF, MAIN, PROCESS, program
 
 ONE = Path(((MAIN,),))
@@ -97,28 +90,6 @@ def test_of_a_context_what_is_new(before: Context, now: Context, text: str | Non
     builder.event(EventKind.CONTEXT, 0, ContextChange(before, now))
     builder.append(ONE)
     assert told(finished(builder)).get(2) == (None if text is None else [("context", text, None)])
-
-
-def test_a_gap_is_not_said_twice_but_what_else_is_there() -> None:
-    builder = HistoryBuilder()
-    builder.append(ONE)
-    builder.event(EventKind.TRAP, 3, INTERRUPT)
-    builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
-    builder.gap(EventKind.LOSS, 20, lost("nonsense"))
-    builder.event(EventKind.SYNC, 30, SYNCHRONIZED, next_pc=MAIN)
-    builder.resume(MAIN, 30)
-    builder.append(ONE)
-    history = finished(builder)
-    assert history.gap_at(1) and told(history) == {2: [trap("interrupt", None)]}
-
-
-def test_a_loss_that_has_no_gap_is_said() -> None:
-    """Nothing had run before it."""
-    builder = HistoryBuilder()
-    builder.gap(EventKind.LOSS, 0x1F, lost("7 bytes skipped"))
-    builder.event(EventKind.SYNC, 0x26, Start(StartReason.PERIODIC), next_pc=MAIN)
-    builder.append(ONE)
-    assert told(finished(builder)) == {1: [("loss", "7 bytes skipped; trace byte 0x1f", None)]}
 
 
 def switched(off: Stop, on: Start) -> History:
@@ -184,41 +155,6 @@ def test_of_many_events_at_one_place_the_first_are_told() -> None:
     [said] = told(finished(builder)).values()
     assert [text for _, text, _ in said[:-1]] == [f"note {number}" for number in range(AT_MOST)]
     assert said[-1] == ("note", "and 3 more: `trace events` has them", None)
-
-
-@st.composite
-def _histories(draw: st.DrawFn) -> History:
-    builder = HistoryBuilder()
-    for step in draw(st.lists(st.sampled_from(["run", "trap", "time", "mode", "gap", "note"]), max_size=20)):
-        if step == "run":
-            builder.append(ONE)
-        elif step == "trap":
-            builder.event(EventKind.TRAP, 0, INTERRUPT, last_pc=MAIN)
-        elif step == "time":
-            builder.time(draw(st.integers(0, 9)))
-        elif step == "mode":
-            builder.context(Context(draw(st.sampled_from([0, 1, 3]))))
-        elif step == "gap":
-            builder.gap(EventKind.LOSS, 0, lost())
-        else:
-            builder.event(EventKind.NOTE, 0, note("worth knowing"))
-    return finished(builder)
-
-
-@given(_histories(), st.lists(st.integers(1, 20), max_size=3))
-def test_each_thing_is_on_one_page(history: History, cuts: list[int]) -> None:
-    """Pages side by side tell what one page of all tells, in that order."""
-    end = len(history) + 1
-    bounds = sorted({1, end, *(cut for cut in cuts if cut < end)})
-    pages = [annotations(history, program(), *page) for page in pairwise(bounds)]
-    whole = list(annotations(history, program(), 1, end))
-    assert [row for page in pages for row in page] == whole
-    assert [row.number for row in whole] == sorted({row.number for row in whole})
-
-
-def test_an_empty_history_has_nothing_to_tell() -> None:
-    nothing = History([], array("Q"), 0, (), (), Accounting(0, 0, 0, 0))
-    assert list(annotations(nothing, ContextImages(Image(64)), 1, 1)) == []
 
 
 ELF = reference_streams.FOLDER / "median.elf"

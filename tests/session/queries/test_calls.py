@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import Node
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path
@@ -13,7 +12,6 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -72,30 +70,6 @@ def test_addresses_only_if_asked_for() -> None:
     assert [row.addresses for row in found.rows(1, 9)] == [[], []]
 
 
-def test_pages_are_as_in_the_history() -> None:
-    found = functions()
-    assert len(found) == 7
-    assert found.select("", 3) == Selection(5, 8)
-    assert found.select("-", 3) == Selection(2, 5)
-    assert found.select("6,7", 3) == Selection(6, 8)
-    assert found.select("+", 3) == Selection(8, 8, "At the end of the branch trace record.")
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        ("8", "Range out of bounds: numbers go from 1 to 7."),
-        ("3,2", "Bad range."),
-        ("2,+0", "Bad record function-call-history-size."),
-        ("x", "Expected positive number, got: x."),
-    ],
-)
-def test_errors_are_gdbs(args: str, says: str) -> None:
-    with pytest.raises(RangeError) as raised:
-        functions().select(args, 10)
-    assert str(raised.value) == says
-
-
 def test_the_tree() -> None:
     found = functions()
     main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
@@ -130,28 +104,9 @@ def test_names_that_gdb_does_not_know() -> None:
     assert [row.name for row in known.tree_rows(1, 9)] == [None]
 
 
-def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, made = functions(), [0]
-
-    def counted(*given: object) -> Node:
-        made[0] += 1
-        return Node(0, False, 0)
-
-    monkeypatch.setattr("rvtrace_gdb.session.queries.functions.call_tree", counted)
-    found.tree(3)
-    found.tree(9)
-    assert made == [1]
-
-
 @pytest.mark.parametrize("what", ["functions", "calls"])
 def test_rows_of_nothing(what: str) -> None:
     with pytest.raises(NoTrace):
         Methods(Session()).call("rows", {"what": what, "begin": 1, "end": 2}, silent)
     with pytest.raises(BadRequest):
         Methods(Session()).call("rows", {"what": what, "begin": 1, "end": 100_000}, silent)
-
-
-@pytest.mark.parametrize("params", [{"what": "functions", "args": ""}, {"what": "calls", "depth": 3}])
-def test_without_a_trace(params: dict[str, object]) -> None:
-    with pytest.raises(NoTrace, match="there is no trace"):
-        Methods(Session()).call("page", params, silent)

@@ -22,7 +22,6 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Coverage, Part
 from rvtrace_gdb.session.queries.pages import RangeError
-from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
@@ -120,14 +119,6 @@ def test_functions_are_those_of_the_symbol_table(tmp_path: File) -> None:
         assert function.instructions == sum(function.start <= pc < function.end for pc in pcs), function.name
 
 
-def test_the_elf_may_be_gone(tmp_path: File) -> None:
-    """What is in a section that may be executed is then taken for code."""
-    elf = demo(tmp_path)
-    image = Image.from_elf(elf)
-    elf.unlink()
-    assert {"main", "fib", "operations"} <= {function.name for function in functions(image)}
-
-
 @pytest.fixture(scope="module")
 def methods(tmp_path_factory: pytest.TempPathFactory) -> Methods:
     """Of a session that looks at a capture of two harts; of the second one it has only the beginning."""
@@ -143,39 +134,6 @@ def methods(tmp_path_factory: pytest.TempPathFactory) -> Methods:
 
 def call(methods: Methods, **params: Any) -> Any:
     return methods.call("coverage", {"context": {}, **params}, silent)
-
-
-def pcs_of(methods: Methods, hart: int) -> list[int]:
-    methods.call("page", {"what": "history", "context": {"thread_hart": hart}}, silent)
-    rows = methods.call("rows", {"what": "history", "begin": 1, "end": 4001, "hart": hart}, silent)["rows"]
-    return [row[1] for row in rows if row[1] is not None]
-
-
-def test_the_selected_hart(methods: Methods) -> None:
-    for hart in (0, 1):
-        found = call(methods, context={"thread_hart": hart}, args="1,4000")
-        assert dict(found["counts"]) == Counter(pcs_of(methods, hart)) and found["hart"] == hart
-        assert not found["functions"] and not found["branches"]
-    assert call(methods, context={"thread_hart": 0})["last"] > call(methods, context={"thread_hart": 1})["last"]
-
-
-def test_ranges_of_addresses(methods: Methods) -> None:
-    counts = dict(call(methods)["counts"])
-    some = sorted(counts)[10:20]
-    found = call(methods, ranges=[some[0], some[4], some[6], some[-1] + 1], branches=True, functions=True)
-    assert dict(found["counts"]) == {pc: counts[pc] for pc in [*some[:4], *some[6:]]}
-    assert all(
-        pc in dict(found["counts"]) and taken + other <= counts[pc] for pc, taken, other, *_ in found["branches"]
-    )
-    assert {"main"} <= {name for _, _, name, *_ in found["functions"]}
-    everything = call(methods, branches=True)["branches"]
-    assert sum(taken + other == counts[pc] for pc, taken, other, *_ in everything) >= len(everything) - 1 > 10
-
-
-@pytest.mark.parametrize("params", [{"ranges": [1]}, {"ranges": ["a", 2]}, {"ranges": 5}, {"args": 7}])
-def test_what_the_protocol_does_not_have(methods: Methods, params: dict[str, Any]) -> None:
-    with pytest.raises(BadRequest):
-        call(methods, **params)
 
 
 def test_without_a_trace() -> None:

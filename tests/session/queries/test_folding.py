@@ -36,37 +36,6 @@ def expanded(texts: str, made: Folding) -> str:
     return "".join(texts[begin - 1 : end - 1] * times.get(begin, 1) for begin, end in made.numbers)
 
 
-def test_a_trap_loop_is_one_line() -> None:
-    made = folding("a" + "t" * 3366 + "z")
-    page = made.page(3369, 10, forward=False)
-    assert (page.begin, page.end) == (1, 3369)
-    assert made.numbers == [(1, 2), (2, 3), (3368, 3369)]
-    assert made.folds == [Fold(2, 1, 3366, 10, 5 * 3367, 5, 5)]
-
-
-@pytest.mark.parametrize(
-    ("texts", "folds"), [("aabb", []), ("aaa", [(1, 1, 3)]), ("ababab", [(1, 2, 3)]), ("abab", []),
-                         ("xabcdabcdabcdy", [(2, 4, 3)]), ("aaabaaab", [(1, 1, 3), (5, 1, 3)])],
-)  # fmt: skip
-def test_what_is_folded(texts: str, folds: list[tuple[int, int, int]]) -> None:
-    for forward in (True, False):
-        made = folding(texts)
-        made.page(1 if forward else len(texts) + 1, 50, forward=forward)
-        assert [(fold.number, fold.lines, fold.times) for fold in made.folds] == folds
-
-
-@pytest.mark.parametrize("forward", [True, False])
-@pytest.mark.parametrize(
-    ("texts", "fold"), [("xabcabcabcab", (2, 3, 3)), ("xyabababa", (3, 2, 3)), ("aab" * 9 + "a", (1, 3, 9))]
-)
-def test_a_fold_begins_with_the_entry_into_the_loop(texts: str, fold: tuple[int, int, int], *, forward: bool) -> None:
-    """Also where the trace ends within a round, and pages are turned back from there."""
-    made = folding(texts)
-    made.page(1 if forward else len(texts) + 1, 50, forward=forward)
-    assert [(it.number, it.lines, it.times) for it in made.folds] == [fold]
-    assert expanded(texts, made) == texts
-
-
 def functions(whats: str, levels: list[int] | None = None) -> list[FunctionRow]:
     """A row for each letter, of which `t` has a trap."""
     return [
@@ -122,16 +91,6 @@ def _another(value: Any, number: int) -> Any:
     if isinstance(value, str):
         return f"{value}{number}"
     return [number] if isinstance(value, list | tuple) else number
-
-
-def test_ordinary_loops_of_functions_are_not_folded_and_traps_are() -> None:
-    def made(what: str) -> Folding:
-        there = [_function(n, pc=0x100 + n % 2, level=0, what=what if n % 2 else "") for n in range(1, 21)]
-        found = Folding(lambda begin, end: there[begin - 1 : end - 1], len(there))
-        found.page(1, 50, forward=True)
-        return found
-
-    assert not made("").folds and [fold.times for fold in made("exception").folds] == [10]
 
 
 @each_seed(range(200))

@@ -22,10 +22,6 @@ def last(target: Registers, folder: Path, *components: str) -> list[str]:
     return [line[len("missing:  ") :] for line in lines[begin:]]
 
 
-def test_nothing_is_missing(tmp_path: Path) -> None:
-    assert last(Registers(dict(OFF)), tmp_path) == []
-
-
 NOT = "cannot be used as a {}: correct the description; `rvtrace init --probe` shows what is there"
 
 
@@ -42,12 +38,6 @@ NOT = "cannot be used as a {}: correct the description; `rvtrace init --probe` s
 )  # fmt: skip
 def test_a_component(changes: Mapping[int, int], line: str, tmp_path: Path) -> None:
     assert last(Registers({**OFF, **changes}), tmp_path) == [line] * bool(line)
-
-
-def test_a_bus_error(tmp_path: Path) -> None:
-    assert last(Registers(dict(OFF), broken=(0x1000,)), tmp_path) == [
-        "e at 0x1000 cannot be read: switch on its power, or correct `base`; `rvtrace init --probe` looks elsewhere"
-    ]
 
 
 def test_no_ram_sink(tmp_path: Path) -> None:

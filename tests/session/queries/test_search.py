@@ -1,19 +1,17 @@
 """Pages of events, gaps and executions: which are shown, how they are numbered, what is said when there are none."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
-from rvtrace_gdb.decode.history.events import Accounting, ContextChange, EventKind, Loss, LossCause, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import Accounting, ContextChange, EventKind, Loss, LossCause, Trap
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import FoundRow, Place
-from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.queries.search import BadQuery, EventQuery, GapQuery, ListQuery, PagedResults
@@ -22,7 +20,7 @@ from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
 from tests.decode.tandem.groups import NOP, csr, group, pc, tandem, x
-from tests.helpers.event_facts import EXCEPTION, INTERRUPT, STARTS, STOPS, lost
+from tests.helpers.event_facts import STARTS, STOPS, lost
 
 MAIN, LEAF, HANDLER, PROCESS = 0x8000_0000, 0x8000_0010, 0x8000_0020, 0x1_0000
 
@@ -83,49 +81,6 @@ TRAP = found(
 )  # fmt: skip
 
 
-def test_all_events() -> None:
-    assert rows(EventQuery()) == [
-        found(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
-        TRAP,
-        found(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
-        found(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
-        found(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
-        found(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kinds", "positions"),
-    [
-        (["trap"], [4]), (["interrupt"], [4]), (["exception"], []), (["loss", "trace-on"], [1, 6]),
-        (["overflow"], [6]), (["context"], [9]), (["trace-off"], [10]), (["mismatch"], []), (["sync", "note"], []),
-    ],
-)  # fmt: skip
-def test_events_of_some_kinds(kinds: list[str], positions: list[int]) -> None:
-    found = rows(EventQuery(tuple(kinds)))
-    assert [row.position for row in found] == positions
-    assert [row.number for row in found] == list(range(1, len(positions) + 1))
-
-
-@pytest.mark.parametrize(
-    ("trap", "kinds"),
-    [
-        (Trap(TrapKind.UNKNOWN), {"trap", "exception", "interrupt"}),
-        (Trap(TrapKind.UNKNOWN, from_hidden=True), {"trap", "exception", "interrupt"}),
-        (EXCEPTION, {"trap", "exception"}),
-        (Trap.of(8, interrupt=False), {"trap", "exception"}),
-        (INTERRUPT, {"trap", "interrupt"}),
-        (Trap.of(1, interrupt=True), {"trap", "interrupt"}),
-    ],
-)
-def test_which_traps_are_which(trap: Trap, kinds: set[str]) -> None:
-    builder = HistoryBuilder()
-    builder.append(Path([(MAIN,)]))
-    builder.event(EventKind.TRAP, 0, trap)
-    of = builder.finish(Accounting(0, 0, 0, 0))
-    assert {kind for kind in ("trap", "exception", "interrupt") if rows(EventQuery((kind,)), of)} == kinds
-
-
 def test_a_trap_whose_cause_a_tandem_trace_does_not_tell_is_both() -> None:
     """A pc and no instruction; mcause, which says how far it was, is told with the second one."""
     told = group(pc(0x200), csr(0x341, 0x204), csr(0x342, 2), csr(0x300, 0), csr(0x343, 0))
@@ -180,41 +135,6 @@ def test_the_page_from_an_instruction_on() -> None:
         found.number_from(10)
 
 
-def test_an_unknown_kind() -> None:
-    with pytest.raises(BadQuery, match="there are no events of the kind 'traps'; there are context, exception, "):
-        rows(EventQuery(("trap", "traps")))
-
-
-def test_gaps() -> None:
-    """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
-    text = "the encoder lost packets (and 1 more: `trace events` has them)"
-    assert rows(GapQuery()) == [found(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
-
-
-def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
-    builder = HistoryBuilder()
-    builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
-    assert rows(GapQuery(), builder.finish(Accounting(0, 0, 0, 0)))[0].here == "end"
-    builder = HistoryBuilder()
-    builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
-    builder.resume(MAIN, 4)
-    builder.append(Path([(MAIN,)]))
-    of = builder.finish(Accounting(0, 0, 0, 0))
-    assert rows(GapQuery(), of) == [found(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
-
-
-def test_tracing_that_was_off_is_a_gap() -> None:
-    builder = HistoryBuilder()
-    builder.append(Path([(MAIN,)]))
-    builder.event(EventKind.TRACE_OFF, 4, STOPS)
-    builder.add_gap(STARTS)
-    builder.resume(LEAF, 8)
-    builder.append(Path([(LEAF,)]))
-    of = builder.finish(Accounting(0, 0, 0, 0))
-    text = "tracing stops, then tracing starts at another place"
-    assert rows(GapQuery(), of) == [found(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
-
-
 def test_executions() -> None:
     """With what came before: an instruction, a trap, a gap, nothing."""
     assert rows(ExecutionQuery("leaf", LEAF)) == [
@@ -226,33 +146,6 @@ def test_executions() -> None:
     ]
     assert rows(ExecutionQuery("main", MAIN))[0].source == "start"
     assert rows(ExecutionQuery("work", PROCESS))[0].here == (PROCESS, "work", 0)
-
-
-def test_arrivals_in_a_range() -> None:
-    assert [row.position for row in rows(ExecutionQuery("main", MAIN, MAIN + 15))] == [1, 8]
-    assert [row.position for row in rows(ExecutionQuery("both", MAIN, LEAF + 15))] == [1, 7]
-
-
-def many() -> PagedResults:
-    """Twenty-five times the same."""
-    builder = HistoryBuilder()
-    builder.append(Path([(MAIN, LEAF) * 25]))
-    return PagedResults(builder.finish(Accounting(0, 0, 0, 0)), program(), ExecutionQuery("leaf", LEAF))
-
-
-def test_pages_turn_as_those_of_the_history() -> None:
-    found = many()
-    assert found.select("", 10) == Selection(16, 26)
-    assert found.select("-", 10) == Selection(6, 16)
-    assert found.select("3,4", 10) == Selection(3, 5)
-    assert found.select("+", 10) == Selection(5, 15)
-    assert found.select("20", 0) == Selection(20, 26)
-    assert found.select("", 10) == Selection(26, 26, "At the end of the list.")
-    says = "Range out of bounds: rows of this list go from 1 to 25 (the number after @ is that in the history)."
-    with pytest.raises(RangeError, match=f"^{re.escape(says)}$"):
-        found.select("26", 10)
-    assert [(row.number, row.position) for row in found.rows(0, 3)] == [(1, 2), (2, 4)]
-    assert [row.number for row in found.rows(24, 99)] == [24, 25]
 
 
 @pytest.mark.parametrize(
@@ -291,21 +184,3 @@ def test_what_is_said_of_a_history_that_is_complete() -> None:
 def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
     with pytest.raises(BadRequest, match=r"^page: \w+ is .*, which is not what protocol 2 says$"):
         Methods(Session()).call("page", params, silent)
-
-
-@pytest.mark.parametrize(
-    "what", [{"what": "gaps"}, {"what": "events"}, {"what": "executions", "name": "f", "first": 1}]
-)
-def test_without_a_trace(what: dict[str, object]) -> None:
-    with pytest.raises(NoTrace, match="there is no trace"):
-        Methods(Session()).call("page", what, silent)
-    with pytest.raises(NoTrace, match="no list has been requested yet"):
-        Methods(Session()).call("rows", {**what, "begin": 1, "end": 2}, silent)
-
-
-def test_whether_it_is_what_is_asked_for() -> None:
-    of = history()
-    found = PagedResults(of, program(), ExecutionQuery("leaf", LEAF))
-    assert found.is_for(of, ExecutionQuery("leaf", LEAF))
-    assert not found.is_for(of, ExecutionQuery("leaf", LEAF, LEAF)) and not found.is_for(of, GapQuery())
-    assert not found.is_for(history(), ExecutionQuery("leaf", LEAF))

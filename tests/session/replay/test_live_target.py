@@ -3,39 +3,15 @@
 import re
 import resource
 import socket
-import threading
 
 import pytest
 
-from rvtrace_gdb.session.replay.connection import Stub, StubAbsent
-from rvtrace_gdb.session.replay.packets import Threads
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.connection import Stub
 from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import CPU, REGISTERS, STOP, packet
-from tests.session.replay.listed_past import ListedPast
+from tests.session.replay.fakes import STOP, packet
 
 LIVE = b"4000:ffffffffffffffff;"
-
-
-def test_the_features_are_the_stubs_and_those_of_going_back(between: Between) -> None:
-    features = between.client().features.split(b";")
-    assert features == [
-        b"PacketSize=4000", b"QStartNoAckMode+", b"qXfer:features:read+", b"swbreak+", b"ReverseStep+",
-        b"ReverseContinue+",
-    ]  # fmt: skip
-
-
-def test_the_description_has_our_register_besides(between: Between) -> None:
-    client = between.client()
-    document = client.read_target()
-    ours = re.search(rb'<reg name="trace_pos"[^>]*>', document)
-    assert ours is not None
-    assert b'bitsize="64"' in ours[0] and b'type="int64"' in ours[0] and b'regnum="16384"' in ours[0]
-    assert document.endswith(b"</feature>\n</target>")
-    assert document.count(b"xi:include") == 1
-    assert client.ask(b"qXfer:features:read:cpu.xml:0,fff") == b"l" + CPU
 
 
 def test_a_stop_has_our_register_once_gdb_knows_of_it(between: Between) -> None:
@@ -50,30 +26,6 @@ def test_a_stop_has_our_register_once_gdb_knows_of_it(between: Between) -> None:
     assert not any(body.startswith((b"p4000", b"P4000")) for body in between.stub.got)
 
 
-def test_a_stop_without_registers_is_left_alone(between: Between) -> None:
-    client = between.client()
-    for answer in (b"S05", b"W00", b"X09;process:1"):
-        between.stub.answers[b"vCont;c"] = answer
-        assert client.ask(b"vCont;c") == answer
-
-
-def test_everything_else_passes_byte_by_byte(between: Between) -> None:
-    """Also what is escaped, and what nobody has heard of."""
-    client = between.client()
-    for body in (b"X80000000,4:}\x03}\x04}]a", b"vFlashWrite:0:\x00\xff}]", b"qRcmd,68656c70", b"jolly", b"_x", b"v"):
-        between.stub.answers[body] = b"answer:}\x03*\x20" + body[:1]
-        assert client.ask(body) == b"answer:}\x03*\x20" + body[:1]
-        assert packet(body) in between.stub.raw
-
-
-def test_output_of_monitor_commands(between: Between) -> None:
-    between.stub.answers[b"qRcmd,61"] = [b"O6869", b"O0a", b"OK"]
-    client = between.client()
-    assert client.ask(b"qRcmd,61") == b"OK"
-    assert client.output == [b"hi", b"\n"]
-    assert client.ask(b"g")[:16] == REGISTERS[:16]
-
-
 def test_an_interrupt_reaches_a_target_that_runs(between: Between) -> None:
     client = between.client()
     between.stub.answers[b"vCont;c"] = [b"O" + b"busy".hex().encode()]
@@ -85,36 +37,11 @@ def test_an_interrupt_reaches_a_target_that_runs(between: Between) -> None:
     assert client.output == [b"busy"]
 
 
-def test_file_input_and_output(between: Between) -> None:
-    """The stub asks in between, gdb reads memory for it and answers, the target goes on."""
-    between.stub.answers |= {b"vCont;c": b"Fwrite,1,80000000,4", b"F4": b"T05"}
-    client = between.client()
-    assert client.ask(b"vCont;c") == b"Fwrite,1,80000000,4"
-    assert client.ask(b"m80000000,4") == b"11111111"
-    assert client.ask(b"F4") == b"T05" + LIVE
-
-
 def test_notifications_pass(between: Between) -> None:
     client = between.client()
     between.stub.send(b"%Stop:T05thread:p1.1;#55")
     assert client.packet() == b"Stop:T05thread:p1.1;"
     assert client.ask(b"m0,1") == b"11"
-
-
-def test_without_acknowledgment_there_is_none(between: Between) -> None:
-    client = between.client()
-    sent = len(between.stub.raw)
-    assert client.ask(b"m0,2") == b"1111"
-    assert between.stub.raw[sent:] == packet(b"m0,2")
-
-
-def test_each_side_acknowledges_on_its_own(between: Between) -> None:
-    client = between.client(acknowledges=True)
-    sent = len(between.stub.raw)
-    assert client.ask(b"m0,2") == b"1111"
-    assert client.ask(b"m0,1") == b"11"
-    assert between.stub.raw[sent:].replace(b"+", b"") == packet(b"m0,2") + packet(b"m0,1")
-    assert between.stub.raw[sent:].count(b"+") >= 1
 
 
 def test_a_damaged_packet_is_asked_for_again(between: Between) -> None:
@@ -130,15 +57,6 @@ def test_gdb_gets_again_what_it_did_not_get(between: Between) -> None:
     assert client.ask(b"m0,1") == b"11"
     client.socket.sendall(b"-")
     assert client.packet() == b"11"
-
-
-def test_how_often_the_target_was_resumed(between: Between) -> None:
-    client = between.client()
-    assert between.proxy.resumes == 0
-    for body in (b"vCont;c", b"c", b"vCont;s:p1.1;c:p1.-1"):
-        client.ask(body)
-    client.ask(b"m0,1")
-    assert between.proxy.resumes == 3
 
 
 def test_one_gdb_after_the_other(between: Between) -> None:
@@ -201,21 +119,6 @@ def test_who_is_no_gdb(between: Between) -> None:
         with socket.create_connection(("127.0.0.1", between.proxy.port)) as client:
             client.sendall(junk)
     assert between.client().ask(b"m0,1") == b"11"
-
-
-def test_no_stub() -> None:
-    proxy = Proxy(ProxySetup(ListedPast(lambda hart: [0]), threading.RLock(), StubAddress("127.0.0.1", 1)))
-    with pytest.raises(StubAbsent, match=r"no OpenOCD .* at 127\.0\.0\.1:1: Connection refused"):
-        proxy.start()
-
-
-def test_threads_are_heard_of_in_both_ways_to_ask_for_them() -> None:
-    """GDB manual, "Thread List Format"."""
-    document = b'l<?xml version="1.0"?><threads><thread id="2" core="0" name="a"/>\n<thread id="01"></thread></threads>'
-    listed, described = Threads(), Threads()
-    listed.listed_by(b"qfThreadInfo", b"m2,01")
-    described.listed_by(b"qXfer:threads:read::0,ffb", document)
-    assert listed.known() == described.known() == ("2", "1")
 
 
 def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Between) -> None:

@@ -5,12 +5,11 @@ import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
-from rvtrace_gdb.decode.history.events import Accounting, EventKind
+from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest, configuration
 from tests.helpers.amounts import each_seed
-from tests.helpers.event_facts import INTERRUPT
 from tests.session.replay.naive_btrace import (
     BASE,
     BEQ_8,
@@ -100,74 +99,6 @@ def test_whatever_becomes_of_the_trace_nothing_else_is_said_to_have_run(seed: in
         assert len(gdb.insns) > min(limit, 5) or len(gdb.insns) > len(target.pcs)
 
 
-def test_not_read_out_is_a_gap_that_is_told() -> None:
-    """Once, and it is not tried again before `trace native`: gdb would wait in vain each time."""
-    code = Code(*[C_NOP] * 8)
-    target = Target(code, code.at[:3], code.at[3])
-    gdb = NaiveGdb(target)
-    gdb.fetch()
-    target.broken, target.resumes, target.pcs, target.pc = True, 1, code.at[:6], code.at[6]
-    gdb.fetch()
-    assert gdb.insns == [*code.at[:4], GAP_TEXT, code.at[6]]
-    [said] = target.said
-    assert said == (
-        "record btrace: what runs from here on is missing (reading out takes longer than gdb waits);"
-        " `trace native` starts again"
-    )
-    target.broken, target.resumes, target.pcs, target.pc = False, 2, code.at[:7], code.at[7]
-    gdb.fetch()
-    assert gdb.insns == [*code.at[:4], GAP_TEXT, code.at[6], GAP_TEXT, code.at[7]]
-    gdb.begin(10)
-    gdb.fetch()
-    assert gdb.insns == code.at and target.said == [said]
-
-
-def test_what_ran_unseen_is_not_added_twice() -> None:
-    """A loop of one instruction, in which every place looks like any other: gdb asks for all of it, once more."""
-    code = Code(C_RET)
-    [at] = code.at
-    target = Target(code, [at] * 3, at)
-    gdb = NaiveGdb(target)
-    gdb.fetch()
-    target.resumes = 1  # it ran, and is not in the trace
-    gdb.fetch()
-    assert gdb.insns == [*[at] * 4, GAP_TEXT, at]
-    target.resumes, target.pcs = 2, [at] * 9
-    gdb.fetch()
-    assert gdb.insns == [at] * 10
-    target.resumes, target.pcs, target.wrapped = 3, [at] * 11, True
-    before = gdb.asked.count("new")
-    gdb.fetch()
-    assert gdb.insns == [at] * 12 and gdb.asked.count("new") == before + 1, "some may be gone at the beginning"
-
-
-def test_more_than_the_limit_at_once_is_cut() -> None:
-    code = Code(*[C_NOP] * 30)
-    target = Target(code, code.at[:3], code.at[3])
-    gdb = NaiveGdb(target, 5)
-    gdb.fetch()
-    target.resumes, target.pcs, target.pc = 1, code.at[:20], code.at[20]
-    gdb.fetch()
-    assert gdb.insns == code.at[15:21]
-
-
-def test_an_instruction_that_did_not_run_after_all() -> None:
-    """An interrupt came first: gdb's last instruction, which had not run yet, is not part of the history."""
-    code = Code(*[C_NOP] * 9)
-    target = Target(code, code.at[:2], code.at[2])
-    gdb = NaiveGdb(target)
-    gdb.fetch()
-    target.resumes, target.pcs, target.pc = 1, code.at[:2] + code.at[5:7], code.at[7]
-    gdb.fetch()
-    assert gdb.insns == [*code.at[:2], *code.at[5:8]]
-
-
-def test_straight_code_is_one_block() -> None:
-    code = Code(NOP, C_NOP, NOP, C_NOP)
-    gdb = NaiveGdb(Target(code, code.at[:3], code.at[3]))
-    assert gdb.read("new") == [(code.at[0], code.at[3])]
-
-
 def test_a_gap_at_the_end() -> None:
     """Nothing is known to lead to where the hart stands, address 0 included."""
     code = Code(NOP, C_NOP, NOP)
@@ -175,17 +106,6 @@ def test_a_gap_at_the_end() -> None:
         gdb = NaiveGdb(Target(code, [code.at[0], GAP], pc))
         gdb.fetch()
         assert gdb.insns == [code.at[0], GAP_TEXT, pc]
-
-
-def test_the_last_part_says_that_it_is_the_last() -> None:
-    code = Code(NOP, C_NOP)
-    gdb = NaiveGdb(Target(code, [code.at[0]], code.at[1]))
-    whole = gdb.ask(b"qXfer:btrace:read:new:0,1000")
-    assert whole and whole[:1] == b"l"
-    size = len(whole) - 1
-    assert gdb.ask(b"qXfer:btrace:read:new:0,%x" % size) == whole
-    assert gdb.ask(b"qXfer:btrace:read:new:0,%x" % (size - 1)) == b"m" + whole[1:-1]
-    assert gdb.ask(b"qXfer:btrace:read:new:%x,1000" % (size - 1)) == b"l" + whole[-1:]
 
 
 def test_another_place_than_where_the_trace_leads_is_behind_a_gap() -> None:
@@ -199,20 +119,6 @@ def test_another_place_than_where_the_trace_leads_is_behind_a_gap() -> None:
             gdb.fetch()
             between = [] if now in following else [GAP_TEXT]
             assert gdb.insns == [code.at[last], *between, code.at[now]], (last, now)
-
-
-def test_a_trap_leads_to_its_handler() -> None:
-    """The hart stopped at the handler's first instruction: the trap is the last thing in the trace."""
-    code = Code(*[NOP] * 9)
-    builder = HistoryBuilder()
-    builder.append(Path([(code.at[0],)]))
-    builder.event(EventKind.TRAP, 9, INTERRUPT, last_pc=code.at[0], next_pc=code.at[8])
-    history = builder.finish(Accounting(0, 0, 0, 0))
-    target = Target(code, [code.at[0]], code.at[8])
-    target._read = (target.pcs, history)
-    gdb = NaiveGdb(target)
-    gdb.fetch()
-    assert gdb.insns == [code.at[0], code.at[8]]
 
 
 def test_a_million_loops_are_cut_to_the_limit_in_time() -> None:

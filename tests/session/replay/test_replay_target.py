@@ -33,35 +33,6 @@ def at(position: int, reason: bytes = b"05", at_end: bytes = b"") -> bytes:
 BEGIN, PRESENT = b"replaylog:begin;", b"T05replaylog:end;" + LIVE + b"thread:p1.1;"
 
 
-def test_there_and_back_again(between: Between) -> None:
-    client = between.client()
-    resumed = between.proxy.resumes
-    assert [client.ask(b"bs") for _ in range(3)] == [at(END - 1), at(END - 2), at(END - 3)]
-    assert client.ask(b"bc") == at(0, at_end=BEGIN)
-    assert client.ask(b"bs") == at(0, at_end=BEGIN)
-    assert client.ask(b"vCont;s:p1.1;c:p1.-1") == at(1)
-    assert client.ask(b"s") == at(2)
-    assert client.ask(b"vCont;c:p1.-1") == PRESENT
-    assert not between.past.away()
-    assert between.proxy.resumes == resumed
-    assert client.ask(b"vCont;c").startswith(b"T05thread:p01.01;")
-    assert between.proxy.resumes == resumed + 1
-
-
-def test_breakpoints_both_ways_and_none_of_it_reaches_the_stub(between: Between) -> None:
-    client = between.client()
-    client.ask(b"bs")
-    sent = len(between.stub.got)
-    assert client.ask(b"Z0,1004,2") == b"OK"
-    assert client.ask(b"bc") == at(5)
-    assert client.ask(b"bc") == at(2)
-    assert client.ask(b"vCont;c") == at(5)
-    assert client.ask(b"z0,1004,2") == b"OK"
-    assert client.ask(b"Z1,2000,4") == b"OK"
-    assert client.ask(b"bc") == at(3)
-    assert between.stub.got[sent:] == []
-
-
 def test_the_stub_has_gdbs_breakpoints_when_the_target_runs(between: Between) -> None:
     """Inserted in the present, removed in the past; inserted in the past, there when the target runs."""
     client = between.client()
@@ -77,25 +48,6 @@ def test_the_stub_has_gdbs_breakpoints_when_the_target_runs(between: Between) ->
     assert client.ask(b"z0,2000,2") == b"OK" and got[-1] == b"z0,2000,2"
     client.ask(b"vCont;c")
     assert got[-2:] == [b"z0,2000,2", b"vCont;c"]
-
-
-def test_removed_in_the_present_what_only_the_past_had(between: Between) -> None:
-    client = between.client()
-    client.ask(b"bs")
-    client.ask(b"Z0,2000,2")
-    assert client.ask(b"s") == PRESENT
-    assert client.ask(b"z0,2000,2") == b"OK"
-    assert b"z0,2000,2" not in between.stub.got
-
-
-def test_a_breakpoint_that_the_stub_refuses_is_said(between: Between) -> None:
-    between.stub.answers[b"Z1,9000,4"] = b"E0e"
-    client = between.client()
-    client.ask(b"bs")
-    client.ask(b"Z1,9000,4")
-    client.ask(b"vCont;c")
-    client.ask(b"vCont;c")
-    assert between.proxy.take_lines() == ["warning: the breakpoint at 0x9000 was refused by the target"]
 
 
 def test_watchpoints_are_accepted_and_said_to_be_of_no_use(between: Between) -> None:
@@ -175,25 +127,6 @@ def test_the_past_cannot_be_changed(between: Between, body: bytes, answer: bytes
     assert between.proxy.take_lines() == []
 
 
-def test_what_has_nothing_to_do_with_time_reaches_the_stub(between: Between) -> None:
-    between.stub.answers |= {b"qRcmd,61": [b"O6869", b"OK"], b"qXfer:memory-map:read::0,100": b"l<memory-map/>"}
-    client = between.client()
-    client.ask(b"bs")
-    assert client.ask(b"qRcmd,61") == b"OK" and client.output[-1] == b"hi"
-    assert client.ask(b"qXfer:memory-map:read::0,100") == b"l<memory-map/>"
-    for body in (b"Hgp1.1", b"Tp1.1"):
-        assert client.ask(body) == b"OK" and between.stub.got[-1] == body
-
-
-def test_a_range_is_stepped_through(between: Between) -> None:
-    client = between.client()
-    client.ask(b"bc")
-    assert client.ask(b"vCont;r1000,1008:p1.1;c:p1.-1") == at(3)
-    client.ask(b"bc")
-    client.ask(b"Z0,1002,2")
-    assert client.ask(b"vCont;r1000,1008:p1.1;c:p1.-1") == at(1)
-
-
 def test_interrupts_end_long_work(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the trace is decoded, and while it is searched. Output tells how far it is."""
     monkeypatch.setattr(stepping, "FIRST_SECONDS", 0.1)
@@ -239,13 +172,6 @@ def test_lines_of_a_walk_come_before_its_stop(between: Between) -> None:
     client = between.client()
     assert client.ask(b"bs") == at(END - 1)
     assert client.output == [b"gap: 7 bytes were lost\n"]
-
-
-def test_a_trace_that_does_not_lead_here_is_said(between: Between) -> None:
-    between.stub.pc = 0x7777
-    client = between.client()
-    assert client.ask(b"bs") == at(END - 1)
-    assert client.output == [b"the trace does not lead to 0x7777\n"]
 
 
 def test_jumps(between: Between) -> None:
@@ -305,18 +231,6 @@ def test_each_hart_has_its_place(between: Between) -> None:
     assert between.proxy.resumes == resumed + 1
 
 
-def test_the_stub_learns_which_thread_stopped_in_the_past(between: Between) -> None:
-    """gdb takes the thread of a stop for the current one, and does not say so."""
-    client = between.client()
-    client.ask(b"Hgp1.1")
-    client.ask(b"Tp1.2")
-    client.ask(b"bs")
-    assert client.ask(b"s").startswith(b"T05replaylog:end;")
-    client.ask(b"g")
-    assert between.stub.got[-1] == b"g"
-    assert [body for body in between.stub.got if body[:2] == b"Hg"] == [b"Hgp1.1", b"Hgp1.2"]
-
-
 def test_gdb_goes_while_it_is_in_the_past(between: Between) -> None:
     client = between.client()
     client.ask(b"Z0,1000,2")
@@ -326,30 +240,6 @@ def test_gdb_goes_while_it_is_in_the_past(between: Between) -> None:
     until(lambda: not between.past.away())
     again = between.client()
     assert again.ask(b"p4000") == b"ff" * 8
-
-
-@pytest.mark.parametrize("body", [b"D;1", b"vRun;61", b"vAttach;1", b"R00"])
-def test_who_lets_go_of_the_target_does_so_in_the_present(between: Between, body: bytes) -> None:
-    client = between.client()
-    client.ask(b"bs")
-    if body[:1] != b"R":
-        client.ask(body)
-    else:
-        client.socket.sendall(b"$R00#b2")
-    between.stub.wait_for(body)
-    assert not between.past.away()
-
-
-def test_the_stub_dies_in_the_present(between: Between) -> None:
-    client = between.client()
-    between.stub.hang_up()
-    until(lambda: between.proxy.target is TargetState.LOST)
-    assert client.ask(b"m1000,4") == client.ask(b"p8") == b"E01"  # gdb that finds frames bears no end of the connection
-    client.socket.sendall(b"$vCont;c#a8")
-    assert client.is_closed()
-    (line,) = between.proxy.take_lines()
-    assert "closed the connection; what was traced is kept: `trace history`, `trace save`" in line
-    assert between.proxy.target is TargetState.LOST
 
 
 def test_the_stub_dies_in_the_past(between: Between) -> None:

@@ -122,28 +122,6 @@ def test_what_is_told_of_gaps() -> None:
     assert past.step(0, 1) == Stop("end")
 
 
-def test_a_gap_is_no_place() -> None:
-    past = places_in(history_of([2, GAP, 4, GAP]))
-    past.go_to(0, 1)
-    assert past.position(0) == 2
-    past.go_to(0, 3)
-    assert past.position(0) == 2
-    assert [past.nearest_instruction(0, position) for position in range(5)] == [0, 2, 2, 2, 4]
-
-
-def test_each_hart_has_its_own() -> None:
-    past = places_in(history_of([2, 4, 6]), history_of([8, 10]))
-    assert (past.position(0), past.away(), past.is_at_end(1)) == (None, False, True)
-    past.step(1, -1)
-    assert (past.position(0), past.position(1), past.away(), past.is_at_end(1)) == (None, 1, True, False)
-    past.enter(0, silent)
-    past.enter(1, silent)  # it is there already
-    assert (past.position(0), past.position(1)) == (3, 1)
-    assert (past.registers(0), past.registers(1)) == ({}, {"pc": 10})
-    past.leave()
-    assert (past.position(0), past.position(1), past.away()) == (None, None, False)
-
-
 def test_where_nothing_is() -> None:
     past = places_in(history_of([2, 4]), history_of([]))
     with pytest.raises(NoNumber) as raised:

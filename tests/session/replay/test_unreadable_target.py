@@ -35,17 +35,6 @@ def lost(between: Between, *asked: bytes) -> Client:
     return client
 
 
-def test_it_has_what_it_said_last(between: Between) -> None:
-    client = lost(between)
-    before = between.stub.got.count(b"m1000,4")
-    assert client.ask(b"g").endswith(hexed(PCS[END])) and client.ask(NUMBER) == hexed(END + 1)
-    assert client.ask(b"m1000,4") == b"00010203" and between.stub.got.count(b"m1000,4") == before
-    assert between.proxy.target is TargetState.UNREADABLE
-    assert client.ask(b"bs") == at(END - 1)
-    assert client.ask(b"vCont;s").startswith(b"T05") and between.past.position(0) == END - 1
-    assert between.proxy.take_lines() == [SAID]
-
-
 @pytest.mark.parametrize("asked", [b"vCont;s", b"P5=0700000000000000", b"G00"])
 @pytest.mark.parametrize("first", [b"g", NUMBER])
 def test_where_it_is_not_known_the_last_instruction_is_the_end(between: Between, asked: bytes, first: bytes) -> None:

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from tests.decode.tandem.corpus import decoded
 from tests.decode.tandem.groups import INIT, MRET, NOP, RESET, RV32, RV64, Line, csr, pc, priv, store, sw, x
-from tests.decode.tandem.test_memory import SATP, SV39, with_tables
+from tests.decode.tandem.test_memory import SV39, with_tables
 from tests.session.spike_program import Spiked
 
 LW, FLW, LR, AMOADD = Instr(0x0003_2283, 4), Instr(0x0003_2087, 4), Instr(0x1003_23AF, 4), Instr(0x0053_23AF, 4)
@@ -78,26 +78,6 @@ def test_both_ways_as_the_model_has_it(ran: tuple[Spiked, DecodedTandem]) -> Non
         assert all_hits(found, only(kind, at, size), 1) == expected, (kind, hex(at), size)
         assert all_hits(found, only(kind, at, size), -1) == expected[::-1]
     assert min(kinds.values()) > 200
-
-
-def test_the_nearest_of_several(ran: tuple[Spiked, DecodedTandem]) -> None:
-    it, found = ran
-    rng = random.Random(2)
-    touched = sorted({access.address for step in it.steps for access in step.accesses})
-    watching = watching_in(found)
-    for _ in range(60):
-        some = {Watchpoint(rng.choice(("watch", "rwatch", "awatch")), rng.choice(touched), 2) for _ in range(3)}
-        position = rng.randrange(len(it.steps))
-        hits = [i for i, step in enumerate(it.steps) if any(step.touches(*one) for one in some)]
-        after, before = (
-            min((i for i in hits if i >= position), default=None),
-            max((i for i in hits if i < position), default=None),
-        )
-        forward, back = (watching.nearest(position, direction, frozenset(some)) for direction in (1, -1))
-        assert (forward and forward.position) == after
-        assert (back and back.position) == (None if before is None else before + 1)
-        for hit in filter(None, (forward, back)):
-            assert any(hit.kind == one.kind and one.address <= hit.address < one.address + 2 for one in some)
 
 
 @pytest.mark.parametrize("name", ["flute_rv64ui-v-add", "piccolo_rv32-hello", "flute_rv64-irq"])
@@ -167,22 +147,6 @@ def test_the_same_memory_under_another_address() -> None:
     assert hit == Hit(at[load], "rwatch", 0x4012)
     hit = watching.nearest(at[load] + 1, 1, only("rwatch", 0x4012, 1))
     assert hit == Hit(at[seen], "rwatch", 0x4012)
-
-
-def test_the_same_address_in_other_address_spaces() -> None:
-    """As for the hart's own triggers: a process that runs, and the next one, and M-mode."""
-    line = Line()
-    line.add(RESET)
-    line(csr(SATP, 8 << 60 | 1))
-    line(store(0x100, 4, 1), instr=sw())
-    line(csr(MSTATUS, 0), priv(1), instr=MRET, to=0x4000)
-    line(store(0x100, 4, 2), instr=sw())
-    line(csr(SATP, 8 << 60 | 2))
-    line(store(0x100, 4, 3), instr=sw())
-    found = line.decoded()
-    assert (
-        all_hits(found, only("watch", 0x100, 4), 1) == [1, 3, 5] == all_hits(found, only("watch", 0x100, 4), -1)[::-1]
-    )
 
 
 def test_what_no_instruction_stored_comes_with_the_step_over_it() -> None:

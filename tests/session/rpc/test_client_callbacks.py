@@ -77,31 +77,6 @@ def ask(session: Session, need: Need) -> Any:
     return session.ask(need)
 
 
-def test_an_answer_is_the_result_of_asking(start: Start) -> None:
-    client = start(lambda session: [ask(session, {"do": "one"}), ask(session, {"do": "two"})])
-    assert client.get() == {"id": 7, "need": {"do": "one"}, "question": 1}
-    client.send(answer=7, question=1, result=[1, "x"])
-    assert client.get() == {"id": 7, "need": {"do": "two"}, "question": 2}
-    client.send(answer=7, question=1, result="of another question")
-    client.send(answer=7, question=2, result=None)
-    assert client.get() == {"id": 7, "result": [[1, "x"], None]}
-
-
-def test_an_answer_nobody_asked_for_is_none(start: Start) -> None:
-    def work(session: Session) -> Any:
-        return ask(session, {"do": "it"})
-
-    client = start(work)
-    client.get()
-    client.send(answer=7, question=1, result="first")
-    assert client.get()["result"] == "first"
-    client.send(answer=7, question=1, result="late")
-    client.send(id=7, method="work")
-    assert client.get() == {"id": 7, "need": {"do": "it"}, "question": 2}
-    client.send(answer=7, question=2, result="second")
-    assert client.get()["result"] == "second"
-
-
 def test_what_the_client_cannot_do_is_an_error_with_its_kind(start: Start) -> None:
     def work(session: Session) -> Any:
         with pytest.raises(ClientFailed, match=r"^no such thing$") as raised:
@@ -130,40 +105,6 @@ def test_after_an_interruption_it_can_be_asked_to_put_things_back(start: Start) 
     assert client.get()["error"]["kind"] == Cancelled.__name__
 
 
-@pytest.mark.parametrize("message", [{"cancel": 7}, {"id": 8, "method": "no such"}])
-def test_a_question_that_is_given_up_is_not_waited_for(start: Start, message: dict[str, Any]) -> None:
-    """Ctrl-C may come in the client between it took the question and began to answer."""
-
-    def work(session: Session) -> Any:
-        try:
-            ask(session, {"do": "read"})
-        finally:
-            ask(session, {"do": "restore"})
-
-    client = start(work)
-    client.get()
-    client.send(**message)
-    assert client.get() == {"id": 7, "need": {"do": "restore"}, "question": 2}
-    client.send(answer=7, question=1, result="late")
-    client.send(answer=7, question=2, result=None)
-    assert client.get()["error"]["kind"] == Cancelled.__name__
-
-
-def test_the_lock_is_free_while_the_client_is_asked(start: Start, session: Session) -> None:
-    """What gdb is asked for may lead through the proxy's thread, which takes the lock; however often it is held."""
-
-    def work(session: Session) -> Any:
-        with session.lock, session.lock:
-            return ask(session, {"do": "it"})
-
-    client = start(work)
-    client.get()
-    assert session.lock.acquire(timeout=60)
-    client.send(answer=7, question=1, result=1)
-    session.lock.release()
-    assert client.get() == {"id": 7, "result": 1}
-
-
 def test_another_thread_cannot_ask(start: Start) -> None:
     """The proxy's: gdb waits for its target then, and not for the session."""
 
@@ -184,19 +125,8 @@ def test_another_thread_cannot_ask(start: Start) -> None:
     assert start(work).get() == {"id": 7, "result": 1}
 
 
-def test_between_two_requests_nobody_can_be_asked(start: Start, session: Session) -> None:
-    client = start(lambda session: None)
-    assert client.get() == {"id": 7, "result": None}
-    with pytest.raises(CannotAsk):
-        ask(session, {"do": "it"})
-
-
 def test_a_client_that_goes_away_ends_the_session(start: Start) -> None:
     client = start(lambda session: ask(session, {"do": "it"}))
     client.get()
     client.sent.close()
     client.close()
-
-
-def test_a_session_without_a_server_asks_nobody() -> None:
-    assert Session(environ={}).ask is None

@@ -4,13 +4,11 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.session.past.choice import OFF
-from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.rpc.replay import frame_rows
-from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import PLAIN, Code
-from tests.decode.calls.test_frames_by_hand import HANDLED
 
 
 def selected(history: History, code: Code = PLAIN) -> SelectedHistory:
@@ -33,16 +31,6 @@ def test_rows() -> None:
     assert frame_rows(session, it, 4, 0, 0) == {"frames": [], "more": True}
 
 
-def test_a_trap() -> None:
-    main, handler = (HANDLED.starts[name] for name in ("main", "handler"))
-    trap = HANDLED.trap(2, "main.2", "handler.0")
-    it = selected(history_of(HANDLED.pcs("main.0 main.1 handler.0"), [trap]), HANDLED)
-    assert frame_rows(Session(environ={}), it, 3, 0, 9)["frames"] == [
-        FrameRow(handler, handler, 1, 3, ""),
-        FrameRow(main + 8, main, 0, 2, "trap"),
-    ]
-
-
 def test_behind_the_end_and_where_nothing_is() -> None:
     f, g = PLAIN.starts["f"], PLAIN.starts["g"]
     it, session = selected(history_of(PLAIN.pcs("main.0 - f.0 f.1"))), Session(environ={})
@@ -51,17 +39,3 @@ def test_behind_the_end_and_where_nothing_is() -> None:
     assert known == [FrameRow(g, g, 1, 5, "", stack=1), FrameRow(f + 8, f, 0, 4, "call", stack=1)]
     for number in (0, 2, 6):
         assert frame_rows(session, it, number, 0, 9) == {"frames": [], "more": False}
-
-
-def test_no_symbols() -> None:
-    image = PLAIN.image
-    it = SelectedHistory(history_of([0x90000, 0x90002]), ContextImages(image), 0, [], values=OFF)
-    assert frame_rows(Session(environ={}), it, 2, 0, 9)["frames"] == [FrameRow(0x90002, None, 0, 2, "")]
-
-
-def test_one_history_of_calls_for_frames_and_functions() -> None:
-    it, session = selected(history_of(PLAIN.pcs("main.1 f.0"))), Session(environ={})
-    calls = call_history(session, it)
-    frame_rows(session, it, 1, 0, 1)
-    assert call_history(session, it) is calls
-    assert Functions(it.history, it.program, calls=calls).calls is calls

@@ -64,15 +64,6 @@ def test_parts_of_a_list(what: str, methods: Methods) -> None:
         assert found["rows"] == rows[begin - 1 : begin - 1 + count]
 
 
-@pytest.mark.parametrize("what", LISTS)
-def test_without_a_number_the_newest(what: str, methods: Methods) -> None:
-    rows = whole(methods, what)
-    expected = rows[:2] if what == "calls" else rows[-2:]
-    assert page(methods, what, None, 2)["rows"] == expected
-    assert page(methods, what, None, 0)["rows"] == []
-    assert page(methods, what, None, 0)["length"] == len(rows)
-
-
 @pytest.mark.parametrize(
     ("params", "line"),
     [

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
 from rvtrace_gdb.session.rpc.server import Methods, Server
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from rvtrace_gdb.support.errors import Progress, silent
 from tests.session.board import DEMO, Board, board
 from tests.session.rpc.conftest import Client, Pipe, replies, served
 
@@ -162,27 +162,6 @@ class Timed(Session):
         return []
 
 
-def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None:
-    pipe, session = Pipe(), Slow()
-    thread, sink = served(session, pipe, tmp_path / "log")
-    pipe.put(id=1, method="stop")
-    assert session.works.wait(60)
-    pipe.put(cancel=1)
-    pipe.put(id=2, method="hello")
-    pipe.put(id=3, method="stop")
-    pipe.put(cancel=3)
-    deadline = time.monotonic() + 60
-    while sink.getvalue().count(b'"error"') < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)  # the end would cancel it, too
-    pipe.end()
-    thread.join(60)
-    assert not thread.is_alive()
-    answers = [reply for reply in replies(sink) if "progress" not in reply]
-    assert [reply["id"] for reply in answers] == [1, 2, 3]
-    for reply in (answers[0], answers[2]):
-        assert reply["error"] == {"message": "interrupted", "kind": Cancelled.__name__}
-
-
 def test_progress_comes_at_most_five_times_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, clock = Pipe(), Clock()
     monkeypatch.setattr("rvtrace_gdb.session.rpc.server.time", clock)
@@ -287,32 +266,6 @@ def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -
             assert session.ended.wait(60)
         server.join(60)
     assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
-
-
-class Noting(Session):
-    """Notes how many requests were made and how many were answered when it prepares, and is then interrupted."""
-
-    def __init__(self, answers: io.BytesIO) -> None:
-        super().__init__()
-        self.asked, self.prepared, self._answers = 0, list[tuple[int, int]](), answers
-
-    def status(self, context: Context, progress: Progress = silent) -> list[str]:
-        self.asked += 1
-        return []
-
-    def prepare(self, progress: Progress) -> None:
-        self.prepared.append((self.asked, self._answers.getvalue().count(b"\n")))
-        raise Cancelled
-
-
-def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) -> None:
-    """Nothing that is asked next waits for it; an interruption is not what was asked for."""
-    requests = b"".join(b'{"id": %d, "method": "status", "params": {"context": {}}}\n' % number for number in (1, 2))
-    answers = io.BytesIO()
-    session = Noting(answers)
-    Server(session, io.BytesIO(requests), answers, tmp_path / "log").run()
-    assert [json.loads(line)["result"] for line in answers.getvalue().splitlines()] == [{"lines": []}] * 2
-    assert {(1, 0), (2, 1)} <= set(session.prepared), "before each answer"
 
 
 def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,19 +48,6 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
     assert caplog.text == ""
 
 
-def test_a_descriptor_that_is_none_is_a_mistake_of_ours(tmp_path: Path) -> None:
-    class Broken(Session):
-        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
-            raise OSError(9, "Bad file descriptor")
-
-    pipe = Pipe()
-    thread, sink = served(Broken(), pipe, tmp_path / "log")
-    pipe.put(id=1, method="stop")
-    pipe.end()
-    thread.join(60)
-    assert replies(sink)[0]["error"]["kind"] == "Internal"
-
-
 def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client) -> None:
     """Its log file could not be made, either."""
     assert "result" in client.call("hello")

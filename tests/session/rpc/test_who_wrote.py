@@ -18,7 +18,6 @@ from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from tests.decode.tandem.corpus import DATA, RV64, decoded, parameters_of, program_of, trace_bytes
-from tests.session.past.tandem.test_writers import spikes
 from tests.views.test_access_lines import history, program
 
 
@@ -34,21 +33,6 @@ def opened(name: str, *, wrapped: bool = False) -> Session:
     return session
 
 
-@pytest.mark.parametrize(("register", "kind", "number"), [("a0", "x", 10), ("ra", "x", 1), ("mscratch", "csr", 0x340)])
-def test_going_back_from_writer_to_writer_passes_all_of_them(register: str, kind: str, number: int) -> None:
-    name = "flute_rv64mi-p-csr"
-    session, expected = opened(name), spikes(name, decoded(name))
-    found, below = [], None
-    while (answer := call(session, register=register, below=below))["writer"] is not None:
-        found.append(answer["writer"]["number"])
-        below = answer["below"]
-    first = expected[0].position
-    assert [n for n in found if n > first] == [
-        it.position + 1 for it in reversed(expected) if (kind, number) in it.values
-    ]
-    assert answer["none"][0] == "Nothing wrote it in this trace before that."
-
-
 def test_a_trap_writes_what_it_writes_and_takes_no_number() -> None:
     name = "flute_rv64mi-p-scall"
     tandem, session = decoded(name), opened(name)
@@ -57,12 +41,6 @@ def test_a_trap_writes_what_it_writes_and_takes_no_number() -> None:
     assert (answer["kind"], answer["group"], answer["new"]) == (TRAP, trap.group + 1, trap.cause)
     assert tandem.history.pc(answer["number"] - 1) == trap.handler == answer["row"][1]
     assert answer["happened"][0][0] == "trap" and answer["happened"][0][2][0] == trap.epc
-
-
-def test_nobody_wrote_it() -> None:
-    session = opened("piccolo_rv32-hello")
-    assert call(session, register="mepc")["none"] == ["Nothing wrote it in this trace before now."]
-    assert call(session, register="zero")["none"] == ["$zero is always 0: nothing can write it."]
 
 
 def test_nobody_wrote_it_in_what_a_ring_has_left() -> None:

@@ -49,17 +49,6 @@ def test_without_a_trace_it_is_said_why(window: Window) -> None:
     assert "nothing has been traced yet" in window.glance(ALL)["problem"]
 
 
-def test_what_ran_is_read_out_when_it_is_wanted(window: Window) -> None:
-    window.session.start(window.context)
-    ran = window.run(500)
-    assert (window.glance(None)["length"], window.glance(None)["current"]) == (0, False)
-    first = window.glance(ALL)
-    assert (first["length"], first["gaps"], first["hart"], first["current"]) == (ran, 0, 0, True)
-    more = ran + window.run(3000)
-    assert (window.glance(None)["length"], window.glance(None)["current"]) == (ran, False)
-    assert (window.glance(ALL)["length"], window.glance(None)["current"]) == (more, True)
-
-
 def test_much_is_not_read_out_unasked(window: Window) -> None:
     """What is left is what reading it out then brings, but for what the encoder still holds."""
     window.session.start(window.context)
@@ -77,16 +66,6 @@ def test_nothing_is_asked_of_a_target_that_did_not_run(window: Window, monkeypat
     window.glance(ALL)
     monkeypatch.setattr(window.board, "touch", lambda address: pytest.fail("the target was asked"))
     assert window.glance(ALL)["length"] == ran
-
-
-def test_the_place_in_the_listing_stays_and_warnings_are_left_to_others(window: Window) -> None:
-    window.session.start(window.context)
-    ran = window.run(500)
-    window.glance(ALL)
-    assert window.session.history("", 10, window.context)[:2] == (ran - 9, ran + 1)
-    before = window.session.history("-", 10, window.context)
-    window.glance(ALL, anew=True)
-    assert window.session.history("-", 10, window.context)[:2] == (before.begin - 10, before.begin)
 
 
 def test_a_target_that_is_gone_does_not_hide_what_is_there(window: Window) -> None:

@@ -14,14 +14,12 @@ from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.errors import DepthRefused, HartRuns, NoCtr
 from rvtrace_gdb.controlregs.target import Answer, Register
-from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.rows.list_rows import Between
 from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
 from rvtrace_gdb.session.queries import ctr_records
-from rvtrace_gdb.session.queries.pages import Selection
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
@@ -182,49 +180,6 @@ def test_from_start_to_stop(board: Board) -> None:
     assert "ended already" in ctr_commands.stop(board.session)[0]
 
 
-MCAUSE, MEPC, MTVAL, MTVEC = 0x342, 0x341, 0x343, 0x305
-TRAPPED = ((0x00, 0x08, 11), (0x0C, 0x18, 1))  # the jal is where an exception (TYPE 1) hit
-SAID: Mapping[Register, int] = {MCAUSE: 5, MEPC: BASE + 0x0C, MTVAL: 0x40, MTVEC: BASE + 0x18}
-
-
-def trap_text(board: Board) -> str:
-    history, _ = board.session.decoded(board.context())
-    [found] = [event.text for event in history.events if event.kind is EventKind.TRAP]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("changed", "text"),
-    [
-        ({}, "exception 5 (load access fault), tval 0x40, read from the hart"),
-        ({MEPC: BASE + 0x10}, "exception"),
-        ({MTVEC: BASE}, "exception"),
-        ({MCAUSE: 1 << 63 | 7}, "exception"),
-    ],
-    ids=["", "mepc changed", "another handler", "an interrupt"],
-)
-def test_the_cause_of_the_last_trap_is_read_from_the_hart(
-    board: Board, changed: Mapping[Register, int], text: str
-) -> None:
-    board.start()
-    board.harts[0].run_program(TRAPPED)
-    board.harts[0].pc, board.harts[0].trap = BASE + 0x1C, {**SAID, **changed}
-    board.ran += 1
-    assert trap_text(board) == text
-    ctr_commands.stop(board.session)
-    assert trap_text(board) == text
-    assert len(board.session.capture().traps) == (text != "exception")
-
-
-def test_the_cause_of_the_last_trap_is_kept_when_recording_is_stopped(board: Board) -> None:
-    board.start()
-    board.harts[0].run_program(TRAPPED)
-    board.harts[0].pc, board.harts[0].trap = BASE + 0x1C, SAID
-    ctr_commands.stop(board.session)
-    board.harts[0].trap = {**SAID, MCAUSE: 2}
-    assert trap_text(board) == "exception 5 (load access fault), tval 0x40, read from the hart"
-
-
 def test_stop_is_interrupted(board: Board) -> None:
     """While it reads, recording goes on; while it puts registers back, the next one does that."""
 
@@ -260,18 +215,6 @@ def test_what_ran_between_two_records_and_since(board: Board) -> None:
     assert shown.since() == Between(instructions=1, first=6, last=6, why=None)
 
 
-def test_pages_and_ranges(board: Board) -> None:
-    board.start()
-    board.run()
-
-    def show(args: str, size: int) -> Selection:
-        return ctr_records.shown(board.session, board.context(), WAY, silent)[0].select(args, size)
-
-    pages = [show("", 2) for _ in range(3)]
-    assert [page[:2] for page in pages] == [(1, 3), (3, 4), (4, 4)]
-    assert show("2,3", 10)[:2] == (2, 4) and pages[-1].notice is not None
-
-
 def test_nothing_is_read_twice(board: Board) -> None:
     board.start()
     board.run()
@@ -304,20 +247,6 @@ def test_a_program_that_records_by_itself_is_looked_at(board: Board) -> None:
     assert board.harts[0].control == ALL
 
 
-def test_several_harts_are_started_at_once_or_one_by_one(board: Board) -> None:
-    assert [line[:9] for line in board.start(harts=[0, 1])] == ["ctr0:    ", "ctr1:    "]
-    board.run(hart=1)
-    assert board.rows(hart=1) == ROWS
-    assert board.history(hart=1) == RAN
-    ctr_commands.stop(board.session)
-    board.start()
-    ctr_commands.start(board.session, board.context(1), WAY, {})
-    board.run()
-    assert board.rows() == ROWS
-    ctr_commands.stop(board.session)
-    assert (board.harts[0].control, board.harts[1].control) == (0, 0)
-
-
 def test_harts_are_all_started_or_none(board: Board) -> None:
     board.harts[0].control = 1 << 12
     board.harts[1] = Hart(codes=(0,))
@@ -325,15 +254,6 @@ def test_harts_are_all_started_or_none(board: Board) -> None:
         board.start(harts=[0, 1], depth=64)
     assert (board.harts[0].control, board.harts[0].depth) == (1 << 12, 16)
     assert board.session.live is None
-
-
-def test_started_again_what_was_found_first_is_put_back(board: Board) -> None:
-    board.harts[0].vs_control, board.harts[0].control = 0, 1 << 12
-    board.start(depth=32)
-    board.start(depth=64, ras=True)
-    assert board.harts[0].depth == 64
-    ctr_commands.stop(board.session)
-    assert (board.harts[0].control, board.harts[0].depth) == (1 << 12, 16)
 
 
 def test_a_capture_file_shows_the_same(board: Board, tmp_path: Path) -> None:

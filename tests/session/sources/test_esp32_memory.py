@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from random import Random
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.esp32 import snapshot
 from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot
-from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
@@ -58,13 +57,6 @@ def test_a_core_dump_in_any_form_tells_what_ran(form: Callable[[bytes], bytes]) 
     assert capture.notes == ("tracing ended when the program panicked",)
 
 
-def test_two_cores_are_two_harts() -> None:
-    """Each has a buffer and an encoder of its own, here even of different kinds."""
-    capture = imported(made.elf_core([PT10, ET20], made.note([PT10, ET20], [2, 3], reason=0)))
-    assert {hart: addresses(history) for hart, history in histories(capture).items()} == {0: RAN, 1: RAN}
-    assert capture.notes == ()
-
-
 def test_another_elf_is_named(tmp_path: Path) -> None:
     """app_elf_sha256 is the SHA-256 of the ELF file the firmware was made of."""
     other = tmp_path / "app.elf"
@@ -73,11 +65,6 @@ def test_another_elf_is_named(tmp_path: Path) -> None:
     (warning,) = (line for line in lines(capture, other) if line.startswith("warning"))
     assert warning.startswith(f"warning: the trace names app.elf (SHA-256 {made.SHA256.hex()[:12]}) as its program, ")
     assert not any(line.startswith("warning") for line in lines(imported(made.elf_core([PT10]))))
-
-
-def test_a_hash_that_is_not_told_is_no_other_elf() -> None:
-    capture = imported(made.elf_core([PT10], made.note([PT10], [2], sha256=bytes(32))))
-    assert not any(line.startswith("warning") for line in lines(capture))
 
 
 def ring(packets: str, capacity: int) -> Described:
@@ -90,41 +77,6 @@ def ring(packets: str, capacity: int) -> Described:
     return Described(bytes(buffer), head, packets=getattr(made, packets.upper()))
 
 
-@pytest.mark.parametrize("capacity", [2048, 3000, 4096, 5001])
-def test_a_memory_that_was_written_round(capacity: int) -> None:
-    """Nothing is decoded that did not run, and on both sides of the memory's end all from the first sync on."""
-    core = ring("pt10", capacity)
-    history = histories(imported(made.elf_core([core])))[0]
-    pieces = split(addresses(history))
-    sides = [readable(core.buffer[core.head :]), readable(core.buffer[: core.head])]
-    assert len(pieces) == sum(map(bool, sides)) > 0
-    assert all(map(ran, pieces))
-    assert (RAN[-len(pieces[-1]) :] == pieces[-1]) == bool(sides[1])
-    assert sum(map(len, pieces)) >= 0.6 * len(RAN) * sum(sides) / len(made.stream("pt10"))
-
-
-def readable(side: bytes) -> int:
-    """How many bytes of a part of the memory are left from the first synchronization (3.0) behind an anchor on."""
-    anchor = side.find(bytes(14))
-    left = len(side) - anchor if anchor >= 0 else 0
-    for frame in made.frames(side[len(side) - left :]):
-        if len(frame) > 3 and frame[0] and frame[3] & 15 == 3:
-            return left
-        left -= len(frame)
-    return 0
-
-
-def split(pcs: list[int]) -> list[list[int]]:
-    """The pieces between gaps."""
-    return [list(piece) for is_gap, piece in groupby(pcs, lambda pc: pc == GAP) if not is_gap]
-
-
-def ran(piece: list[int]) -> bool:
-    """Whether these instructions ran one behind the other."""
-    starts = (i for i in range(len(RAN) - len(piece) + 1) if RAN[i] == piece[0])
-    return any(RAN[i : i + len(piece)] == piece for i in starts)
-
-
 def test_a_memory_written_round_without_resynchronization() -> None:
     core = replace(ring("pt10", 4096), resync=1)
     assert any("its encoder did not resynchronize" in note for note in imported(made.elf_core([core])).notes)
@@ -135,12 +87,6 @@ def test_what_was_lost_is_told() -> None:
     capture = imported(made.elf_core([core]))
     assert capture.sinks[0].lost == ("core0",)
     assert "core 0: the newest packets were still in the encoder and are not in this trace" in capture.notes
-
-
-def test_a_full_linear_memory_says_that_more_ran() -> None:
-    capture = imported(made.elf_core([replace(PT10, full=1)]))
-    assert capture.sinks[0].in_force.stop_on_wrap
-    assert capture.sinks[0].in_force.size == len(PT10.buffer)
 
 
 STANDARD = replace(ET20, buffer=made.stream("et20"), head=4368)
@@ -159,13 +105,6 @@ def test_packets_that_are_not_what_the_firmware_says(core: Described, said: str,
     assert addresses(histories(capture)[core.core]) == RAN
     note = f"core {core.core}: the firmware says {said} addresses, but only {fit} addresses fit the program"
     assert capture.notes[-1] == note
-
-
-def test_a_support_packet_knows_better_than_the_firmware() -> None:
-    """The trace begins with one, whose ioptions say that addresses are differential."""
-    capture = imported(made.elf_core([replace(ET20, address_mode=made.FULL)]))
-    assert addresses(histories(capture)[1]) == RAN
-    assert not any("fit the program" in note for note in capture.notes)
 
 
 def test_cores_without_a_trace_are_told_of() -> None:
@@ -234,11 +173,6 @@ def test_the_rom_may_be_a_file_of_its_own(tmp_path: Path) -> None:
     alone = imported(made.elf_core([PT10]), app)
     assert addresses(histories(alone, app)[0]) != RAN
     assert not any("fit the program" in note for note in alone.notes), "code that is missing says nothing of packets"
-
-
-def test_an_elf_without_a_snapshot() -> None:
-    with pytest.raises(BadSnapshot, match=r"crc32\.elf has no g_esp_riscv_trace_snapshot"):
-        next(esp32_memory.live_capture(str(made.ELF)))
 
 
 @settings(derandomize=True, max_examples=some_of(60), deadline=None)

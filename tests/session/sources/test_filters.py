@@ -38,18 +38,6 @@ def symbols(elf: Path) -> Places:
 # Options
 
 
-def test_no_option_is_no_filter() -> None:
-    assert filter_of({"btm": True}, None) is None
-    assert filter_of({"range": [], "priv": []}, None) is None
-
-
-def test_ranges_and_modes() -> None:
-    assert filter_of({"range": [[0x10, 0x20], (0x40, 1 << 64)], "priv": ["m", "vs", "u", "m"]}, None) == Filter(
-        ((0x10, 0x20), (0x40, 1 << 64)), (0, 3, 6)
-    )
-    assert filter_of({"priv": ["s"]}, None) == Filter((), (1,))
-
-
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -82,16 +70,6 @@ def test_functions_end_where_their_symbols_do(tmp_path: Path) -> None:
         assert filter_of({"function": [[name, start]]}, image) == Filter(((start, end),))
         with pytest.raises(BadOption, match="has no symbol at"):
             filter_of({"function": [[name, start + 2]]}, image)
-
-
-def test_a_label_without_a_size_ends_at_the_next(tmp_path: Path) -> None:
-    elf = compiled(tmp_path, "rv64imac")
-    command = ["riscv64-unknown-elf-nm", "-n", str(elf)]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    places = {line.split()[2]: int(line.split()[0], 16) for line in lines}
-    assert filter_of({"function": [["boot", places["boot"]]]}, Image.from_elf(elf)) == Filter(
-        ((places["boot"], places["leaf"]),)
-    )
 
 
 # The whole session
@@ -146,32 +124,6 @@ def test_privilege_modes(kernel: Path, tmp_path: Path, format_: str, pauses: int
         wanted = ran(log, privileges=(number,))
         assert 400 < len(wanted) < len(log.steps) - 400
         assert pcs == wanted
-
-
-@each_run
-def test_functions_and_ranges(kernel: Path, tmp_path: Path, format_: str, pauses: int) -> None:
-    places = symbols(kernel)
-    user = sorted((place for name, place in places.items() if place[1] - place[0] > 40), key=lambda place: place[0])
-    first, second = user[0], user[-1]
-    assert first[1] < second[0]
-    board = board_with(kernel, tmp_path, 2)
-    function = [[name, start] for name, (start, _) in places.items() if (start, _) == first]
-    pcs, log = listed(board, pauses, function=function, range=[list(second)], format=format_)
-    assert pcs == ran(log, first, second)
-
-
-@each_architecture
-def test_ranges_in_one_mode(kernel: Path, tmp_path: Path) -> None:
-    """Half of the program, once in each mode: both conditions count."""
-    places = symbols(kernel)
-    middle = sorted(start for start, _ in places.values())[len(places) // 2]
-    counts = []
-    for word, number in (("u", 0), ("m", 3)):
-        board = board_with(kernel, tmp_path, 1)
-        pcs, log = listed(board, range=[[0x8000_0000, middle]], priv=[word])
-        assert pcs == ran(log, (0x8000_0000, middle), privileges=(number,))
-        counts.append(len(pcs))
-    assert sum(counts) > 0
 
 
 @each_architecture

@@ -76,27 +76,6 @@ def board() -> Description:
     return parse(BOARD, "b.toml")
 
 
-def ways(hardware: Hardware) -> set[tuple[str, ...]]:
-    return {route.names for route in hardware.routes}
-
-
-def test_each_encoder_has_the_nearest_ram_sink_or_what_there_is(board: Description) -> None:
-    assert ways(Hardware.of(board)) == {("e0", "low", "top", "big"), ("e1", "own"), ("e2", "pins")}
-
-
-def test_a_sink_may_be_named(board: Description) -> None:
-    hardware = Hardware.of(board, ["big"])
-    assert ways(hardware) == {("e0", "low", "top", "big"), ("e1", "low", "top", "big")}
-    assert hardware.notes == ("hart 2 is not traced: e2 does not lead to big",)
-
-
-def test_several_sinks(board: Description) -> None:
-    hardware = Hardware.of(board, ["own", "big"], [1])
-    assert ways(hardware) == {("e1", "own"), ("e1", "low", "top", "big")}
-    assert [sink.name for sink in hardware.sinks] == ["big", "own"]
-    assert [encoder.hart for encoder in hardware.encoders] == [1]
-
-
 @pytest.mark.parametrize(
     ("sinks", "harts", "line"),
     [
@@ -125,7 +104,3 @@ def test_what_the_sinks_are_asked_for(board: Description) -> None:
     assert request.buffers == {"big": Buffer(0x8000_0000, 0x1000), "own": Buffer(None, None)}
     assert request.pins == {"pins": Pins(PibMode.PARALLEL_4, 2, None)}
     assert request.atb_ids == {"bridge": 5}
-
-
-def test_registers_of_all_components_are_no_code(board: Description) -> None:
-    assert Hardware.of(board).registers == tuple(range(n << 12, (n + 1) << 12) for n in range(1, 10))

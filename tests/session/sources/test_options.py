@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
-from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
-from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
@@ -47,55 +46,6 @@ def register(board: Board, offset: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("options", "features"),
-    [
-        ({}, 0),
-        ({"implicit_return": "off"}, 0),
-        ({"implicit_return": "counter"}, 1 << 3 | 1 << 6),
-        ({"implicit_return": "partial"}, 1 << 3 | 2 << 6),
-        ({"implicit_return": "full"}, 1 << 3 | 3 << 6),
-        ({"sequential_jumps": True}, 1 << 2),
-        ({"repeated_history": True}, 1 << 8),
-        ({"all_jumps": True}, 1 << 9),
-        ({"address_compression": True}, 1 << 10),
-        ({"address_compression": False, "all_jumps": True, "implicit_return": "full"}, 1 << 9 | 1 << 3 | 3 << 6),
-    ],
-)
-def test_features(options: dict[str, Any], features: int, tmp_path: Path) -> None:
-    board = board_with(tmp_path)
-    lines = started(board, **options)
-    assert register(board, FEATURES) == features
-    assert not [line for line in lines if line.startswith("note:")]
-
-
-@pytest.mark.parametrize(
-    ("options", "bits"),
-    [
-        ({}, HTM),
-        ({"btm": True}, BTM),
-        ({"btm": False}, HTM),
-        ({"context": True}, HTM | 1 << 9),
-        ({"sync_period": 64}, HTM | 3 << 16 | 2 << 20),
-    ],
-)
-def test_control(options: dict[str, Any], bits: int, tmp_path: Path) -> None:
-    board = board_with(tmp_path)
-    started(board, **options)
-    mask = 7 << 4 | 1 << 9 | (0x00F3_0000 if "sync_period" in options else 0)
-    assert register(board, CONTROL) & mask == bits
-
-
-@pytest.mark.parametrize("on", [False, True])
-def test_timestamps(on: bool, tmp_path: Path) -> None:
-    """Active, counting from 0, enabled; else in reset."""
-    board = board_with(tmp_path)
-    board.run(100)
-    started(board, timestamps=on)
-    assert register(board, TS_CONTROL) & 0xFFFF == (1 << 15 | 2 << 4 | 3 if on else 0)
-    assert register(board, 0x48) == 0
-
-
-@pytest.mark.parametrize(
     ("options", "line"),
     [
         ({"implicit_return": "deep"}, "implicit_return is 'deep', it must be off, on, counter, partial or full"),
@@ -110,16 +60,6 @@ def test_what_is_no_option(options: dict[str, Any], line: str, tmp_path: Path) -
 
 
 # What the user is told
-
-
-def test_what_is_in_force_is_said(tmp_path: Path) -> None:
-    names = "btm timestamps context repeated_history sequential_jumps all_jumps address_compression"
-    options = dict.fromkeys(names.split(), True)
-    first = started(board_with(tmp_path), implicit_return="full", **options)[0]
-    assert (
-        "N-Trace 1.0 BTM, implicit return (full address stack), sequential jumps, repeated history,"
-        " messages for all jumps, address compression, timestamps, context, sync every" in first
-    )
 
 
 @pytest.mark.parametrize(
@@ -179,50 +119,11 @@ def test_settings_that_changed_while_tracing_are_named(offset: int, change: int,
 # From registers to the decoder
 
 
-def features(bits: int) -> EncoderSettings:
-    return replace(HEAD, features=bits)
-
-
-@pytest.mark.parametrize(
-    ("in_force", "options"),
-    [
-        (HEAD, Options()),
-        (replace(HEAD, control=N_TRACE | BTM), Options(btm=True)),
-        (features(1 << 2), Options(sequential_jump=True)),
-        (features(1 << 3), Options(implicit_return=ImplicitReturn.FULL_STACK)),
-        (features(1 << 3 | 1 << 6), Options(implicit_return=ImplicitReturn.COUNTER)),
-        (features(1 << 3 | 2 << 6), Options(implicit_return=ImplicitReturn.PARTIAL_STACK)),
-        (features(1 << 3 | 3 << 6), Options(implicit_return=ImplicitReturn.FULL_STACK)),
-        (features(3 << 6), Options()),
-        (features(1 << 8), Options()),
-        (features(1 << 9), Options(all_jumps=True)),
-        (features(1 << 10), Options(extend_addr_msb=True)),
-        (features(5 << 28 | 0x123 << 16), Options(src_bits=5)),
-        (replace(HEAD, control=N_TRACE | HTM | 1 << 15, features=5 << 28), Options()),
-        (replace(HEAD, ts_control=1 << 15 | 40 << 24 | 3), Options(timestamps=True, timestamp_bits=40)),
-        (replace(HEAD, ts_control=1 << 15 | 3), Options(timestamps=True)),
-        (replace(HEAD, ts_control=40 << 24 | 3), Options(timestamp_bits=40)),
-        (replace(HEAD, impl=0x0071_0101), Options()),
-        (replace(HEAD, control=HEAD.control | 1 << 16 | 3 << 20), Options(sync_period=128)),
-        (replace(HEAD, control=HEAD.control | 2 << 16 | 3 << 20), Options()),
-        (replace(HEAD, control=HEAD.control | 3 << 16 | 3 << 20), Options()),
-    ],
-)
-def test_every_register_a_decoder_must_know(in_force: EncoderSettings, options: Options) -> None:
-    """An implicit return mode without its enable bit means nothing; 0 with it, that the encoder does not say."""
-    assert ntrace_options(in_force, alone=True) == options
-
-
 def test_encoders_with_different_periods_can_feed_one_sink() -> None:
     """The messages of all are read alike; how many there have to be is not known then."""
     plain, other = (CapturedEncoder(0, replace(HEAD, control=HEAD.control | 1 << 16 | n << 20)) for n in (3, 4))
     assert options_of([plain, plain]) == Options(sync_period=128)
     assert options_of([plain, other]) == Options()
-
-
-def test_the_source_id_matters_only_among_others() -> None:
-    among = ntrace_options(features(5 << 28 | 0x13 << 16), alone=False)
-    assert (among.src_bits, among.src_id) == (5, 0x13)
 
 
 @pytest.mark.parametrize(
@@ -238,19 +139,3 @@ def test_protocols_that_cannot_be_decoded(change: Callable[[EncoderSettings], En
     """N-Trace 1.0, "N-Trace Specific Trace Controls": another major version must be rejected, a minor one accepted."""
     with pytest.raises(Unsupported, match=f"^encoder0 produces {what}, which cannot be decoded yet"):
         ntrace_options(change(HEAD), alone=True)
-
-
-def test_the_limit_of_counts_is_that_of_the_description(tmp_path: Path) -> None:
-    """No register says how far an encoder counts."""
-    board = board_with(tmp_path)
-    context = board.describe()
-    description = Path(str(context.target_file))
-    description.write_text(description.read_text().replace('name = "encoder0"', 'name = "encoder0"\nrepeat_bits = 26'))
-    session = Session(board.connect, {})
-    session.start(context, {"repeated_history": True})
-    board.run(400)
-    session.stop()
-    session.save(tmp_path / "x.rvt", context)
-    [encoder] = load(tmp_path / "x.rvt").encoders
-    found = options_of([encoder])
-    assert isinstance(found, Options) and found.repeat_bits == 26

@@ -75,22 +75,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.session.close()
 
 
-def test_a_trace_grows_and_has_all_state(bench: Bench) -> None:
-    """What ran before `trace start` is in the history, too."""
-    bench.run(20)
-    said = bench.session.start(bench.context)
-    assert said == [f"tracing:  tandem0, hart 0: tandem, RV64, FLEN 64, MLEN 64, specification, from {bench.file}"]
-    assert len(bench.pcs()) == bench.ported.hart.instret
-    bench.run(30)
-    assert len(bench.pcs()) == bench.ported.hart.instret
-    history, _ = bench.session.decoded(bench.context)
-    tandem = tandem_of(history)
-    assert tandem is not None
-    now = tandem.before(len(history))
-    assert now.xs() == bench.ported.hart.x and now.pc == bench.ported.hart.pc
-    assert bench.session.status(bench.context)[1].startswith("tandem:   tandem0, hart 0: RV64, FLEN 64")
-
-
 def test_after_trace_stop_nothing_more_is_read(bench: Bench) -> None:
     bench.session.start(bench.context)
     bench.run(10)
@@ -101,19 +85,6 @@ def test_after_trace_stop_nothing_more_is_read(bench: Bench) -> None:
     assert bench.session.stop()[0] == "The trace had ended already."
     bench.session.start(bench.context)
     assert len(bench.pcs()) == bench.ported.hart.instret
-
-
-def test_what_was_saved_is_the_same_later(bench: Bench, tmp_path: Path) -> None:
-    bench.session.start(bench.context)
-    bench.run(25)
-    expected = bench.pcs()
-    bench.session.save(tmp_path / "x.rvt", bench.context)
-    other = Session()
-    other.open(tmp_path / "x.rvt", None)
-    history, _ = other.decoded()
-    assert list(history.pcs()) == expected
-    tandem = tandem_of(history)
-    assert tandem is not None and tandem.before(len(history)).xs() == bench.ported.hart.x
 
 
 @pytest.mark.parametrize("damage", ["cut", "removed", "replaced"])

@@ -4,9 +4,7 @@ The expectation is a second simulated hart, stepped instruction by instruction a
 compares with other simulators).
 """
 
-import itertools
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,15 @@ import pytest
 from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import Busy, NoTrace, NotStopped
+from rvtrace_gdb.session.errors import Busy, NotStopped
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Cancelled, RvtraceError, silent
+from rvtrace_gdb.support.errors import Cancelled, silent
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.devices.component import EMPTY
 from tests.console.status_lines import read
 from tests.controlregs.interruptions import no_waiting
-from tests.helpers.gdb_transcripts import FOLDER
-from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board, executed
+from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board
 
 NOBODY: dict[str, str] = {}
 
@@ -49,77 +46,6 @@ def text(lines: list[str]) -> str:
     return "\n".join(lines)
 
 
-def test_what_is_shown_is_what_ran(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = 0
-    for slice_ in (1, 10, 500, 3000, 7):
-        ran += demo.run(slice_)
-        listing = session.history("", 10, context)
-        assert (listing.begin, listing.end) == (max(1, ran - 9), ran + 1)
-        rows = session.rows(listing.begin, listing.end)
-        assert rows == list(enumerate(reference[:ran], 1))[-10:]
-        assert pcs(session, context) == reference[:ran]
-    assert session.history("3,6", 10, context)[:2] == (3, 7)
-
-
-def test_a_32_bit_program(tmp_path: Path) -> None:
-    demo = board(tmp_path, FOLDER / "demo32.elf")
-    session, context = Session(demo.connect, NOBODY), demo.describe()
-    session.start(context)
-    ran = demo.run(600)
-    assert pcs(session, context) == list(itertools.islice(executed(demo.elf), ran))
-
-
-def test_a_history_may_be_asked_for_before_anything_ran(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    why = r"^nothing has been traced yet: let the program run \(`continue`\), then ask again$"
-    with pytest.raises(NoTrace, match=why):
-        session.history("", 10, context)
-    ran = demo.run(20)
-    assert pcs(session, context) == reference[:ran]
-
-
-def test_only_what_is_new_is_read(demo: Board, session: Session) -> None:
-    context = demo.describe()
-    session.start(context)
-    demo.run(10_000)
-    session.history("", 10, context)
-    first = sum(size for _, size in demo.blocks)
-    demo.blocks.clear()
-    demo.run(100)
-    session.history("", 10, context)
-    [(address, size)] = demo.blocks
-    assert address + 64 == BUFFER + first
-    assert size < 64 + 200
-
-
-def test_paging_goes_on_until_something_ran(demo: Board, session: Session) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(100)
-    pages = [session.history(args, 10, context)[:2] for args in ("", "-", "-", "+")]
-    assert pages == [(ran - 9, ran + 1), (ran - 19, ran - 9), (ran - 29, ran - 19), (ran - 19, ran - 9)]
-    more = ran + demo.run(100)
-    assert session.history("", 10, context)[:2] == (more - 9, more + 1)
-    assert session.history("", 10, context).notice == "At the end of the branch trace record."
-
-
-def test_a_halted_program_is_not_read_out_again_when_the_debugger_knows_it_has_not_run(
-    demo: Board, session: Session, reference: list[int]
-) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(100)
-    session.history("", 10, replace(context, runs=1))
-    demo.writes.clear()
-    session.history("-", 10, replace(context, runs=1))
-    assert demo.writes == []
-    assert pcs(session, replace(context, runs=2)) == reference[:ran]
-    assert {ENCODER, SINK} <= set(demo.writes)
-
-
 def test_status_does_not_disturb_and_does_not_decode_while_tracing(demo: Board, session: Session) -> None:
     context = demo.describe()
     session.start(context)
@@ -133,19 +59,6 @@ def test_status_does_not_disturb_and_does_not_decode_while_tracing(demo: Board, 
     assert demo.blocks == []
     ran = len(pcs(session, context))
     assert f"history:  {ran} instructions, 0 gaps; " in text(session.status(context))
-
-
-def test_after_stop_all_is_there_and_stays(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(2000)
-    assert session.stop()[0] == "Tracing stopped."
-    demo.run(500)
-    assert pcs(session, context) == reference[:ran]
-    lines = text(session.status(context))
-    assert "encoder0 at 0x20000000: off" in lines
-    assert f"history:  {ran} instructions, 0 gaps" in lines
-    assert session.stop()[0] == "The trace had ended already."
 
 
 def test_a_wrapped_ring_shows_the_newest_part(demo: Board, session: Session, reference: list[int]) -> None:
@@ -189,22 +102,6 @@ def test_a_period_is_rounded_up_to_what_the_hardware_has(demo: Board, session: S
     assert "sync every 128 halfwords" in text(session.start(context, {"sync_period": 100}))
     ran = demo.run(5000)
     assert pcs(session, context) == reference[:ran]
-
-
-def test_a_new_start_drops_the_old_trace(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(100)
-    session.history("", 10, context)
-    session.start(context)
-    with pytest.raises(NoTrace):
-        session.history("", 10, context)
-    more = demo.run(50)
-    assert pcs(session, context) == reference[ran : ran + more]
-    assert [link.closed for link in demo.links] == [True, False]
-    session.close()
-    assert demo.links[1].closed
-    assert demo.machine.encoder.enabled, "a trace goes on when its debugger ends"
 
 
 def test_what_was_not_granted_is_said(demo: Board, session: Session) -> None:
@@ -277,51 +174,6 @@ def test_a_target_lost_at_any_moment_loses_nothing_that_was_read(
     assert pcs(session, context) == reference[:ran]
     after = demo.run(300)
     assert pcs(session, context) == reference[: ran + after]
-
-
-def test_a_trace_that_cannot_be_resumed_is_whole_and_says_so(
-    demo: Board, session: Session, reference: list[int]
-) -> None:
-    context = demo.describe()
-    session.start(context)
-    first = demo.run(500)
-
-    def broken(address: int) -> None:
-        if demo.blocks and address >> 12 == ENCODER >> 12:
-            raise CableOut
-
-    demo.broken = broken
-    listing = session.history("", 10, context)
-    assert listing.end == first + 1
-    assert listing.lines == [
-        "warning: tracing could not continue after the trace was read, and is paused until the next `trace history`:"
-        " the cable is out"
-    ]
-    mend(demo)
-    missed = demo.run(300)
-    assert session.history("", 10, context).lines == []
-    second = demo.run(300)
-    after = first + missed
-    assert pcs(session, context) == [*reference[:first], GAP, *reference[after : after + second]]
-
-
-def test_a_stop_that_fails_can_be_repeated(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(3000)
-    cut_after(demo, 1, BUFFER, 0x1_0000)
-    assert "the cable is out" in text(session.stop())
-    mend(demo)
-    assert pcs(session, context) == reference[:ran]
-
-
-def test_with_nothing_read_the_reason_is_the_error(demo: Board, session: Session) -> None:
-    context = demo.describe()
-    session.start(context)
-    demo.run(100)
-    cut_after(demo, 0, ENCODER)
-    with pytest.raises(RvtraceError, match="the cable is out"):
-        session.history("", 10, context)
 
 
 def test_an_interrupted_read_out_goes_on_tracing(demo: Board, session: Session, reference: list[int]) -> None:
@@ -429,13 +281,6 @@ def test_gaps_have_rows_of_their_own(demo: Board, session: Session, reference: l
     assert gap[0] == first + 1 and len(gap) == 3 and gap[2]
     expected = [*reference[:first], GAP, *reference[first + missed : first + missed + second]]
     assert pcs(session, context) == expected
-
-
-def test_the_same_elf_need_not_be_named_twice(demo: Board, session: Session, reference: list[int]) -> None:
-    context = demo.describe()
-    session.start(context)
-    ran = demo.run(50)
-    assert pcs(session, Context()) == reference[:ran]
 
 
 def test_what_was_not_sent_is_said_with_the_history_once(demo: Board, session: Session, reference: list[int]) -> None:

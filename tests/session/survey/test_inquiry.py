@@ -8,8 +8,7 @@ from typing import TypeVar
 import pytest
 
 from rvtrace_gdb.session.description import devicetree
-from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import DescriptionError, RamSink
+from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.survey.inquiry import Wishes, Written, inquire
 from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAnswer, Question, Unfit
 from tests.session.board import DEMO
@@ -55,26 +54,6 @@ def comments(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^(\w+) = .*?  # (.+)$", text, re.M)
 
 
-def test_two_harts_and_a_funnel_from_nothing() -> None:
-    board = cluster("smem")
-    found, _ = written(board, probe=ALL, wake="y", buffer="0x50000000:0x40000")
-    description = found.description
-    assert description == parse(found.text, "rvtrace.toml")
-    assert [(c.name, c.kind, c.base) for c in description.components] == [
-        ("encoder0", "encoder", 0x4A00_0000),
-        ("encoder1", "encoder", 0x4A00_1000),
-        ("funnel0", "funnel", 0x4A00_4000),
-        ("ram0", "ram_sink", 0x4A00_6000),
-    ]
-    assert [(e.hart, e.to) for e in description.encoders] == [(0, ("funnel0",)), (1, ("funnel0",))]
-    assert description.funnels[0].to == ("ram0",)
-    assert description.sinks == (RamSink("ram0", 0x4A00_6000, "SMEM", 0x5000_0000, 0x4_0000),)
-    assert description.xlen == 64
-    values = [line for line in found.text.splitlines() if " = " in line and not line.startswith("#")]
-    assert len(comments(found.text)) == len(values)
-    assert not board.awake, "all are in reset again"
-
-
 def test_no_address_is_touched_that_was_not_allowed() -> None:
     board = cluster()
     written(board, probe=f"{ALL}, 0x60000000", wake="y")
@@ -111,15 +90,6 @@ def test_every_find_is_one_line() -> None:
     ]
     assert [f"# {line}" in found.text for line in lines] == [False, False, True, True, False, True, False, False]
     assert board.writes == []
-
-
-def test_an_e_trace_encoder_needs_more() -> None:
-    """Bits 19:16 of trTeImpl: 1 is N-Trace, 0 is E-Trace."""
-    board = cluster()
-    board.components[0x4A00_1000] = 0x0000_0101
-    board.awake |= set(board.components)
-    found, _ = written(board, probe=ALL)
-    assert re.findall(r"^# (\S+): an E-Trace encoder\. How it was built", found.text, re.M) == ["0x4a001000"]
 
 
 def test_the_harts_say_who_made_them() -> None:

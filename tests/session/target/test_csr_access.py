@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import CsrsNotExposed, ErrorsHidden, HartUnreachable, NoNumbers, NoWay
+from rvtrace_gdb.session.errors import ErrorsHidden, HartUnreachable, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import ExtensionContext, RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.wire import StubAddress
@@ -23,7 +23,6 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.session.replay.fakes import Client, FakeStub, fake_stub
 
 SISELECT, SIREG, MCTRCTL, UNKNOWN = 0x150, 0x151, 0x34E, 0x7C0
-Answers = dict[str, str]
 
 
 def description(*registers: tuple[str, int], xlen: int = 64) -> str:
@@ -71,47 +70,6 @@ class Gdb:
 @pytest.fixture
 def session() -> Session:
     return Session(environ={})
-
-
-@pytest.mark.parametrize("base", [66, 98, 65])
-def test_numbers_begin_where_the_stubs_description_says(session: Session, base: int) -> None:
-    """Bases of QEMU without and with vector registers, and of OpenOCD."""
-    gdb = Gdb(session, description(("mstatus", base + 0x300), ("misa", base + 0x301)), {base + MCTRCTL: 7})
-    access = open_access({"way": "packets"}, session, None)
-    assert access.run([(MCTRCTL, None), (UNKNOWN, 0x12), (UNKNOWN, None)]) == [7, 0, 0x12]
-    assert gdb.sent == [f"p{base + MCTRCTL:x}", f"P{base + UNKNOWN:x}=1200000000000000", f"p{base + UNKNOWN:x}"]
-    assert access.xlen == 64
-
-
-def test_what_the_stub_names_has_the_number_it_says(session: Session) -> None:
-    gdb = Gdb(session, description(("mstatus", 66 + 0x300), ("priv", 65), ("sireg", 5000)), {65: 3, 5000: 9, 32: 0x80})
-    access = open_access({"way": "packets"}, session, None)
-    assert access.run([("priv", None), (SIREG, None), ("pc", None)]) == [3, 9, 0x80]
-    assert gdb.sent == ["p41", "p1388", "p20"]
-
-
-def test_rv32_has_registers_of_four_bytes(session: Session) -> None:
-    gdb = Gdb(session, description(("mstatus", 66 + 0x300), xlen=32), size=4)
-    access = open_access({"way": "packets"}, session, None)
-    assert access.run([(SISELECT, 0x200), (SISELECT, None)]) == [0, 0x200]
-    assert access.xlen == 32
-    assert gdb.sent[0] == f"P{66 + SISELECT:x}=00020000"
-
-
-def test_a_register_the_stub_does_not_have_is_refused_and_nothing_is_done_behind_it(session: Session) -> None:
-    gdb = Gdb(session, description(("mstatus", 66 + 0x300)))
-    access = open_access({"way": "packets"}, session, None)
-    assert access.run([(SIREG, None), ("priv", 3), (SISELECT, 0x201)]) == [0, "the stub has no such register"]
-    assert gdb.sent == [f"p{66 + SIREG:x}"]
-
-
-def test_an_access_that_is_refused_is_the_last(session: Session) -> None:
-    gdb = Gdb(session, description(("mstatus", 66 + 0x300)))
-    gdb.refused.add(66 + SIREG)
-    access = open_access({"way": "packets"}, session, None)
-    batch = [(SISELECT, 0x200), (SIREG, None), (SISELECT, 0x201)] * 100
-    assert access.run(batch) == [0, "refused by the stub (E14)"]
-    assert gdb.values[66 + SISELECT] == 0x200
 
 
 def test_a_stub_that_describes_no_csrs_has_no_numbers_for_them(session: Session) -> None:
@@ -220,14 +178,6 @@ class Monitor:
         assert found and need["do"] == "monitor"
         result = self.targets if found[1] == "target names" else "csr_x unknown register 'csr_x'"
         return f"{self.log}<<rvtrace 0 {result}rvtrace>>\n"
-
-
-def test_nothing_exposed_is_an_error_with_the_line_to_add(session: Session) -> None:
-    Monitor(session, "riscv.cpu", log="Info : something\n")
-    with pytest.raises(CsrsNotExposed, match=r"riscv expose_csrs .*846=mctrctl.*before `init`"):
-        open_access({"way": "monitor"}, session, 0).run([(SIREG, None)])
-    with pytest.raises(CsrsNotExposed, match="897=mctrcontrol"):
-        open_access({"way": "monitor", "version": "0.1.4"}, session, 0).run([(SIREG, None)])
 
 
 def test_a_hart_that_openocd_does_not_have(session: Session) -> None:

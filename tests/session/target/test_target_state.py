@@ -118,16 +118,6 @@ def test_a_hart_that_runs_is_left_alone() -> None:
     assert it.unsaid() == []
 
 
-def test_all_ram_where_it_is_asked_for() -> None:
-    """Not what is volatile in it, and the stack first."""
-    target = Target(0, 1)
-    it = state(target, Wishes(memory=True))
-    it.begin()
-    assert stretches(it.memory) == [(RAM, 0x9_0000), (RAM + 0x9_0010, 0x6_FFF0)]
-    assert (RAM + 0x7_F000, 0x4000) in target.read[:4]
-    assert sum(size for _, size in target.read) == (1 << 20) - 0x10, "nothing is read twice"
-
-
 def test_ranges_that_the_user_names() -> None:
     target = Target(0, 1)
     it = state(target, Wishes(True, ranges_of(f"{RAM + 1},+5 {RAM + 0x100:#x}-{RAM + 0x200:#x}")), ())
@@ -208,11 +198,6 @@ def test_wrong_ranges_are_one_line(text: str) -> None:
         ranges_of(text)
 
 
-def test_ranges_as_they_are_typed() -> None:
-    assert ranges_of(" 0x10,+4  16-32 0X20,40 ") == ((16, 4), (16, 16), (32, 8))
-    assert ranges_of("none") == ()
-
-
 @pytest.fixture
 def target(tmp_path: Path) -> Board:
     return replace(board(tmp_path), registers=True)
@@ -260,40 +245,6 @@ def test_a_program_that_was_changed_does_not_stand_at_its_entry(target: Board, s
     assert not session.capture().registers[0].at_entry
 
 
-def test_the_stop_is_that_of_the_history(target: Board, session: Session, tmp_path: Path) -> None:
-    """What runs after the trace was read out, or stopped, is not its end."""
-    first = replace(target.describe(extra=DECLARED), runs=1)
-    session.start(first)
-    target.run(100)
-    session.save(tmp_path / "a.rvt", replace(first, runs=2))
-    assert of_capture(load(tmp_path / "a.rvt"), SavedAt.STOP)[0].pc == target.machine.hart.csr.dpc
-    target.run(100)
-    session.save(tmp_path / "b.rvt", replace(first, runs=3))
-    assert of_capture(load(tmp_path / "b.rvt"), SavedAt.STOP)[0].pc == target.machine.hart.csr.dpc
-    session.stop(context=replace(first, runs=3))
-    ended = target.machine.hart.csr.dpc
-    target.run(100)
-    session.save(tmp_path / "c.rvt", replace(first, runs=4))
-    at_c = load(tmp_path / "c.rvt")
-    registers, memory = of_capture(at_c, SavedAt.STOP)
-    assert registers.pc == ended != target.machine.hart.csr.dpc
-    assert memory == {}, "it may have changed since"
-
-
-def test_after_the_trace_was_stopped_memory_is_saved_if_nothing_ran(
-    target: Board, session: Session, tmp_path: Path
-) -> None:
-    context = replace(target.describe(extra=DECLARED), runs=1)
-    session.start(context)
-    target.run(100)
-    session.stop(context=replace(context, runs=2))
-    session.save(tmp_path / "x.rvt", replace(context, runs=2))
-    registers, memory = of_capture(load(tmp_path / "x.rvt"), SavedAt.STOP)
-    assert registers.pc == target.machine.hart.csr.dpc and memory
-    lines = session.status(replace(context, runs=2))
-    assert [line for line in lines if line.startswith("saved:")]
-
-
 def test_another_setting_reads_other_memory(target: Board, session: Session, tmp_path: Path) -> None:
     context = replace(target.describe(extra=DECLARED), runs=1)
     session.start(context)
@@ -301,15 +252,6 @@ def test_another_setting_reads_other_memory(target: Board, session: Session, tmp
     for size in (0x100, 0x80):
         session.save(tmp_path / "x.rvt", replace(context, runs=2, save_memory=f"{RAM},+{size}"))
         assert len(of_capture(load(tmp_path / "x.rvt"), SavedAt.STOP)[1]) == size
-
-
-def test_nothing_is_saved_of_a_running_hart(target: Board, session: Session, tmp_path: Path) -> None:
-    context = target.describe(extra=DECLARED)
-    session.start(context)
-    target.run(100)
-    target.state = "running"
-    session.save(tmp_path / "x.rvt", context)
-    assert [it.at for it in load(tmp_path / "x.rvt").registers] == [SavedAt.START]
 
 
 def test_without_memory_tables_there_are_only_registers(target: Board, session: Session, tmp_path: Path) -> None:

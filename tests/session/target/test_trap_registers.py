@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, Register
 from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.target.trap_registers import trap_registers
@@ -51,11 +50,6 @@ def test_the_registers_of_the_mode() -> None:
     assert asked(1) == IN_S
 
 
-def test_other_modes() -> None:
-    assert asked(0) is None, "U-mode takes no traps"
-    assert asked(2) is None and asked(5) is None and asked(7) is None
-
-
 def test_a_hart_that_may_be_in_a_guest() -> None:
     assert asked(1, misa=H) == IN_S
     assert asked(1, misa=H, dcsr=V) is None
@@ -67,11 +61,3 @@ def test_a_hart_that_may_be_in_a_guest() -> None:
 @pytest.mark.parametrize("missing", ["pc", "priv", 0x342, 0x341, 0x343, 0x305])
 def test_a_register_that_is_refused(missing: Register) -> None:
     assert asked(3, missing) is None
-
-
-def test_a_hart_that_runs() -> None:
-    class Running(Registers):
-        def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
-            raise HartRuns
-
-    assert trap_registers(Running({})) is None

@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group, StateId
 from rvtrace_gdb.session.verify.masks import masks_of
-from rvtrace_gdb.session.verify.model import Divergence, Expected, Model, ModelFailed, Running, Step
+from rvtrace_gdb.session.verify.model import Divergence, Expected, ModelFailed, Step
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import program_of
 from tests.session.verify.faults import (
@@ -104,12 +104,6 @@ def runs_of(name: str) -> list[tuple[int, int]]:
             found.append((at, size))
         at += done
     return found
-
-
-def test_only_a_model_that_can_is_told() -> None:
-    assert isinstance(Runner(NAMES[0]), Running)
-    assert not isinstance(Replay(NAMES[0]), Running)
-    assert "run" not in vars(Model)
 
 
 @pytest.mark.parametrize("name", NAMES)

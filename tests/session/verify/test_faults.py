@@ -131,28 +131,6 @@ def _is_the_same(name: str, at: int) -> bool:
     return before.xs() == after.xs() and before.fs() == after.fs()
 
 
-@pytest.mark.parametrize(
-    "name", ["flute_rv64ui-p-add", "flute_rv64uc-p-rvc", "piccolo_rv32ui-p-lw", "flute_rv64mi-p-csr"]
-)
-def test_a_dropped_group_is_found_where_it_was(name: str) -> None:
-    groups = groups_of(name)
-    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, 53):
-        if groups[at].elements == groups[at + 1].elements:
-            continue  # the same instruction at the same address again: the rest cannot tell
-        found = first(name, put(groups, at), at, LISTED)
-        assert found is not None and found.group == at, at
-
-
-@pytest.mark.parametrize(
-    "name", ["flute_rv64ui-p-add", "flute_rv64uc-p-rvc", "piccolo_rv32ui-p-lw", "flute_rv64mi-p-csr"]
-)
-def test_a_repeated_group_is_found(name: str) -> None:
-    groups = groups_of(name)
-    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, 53):
-        found = first(name, put(groups, at, groups[at], groups[at]), at + 1, LISTED)
-        assert found is not None and found.group == at + 1, at
-
-
 def test_a_dropped_interrupt_is_found() -> None:
     name = "flute_rv64mi-p-illegal"
     groups = groups_of(name)
@@ -161,18 +139,3 @@ def test_a_dropped_interrupt_is_found() -> None:
     ]
     found = first(name, put(groups, at), at)
     assert found is not None and found.group == at
-
-
-def test_faults_are_found_one_by_one() -> None:
-    """After each the model has the trace's state: what follows is compared as if nothing had been."""
-    name = "flute_rv64ui-p-add"
-    groups = list(groups_of(name))
-    wanted = []
-    for at, faulty in sampled(name, flip(INTEGER, 40), 12):
-        groups[at] = faulty
-        wanted.append(at)
-    from tests.session.verify.faults import divergences, with_groups
-
-    found = list(divergences(name, with_groups(name, tuple(groups)), len(groups)))
-    assert [divergence.group for divergence in found] == wanted
-    assert [divergence.number for divergence in found] == list(range(1, len(wanted) + 1))

@@ -26,11 +26,6 @@ def knowledge(
     return ReconstructedPast(history(pieces), ContextImages(program(words)), known).knowledge(overwritten=over)
 
 
-def test_everything_is_known() -> None:
-    found = knowledge(Known(MACHINE, BEGIN, stop=STOP), [4])
-    assert found == Knowledge(True, True, True, 0, 4, [RAM], 5, 5, 155, 155, [], [], [], stop_memory=True)
-
-
 @pytest.mark.parametrize(
     ("known", "reasons", "remedies"),
     [
@@ -48,11 +43,6 @@ def test_everything_is_known() -> None:
 def test_what_is_not_known(known: Known, reasons: list[Reason], remedies: list[Remedy]) -> None:
     found = knowledge(known, [4])
     assert found.reasons == reasons and found.remedies == remedies
-
-
-def test_older_trace_was_overwritten() -> None:
-    found = knowledge(Known(MACHINE, stop=STOP), [4], over=True)
-    assert found.reasons == [Reason(Limit.OVERWRITTEN)] and found.remedies == [Remedy.STOP_EARLIER]
 
 
 def test_what_happened_on_the_way() -> None:
