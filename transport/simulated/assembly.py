@@ -5,8 +5,7 @@ version 0 are encoders and funnels with their sinks inside (sources: see `contro
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
-from typing import TypedDict
+from dataclasses import fields, replace
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, RamMode
 from rvtrace_gdb.transport.simulated.bus import Bus
@@ -15,11 +14,11 @@ from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, Compon
 from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
 from rvtrace_gdb.transport.simulated.devices.output import LosingOutput, TraceOutput
-from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, Probe, RamSink
+from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, RamSink
 from rvtrace_gdb.transport.simulated.hart.block import InProgress
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
-from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Memory
-from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder, V0Source
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from rvtrace_gdb.transport.simulated.wiring import (
     AnyPart,
@@ -95,22 +94,11 @@ def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _SOURCES = 16  # that srcID can tell apart
 
 
-class Receivers(TypedDict, total=False):
-    """The receivers of a component's trace: see `V0Component`."""
-
-    to: TraceOutput
-    memory: V0Memory
-    pins: Probe
-    atb: Transfer
-
-
 def receivers(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Receivers:
     """Return the receivers of *part*. *fed*: the parts it sends to; *above*: the inputs of funnels among them. Raises
     WiringError.
     """
-    found = Receivers()
-    if above:
-        found["to"] = above[0]
+    found = Receivers(to=above[0] if above else None)
     kinds = [other.kind for other in fed]
     for other in fed:
         if kinds.count(other.kind) > 1:
@@ -119,11 +107,11 @@ def receivers(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: S
             raise WiringError(part.name, f"is of version 0 and cannot feed {other.name}, which is not inside of it")
         match other:
             case RamSinkPart():
-                found["memory"] = _memory(other, bus)
+                found = replace(found, memory=_memory(other, bus))
             case PibSinkPart():
-                found["pins"] = other.probe
+                found = replace(found, pins=other.probe)
             case AtbBridgePart():
-                found["atb"] = other.transfer
+                found = replace(found, atb=other.transfer)
     return found
 
 
@@ -213,12 +201,15 @@ class Devices:
             absent=part.absent,
             also=also,
             filters=part.filters,
-            triggers=ExternalTriggers(
-                part.trigger_inputs, part.trigger_outputs, lambda number: self._fired(part.name, number)
-            ),
+            triggers=self._triggers(part),
             time_from=self._above(part),
             polls=part.polls,
             build=part.build,
+        )
+
+    def _triggers(self, part: EncoderPart) -> ExternalTriggers:
+        return ExternalTriggers(
+            part.trigger_inputs, part.trigger_outputs, lambda number: self._fired(part.name, number)
         )
 
     def _v0_encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> V0Encoder:
@@ -226,13 +217,9 @@ class Devices:
         return V0Encoder(
             hart,
             in_progress,
-            **self._v0_ways(part),
-            src_id=src_id,
-            src_bits=src_bits,
-            hartid=part.hart & _HARTIDS,
-            trigger_inputs=part.trigger_inputs,
-            trigger_outputs=part.trigger_outputs,
-            fired=lambda number: self._fired(part.name, number),
+            receivers=self._v0_receivers(part),
+            source=V0Source(src_id, src_bits, hartid=part.hart & _HARTIDS),
+            triggers=self._triggers(part),
             time_from=self._above(part),
             polls=part.polls,
             build=build_of(part.build),
@@ -257,7 +244,7 @@ class Devices:
     def _v0_funnel(self, part: FunnelPart) -> V0Funnel:
         above = self._above(part)
         return V0Funnel(
-            **self._v0_ways(part),
+            self._v0_receivers(part),
             inputs=part.input_count,
             system_clock=self._elapsed if above is None else None,
             above=above,
@@ -278,7 +265,7 @@ class Devices:
             return self._funnels[fed.name].inputs[fed.inputs[part.name]]
         return self._sinks[fed.name]
 
-    def _v0_ways(self, part: Source) -> Receivers:
+    def _v0_receivers(self, part: Source) -> Receivers:
         fed = self._wiring.fed(part)
         above = [self._output(part, each) for each in fed if isinstance(each, FunnelPart)]
         return receivers(part, fed, self._bus, above)

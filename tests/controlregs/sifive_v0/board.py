@@ -11,8 +11,8 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, Graph
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.hart.block import Situation
-from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Memory
-from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder, V0Source
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from tests.controlregs.graph.graph_model import World
 from tests.controlregs.interruptions import Breaking
@@ -98,12 +98,17 @@ def board(sram: int = SRAM) -> World:
     """An encoder behind a funnel with system memory, one with its own memory, and one with pins."""
     memory = bytearray(MEMORY)
     bus: Any = Memory(memory)
-    funnel = V0Funnel(memory=V0Memory(bus), system_clock=lambda: 0)
+    funnel = V0Funnel(Receivers(memory=V0Memory(bus)), system_clock=lambda: 0)
     own = V0Memory(bus, sram_size=sram, system=False, access_bytes=4)
     encoders = (
-        V0Encoder(hart(), to=funnel.inputs[0], time_from=funnel.timestamps, src_bits=2),
-        V0Encoder(hart(), memory=own, src_id=1, src_bits=2),
-        V0Encoder(hart(), pins=Pins(), src_id=2, src_bits=2),
+        V0Encoder(
+            hart(),
+            receivers=Receivers(to=funnel.inputs[0]),
+            source=V0Source(0, 2),
+            time_from=funnel.timestamps,
+        ),
+        V0Encoder(hart(), receivers=Receivers(memory=own), source=V0Source(1, 2)),
+        V0Encoder(hart(), receivers=Receivers(pins=Pins()), source=V0Source(2, 2)),
     )
     devices: dict[str, Any] = dict(zip(BASES, [V0Device(funnel), *map(V0Device, encoders)], strict=True))
     target = Breaking({BASES[name]: device for name, device in devices.items()}, memory, LOW)

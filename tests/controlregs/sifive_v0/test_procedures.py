@@ -344,7 +344,7 @@ def test_external_triggers(elf: Path) -> None:
     fired: list[int] = []
     chip = Chip(elf, 1)
     chip.funnel("funnel0", sink="ram0", memory=chip.memory())
-    device = chip.encoder(0, to="funnel0", trigger_inputs=2, trigger_outputs=1, fired=fired.append)
+    device = chip.encoder(0, to="funnel0", inputs=2, outputs=1, fired=fired.append)
     graph = chip.graph()
     inputs = ((0, TrigAction.TRACE_ON), (1, TrigAction.TRACE_OFF))
     got = start(graph, asked(triggers=Triggers(inputs=inputs, outputs=((0, 3),))))

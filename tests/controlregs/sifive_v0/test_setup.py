@@ -196,14 +196,14 @@ class TestSources:
         chip = Chip(elf)
         chip.funnel("funnel0", sink="ram0", memory=chip.memory())
         for number in range(2):
-            chip.encoder(number, to="funnel0", fixed_source=False, src_id=0, src_bits=0)
+            chip.encoder(number, to="funnel0", fixed=False, src_id=0, src_bits=0)
         got = start(chip, asked(src_id=5))
         assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(5, 3), (6, 3)]
 
     def test_beside_one_that_is_fixed(self, elf: Path) -> None:
         chip = Chip(elf)
         chip.funnel("funnel0", sink="ram0", memory=chip.memory())
-        chip.encoder(0, to="funnel0", fixed_source=False)
+        chip.encoder(0, to="funnel0", fixed=False)
         chip.encoder(1, to="funnel0", src_id=0, src_bits=1)
         got = start(chip, asked())
         assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(1, 1), (0, 1)]
@@ -212,8 +212,8 @@ class TestSources:
         """The fields of all have the width that the highest ID needs."""
         chip = Chip(elf)
         chip.funnel("funnel0", sink="ram0", memory=chip.memory())
-        chip.encoder(0, to="funnel0", src_bits=4, build=V0Build(fixed={"srcID": 9}), fixed_source=False)
-        chip.encoder(1, to="funnel0", fixed_source=False)
+        chip.encoder(0, to="funnel0", src_bits=4, build=V0Build(fixed={"srcID": 9}), fixed=False)
+        chip.encoder(1, to="funnel0", fixed=False)
         got = start(chip, asked())
         assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(9, 4), (1, 4)]
 

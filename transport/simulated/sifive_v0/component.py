@@ -202,10 +202,39 @@ _IMPLEMENTED = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Receivers:
+    """Where the trace of a component goes.
+
+    to                 the input of the funnel above
+    memory, pins, atb  the sinks inside the component
+    """
+
+    to: TraceOutput | None = None
+    memory: V0Memory | None = None
+    pins: Probe | None = None
+    atb: Transfer | None = None
+
+    @property
+    def kinds(self) -> list[SinkType]:
+        """What the component can send to, in the order of the codes."""
+        memory = self.memory
+        there = {
+            SinkType.SRAM: memory is not None and memory.has_sram,
+            SinkType.ATB: self.atb is not None,
+            SinkType.PIB: self.pins is not None,
+            SinkType.SBA: memory is not None and memory.has_system,
+            SinkType.FUNNEL: self.to is not None,
+        }
+        return [kind for kind, present in there.items() if present]
+
+
 class V0Component(TraceComponent):
-    """A component of version 0. *to*: the funnel's input it is connected to. *memory*, *pins*, *atb*: sinks inside it.
-    *fields*: the bits that can be written, by field, besides those of the sinks; *constant*, *reset*: the values of
-    other fields, always or at first.
+    """A component of version 0.
+
+    fields    the bits that can be written, by field, besides those of the sinks
+    constant  the values of fields that never change
+    reset     the values of fields after a reset
     """
 
     filling = _FILLING
@@ -213,26 +242,16 @@ class V0Component(TraceComponent):
     def __init__(
         self,
         block: RegisterBlock,
+        receivers: Receivers,
         *,
-        to: TraceOutput | None,
-        memory: V0Memory | None,
-        pins: Probe | None,
-        atb: Transfer | None,
         fields: Mapping[str, int],
         constant: Mapping[str, int],
         reset: Mapping[str, int],
         polls: int,
         build: V0Build | None,
     ) -> None:
-        self._to, self._memory, self._pins, self._atb = to, memory, pins, atb
-        there = {
-            SinkType.SRAM: memory is not None and memory.has_sram,
-            SinkType.ATB: atb is not None,
-            SinkType.PIB: pins is not None,
-            SinkType.SBA: memory is not None and memory.has_system,
-            SinkType.FUNNEL: to is not None,
-        }
-        self._sinks = [kind for kind, present in there.items() if present]
+        self._to, self._memory, self._pins, self._atb = receivers.to, receivers.memory, receivers.pins, receivers.atb
+        memory, self._sinks = receivers.memory, receivers.kinds
         if not self._sinks:
             raise ValueError(f"a {block.name} needs a sink")
         prefix, build = block.prefix, build or V0Build()

@@ -24,14 +24,14 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, SyncMode
 from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import BITS, TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers
 from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartSide, Underway
 from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
-from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
+from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, Settings, TracedHart, TracePath
-from rvtrace_gdb.transport.simulated.devices.sinks import Probe
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from rvtrace_gdb.transport.simulated.hart.csr import Action
-from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Component, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
 _RETURN_DEPTH = 1023  # the P550's counter of calls
 _ICNT_LIMIT = 1 << 16
@@ -83,14 +83,24 @@ _TRACED = (Instruction.BTM, Instruction.HTM, Instruction.HTM_OPTIMIZED)
 P550_MODES = (Instruction.NONE, Instruction.HTM, Instruction.HTM_OPTIMIZED)
 
 
+@dataclasses.dataclass(frozen=True)
+class V0Source:
+    """The source ID of an encoder. *src_id*, *src_bits*: what srcID and nSrcBits hold; *fixed*: always. *hartid*: None,
+    as on the P550 the source ID.
+    """
+
+    src_id: int = 0
+    src_bits: int = 0
+    fixed: bool = True
+    hartid: int | None = None
+
+
 class V0Encoder(HartSide, V0Component):
-    """Follows one hart, and sends to a funnel (*to*) or to a sink inside of it, as teSink says.
+    """Follows one hart, and sends to a funnel or to a sink inside of it, as teSink says.
 
     What does not find room is lost: teStallOrOverflow is set, and when there is some again a message says so. The hart
-    is never stalled. *src_id*, *src_bits*: what srcID and nSrcBits hold; *fixed_source*: always. *hartid*: None, as on
-    the P550 the source ID. *modes*: what teInstruction can be. *trigger_inputs*, *trigger_outputs*: how many external
-    triggers there are; *fired* gets the number of an output that fires. *time_from*: whose slave the timestamp unit
-    is; without one it counts the bus clock.
+    is never stalled. *modes*: what teInstruction can be. *triggers*: none by default. *time_from*: whose slave the
+    timestamp unit is; without one it counts the bus clock.
     """
 
     def __init__(
@@ -98,18 +108,10 @@ class V0Encoder(HartSide, V0Component):
         hart: TracedHart,
         in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
         *,
-        to: TraceOutput | None = None,
-        memory: V0Memory | None = None,
-        pins: Probe | None = None,
-        atb: Transfer | None = None,
-        src_id: int = 0,
-        src_bits: int = 0,
-        fixed_source: bool = True,
-        hartid: int | None = None,
+        receivers: Receivers,
+        source: V0Source = V0Source(),
         modes: Collection[int] = P550_MODES,
-        trigger_inputs: int = 0,
-        trigger_outputs: int = 0,
-        fired: Callable[[int], None] = lambda number: None,
+        triggers: ExternalTriggers | None = None,
         time_from: TimestampUnit | None = None,
         polls: int = 1,
         build: V0Build | None = None,
@@ -119,36 +121,37 @@ class V0Encoder(HartSide, V0Component):
         self._follower = Follower(hart, self._path)
         self._modes = sorted(modes)
         self._in_progress = in_progress
-        self._fired = fired
+        triggers = triggers or ExternalTriggers()
+        self._fired = triggers.fired
         self._traced = False  # teTracing, as the trigger outputs have it
-        self._source = {"srcID": src_id, "nSrcBits": src_bits}
+        self._source = {"srcID": source.src_id, "nSrcBits": source.src_bits}
+        self._fixed_source = source.fixed
         super().__init__(
             ENCODER,
-            to=to,
-            memory=memory,
-            pins=pins,
-            atb=atb,
+            receivers,
             fields={
                 "teInstruction": 7, "teInstrumentation": 3, "teStallEnable": 1, "teInhibitSrc": 1,
                 "teSyncMaxBTM": 15, "teSyncMaxInst": 15, "itcTraceEnable": 0xFFFF_FFFF, "itcTrigEnable": 0xFFFF_FFFF,
-                **{f"xtiAction{n}": 15 for n in range(trigger_inputs)},
-                **{f"xtoEvent{n}": STARTS | STOPS for n in range(trigger_outputs)},
-                **({} if fixed_source else {"srcID": 15, "nSrcBits": 7}),
+                **{f"xtiAction{n}": 15 for n in range(triggers.inputs)},
+                **{f"xtoEvent{n}": STARTS | STOPS for n in range(triggers.outputs)},
+                **({} if source.fixed else {"srcID": 15, "nSrcBits": 7}),
             },
-            constant={"hartid": src_id if hartid is None else hartid, **(self._source if fixed_source else {})},
+            constant={
+                "hartid": source.src_id if source.hartid is None else source.hartid,
+                **(self._source if source.fixed else {}),
+            },
             reset=_RESET,
             polls=polls,
             build=build,
         )  # fmt: skip
-        self._fixed_source = fixed_source
         self.timestamps = TimestampUnit(
             {} if time_from is not None else {TsMode.INTERNAL_SYSTEM: lambda: hart.elapsed},
             component.BITS,
             time_from,
             self.limited,
         )
-        if to is not None:
-            to.fed_by(self.drain)
+        if receivers.to is not None:
+            receivers.to.fed_by(self.drain)
 
     # -- the hart's side
 

@@ -9,9 +9,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
 from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import Clock, TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.funnel import MessageFunnel, QueuedInput
-from rvtrace_gdb.transport.simulated.devices.output import TraceOutput
-from rvtrace_gdb.transport.simulated.devices.sinks import Probe
-from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Component, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
 
 class V0FunnelInput(QueuedInput):
@@ -32,7 +30,7 @@ class V0FunnelInput(QueuedInput):
 class V0Funnel(MessageFunnel, V0Component):
     """A funnel of version 0, with so many *inputs*.
 
-    *to*: an input of the funnel above. *system_clock*: what its timestamp unit counts; without it it is the slave of
+    *system_clock*: what its timestamp unit counts; without it it is the slave of
     *above*, or there is none.
     """
 
@@ -40,12 +38,9 @@ class V0Funnel(MessageFunnel, V0Component):
 
     def __init__(
         self,
+        receivers: Receivers,
         *,
         inputs: int = 4,
-        to: TraceOutput | None = None,
-        memory: V0Memory | None = None,
-        pins: Probe | None = None,
-        atb: Transfer | None = None,
         system_clock: Clock | None = None,
         above: TimestampUnit | None = None,
         polls: int = 1,
@@ -56,10 +51,7 @@ class V0Funnel(MessageFunnel, V0Component):
         no_time = {} if has_time else dict.fromkeys(("tsCount", "tsType", "tsPrescale"), 0)
         super().__init__(
             FUNNEL,
-            to=to,
-            memory=memory,
-            pins=pins,
-            atb=atb,
+            receivers,
             fields={"tsEnable": 0, "tsBranch": 0, **no_time},
             constant={},
             reset={},
@@ -74,8 +66,8 @@ class V0Funnel(MessageFunnel, V0Component):
             self.limited if has_time else lambda value: 0,
         )
         self.timestamps.powered = False
-        if to is not None:
-            to.fed_by(self.drain)
+        if receivers.to is not None:
+            receivers.to.fed_by(self.drain)
 
     # -- messages
 

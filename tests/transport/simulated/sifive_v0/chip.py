@@ -4,6 +4,7 @@ What a component's registers are is told with numbers, from the documents named 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
-from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build, V0Memory
-from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder, V0Source
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from tests.transport.simulated.devices.rig import Log, Rig
 
@@ -84,6 +86,11 @@ class _Checked:
             raise Refused(self._address) from error
 
 
+def _of(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Take those of *options* that are fields of a dataclass."""
+    return {field.name: options.pop(field.name) for field in fields(kind) if field.name in options}
+
+
 class Chip:
     """*harts* machines that each run *elf*. Devices are added in start order, sinks with what they are inside of."""
 
@@ -106,7 +113,8 @@ class Chip:
         hart = self.rigs[0].hart
         above = self.devices[to] if to else None
         clock = {"above": above.timestamps} if above else {"system_clock": lambda: hart.elapsed}
-        device = V0Funnel(inputs=inputs, to=self._input(name, to), **{**clock, **options})
+        receivers = Receivers(to=self._input(name, to), **_of(Receivers, options))
+        device = V0Funnel(receivers, inputs=inputs, **clock | options)
         self._add(name, "funnel", device, FUNNELS + APART * len(self.inputs), to, sink)
         self.inputs[name] = {}
         return device
@@ -114,8 +122,11 @@ class Chip:
     def encoder(self, number: int, to: str = "", sink: str = "", **options: Any) -> V0Encoder:
         above = self.devices[to].timestamps if to else None
         name = f"enc{number}"
-        wired = {"time_from": above, "src_id": number, "src_bits": 2, **options}
-        device = V0Encoder(self.rigs[number].hart, to=self._input(name, to), **wired)
+        receivers = Receivers(to=self._input(name, to), **_of(Receivers, options))
+        source = V0Source(**{"src_id": number, "src_bits": 2} | _of(V0Source, options))
+        triggers = ExternalTriggers(**_of(ExternalTriggers, options))
+        wired = {"receivers": receivers, "source": source, "triggers": triggers, "time_from": above, **options}
+        device = V0Encoder(self.rigs[number].hart, **wired)
         device.watch = self.logs[number]
         self.rigs[number].encoders.append(device)  # type: ignore[arg-type]
         self._add(name, "encoder", device, ENCODERS + APART * number, to, sink)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus
-from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Memory
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from tests.transport.simulated.encoder.traces import compiled
 from tests.transport.simulated.sifive_v0.chip import ENCODERS, FUNNELS, MEMORY, SIZE, Chip, p550
@@ -57,7 +57,7 @@ def funnel(size: int = 64, **memory: Any) -> tuple[V0Funnel, Registers, Bus]:
     """A funnel that stores in *size* bytes of system memory at MEMORY, awake."""
     bus = Bus(ram_size=0x1000)
     bus.add_ram(MEMORY, size)
-    made = V0Funnel(memory=V0Memory(bus, **memory), system_clock=lambda: 0)
+    made = V0Funnel(Receivers(memory=V0Memory(bus, **memory)), system_clock=lambda: 0)
     registers = Registers(made)
     registers.activate()
     return made, registers, bus
@@ -125,7 +125,7 @@ class TestRegisters:
 
     def test_a_device_needs_a_sink(self) -> None:
         with pytest.raises(ValueError, match="needs a sink"):
-            V0Funnel()
+            V0Funnel(Receivers())
 
 
 class TestStoring:
@@ -165,7 +165,7 @@ class TestStoring:
 
     def test_there_is_time(self) -> None:
         now = 0
-        made = V0Funnel(memory=V0Memory(Bus(ram_size=0x1000)), system_clock=lambda: now)
+        made = V0Funnel(Receivers(memory=V0Memory(Bus(ram_size=0x1000))), system_clock=lambda: now)
         registers = Registers(made)
         registers.activate()
         assert registers[TS_CONTROL] == 40 << 24
