@@ -21,15 +21,13 @@ from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.mi.fields import Rows, page_fields, writer_fields
-from rvtrace_gdb.gdbext.paged_list import PagedList
+from rvtrace_gdb.gdbext.mi.fields import Rows, list_fields, page_fields, writer_fields
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
-from rvtrace_gdb.rows.list_rows import Page
 from rvtrace_gdb.rows.list_text import Fields
 
 COUNT_MOST = 4096
@@ -176,17 +174,17 @@ def reported_state(given: Arguments) -> Fields:
 
 def history(given: Arguments) -> Fields:
     """Return the instructions that ran."""
-    return _list_fields("history", _page(given, "history"), Rows(given.options["opcodes"]))
+    return _list(given, "history", opcodes=given.options["opcodes"])
 
 
 def events(given: Arguments) -> Fields:
     """Return the events between the instructions."""
-    return _list_fields("events", _page(given, "events", kinds=given.options["kind"]))
+    return _list(given, "events", kinds=given.options["kind"])
 
 
 def gaps(given: Arguments) -> Fields:
     """Return the places where the history is not complete."""
-    return _list_fields("gaps", _page(given, "gaps"))
+    return _list(given, "gaps")
 
 
 def check(given: Arguments) -> Fields:
@@ -198,19 +196,18 @@ def check(given: Arguments) -> Fields:
 def find(given: Arguments) -> Fields:
     """Return the places where a function was entered or an instruction ran."""
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
-    found = _page(given, "executions", **position.present_pc(settings.hart()), **wanted)
-    comes = {"comes": 1} if found.comes else {}
-    return {**_list_fields("executions", found), **comes}
+    parameters: dict[str, Any] = {**position.present_pc(settings.hart()), **wanted}
+    return _list(given, "executions", **parameters)
 
 
 def functions(given: Arguments) -> Fields:
     """Return the functions that ran."""
-    return _list_fields("functions", _page(given, "functions"))
+    return _list(given, "functions")
 
 
 def calls(given: Arguments) -> Fields:
     """Return the tree of calls, one row for each line."""
-    return _list_fields("calls", _page(given, "calls", depth=given.options["depth"]))
+    return _list(given, "calls", depth=given.options["depth"])
 
 
 def coverage(given: Arguments) -> Fields:
@@ -338,22 +335,13 @@ def define_commands() -> None:
         Defined(command)
 
 
-def _page(given: Arguments, what: str, **question: Any) -> Page:
-    """Return a part of a list of the session."""
+def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: Any) -> Fields:
+    """Return the part of a list that the options of a command ask for."""
     begin, since = given.options["begin"], given.options.get("from")
     if begin is not None and since is not None:
         raise gdb.GdbError("--begin and --from are two ways to say where the rows begin: give one.")
-    of = {} if since is None else {"since": since}
-    return PagedList(what, **question).page(begin=begin, count=given.options["count"], **of)
-
-
-def _list_fields(what: str, page: Page, rows: Rows | None = None) -> Fields:
-    """Return the length of a list, the requested part of it, and whether older trace was overwritten."""
-    fields: Fields = {"length": page.length, "begin": page.begin, "hart": page.hart}
-    fields[what] = (rows or Rows()).list_rows(what, page.rows)
-    if page.overwritten:
-        fields["overwritten"] = 1
-    return _with_messages(fields, page.lines)
+    part = {"begin": begin, "count": given.options["count"], **({} if since is None else {"since": since})}
+    return list_fields(what, parameters, part, opcodes=opcodes)
 
 
 def _with_messages(fields: Fields, lines: Sequence[str]) -> Fields:

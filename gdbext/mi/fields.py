@@ -17,6 +17,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.rows.answers import Writer, WriterAnswer
 from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
 from rvtrace_gdb.rows.list_text import Fields, row_fields
@@ -86,6 +87,20 @@ class Rows:
             fields["func"] = symbol.print_name
         fields.pop("offset", None)
         return fields
+
+
+def list_fields(what: str, parameters: dict[str, Any], part: dict[str, Any], *, opcodes: bool = False) -> Fields:
+    """Return a *part* of the list *what*, its length, whether older trace was overwritten, and lines for the user."""
+    page = PagedList(what, **parameters).page(**part)
+    fields: Fields = {"length": page.length, "begin": page.begin, "hart": page.hart}
+    fields[what] = Rows(opcodes).list_rows(what, page.rows)
+    if page.overwritten:
+        fields["overwritten"] = 1
+    if page.lines:
+        fields["messages"] = page.lines
+    if page.comes:
+        fields["comes"] = 1
+    return fields
 
 
 def page_fields(what: str, page: Page) -> Fields:
