@@ -16,7 +16,6 @@ from rvtrace_gdb.console.options.request import (
     TandemBytes,
     TraceRequest,
     is_core_dump_file,
-    load,
 )
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, EncoderFeature
@@ -25,10 +24,6 @@ from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
 from rvtrace_gdb.session.capture.etrace_settings import Value
-from rvtrace_gdb.session.capture.model import Capture
-from rvtrace_gdb.session.errors import Unsupported
-from rvtrace_gdb.session.formats import sinks
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, with_settings
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
@@ -124,7 +119,7 @@ def trace_request(
     *options_first*: errors in the options are reported before the file is looked at; else it must not begin as what is
     no trace. *also_for_captures*: options that the command has for captures, too.
 
-    Raises `RawError`, BadETrace, BadParametersFile, CaptureError, Unsupported.
+    Raises `RawError`, BadETrace, BadParametersFile.
     """
     raw = None
     if is_raw(args, also_for_captures):
@@ -148,8 +143,7 @@ def import_request(args: argparse.Namespace, file: str, hart: int) -> TraceReque
 def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
     if args.settings is not None:
-        settings = _settings(args.settings)
-        return SettingsBytes(args.settings, settings, options_of_capture(settings), args.wrapped)
+        return SettingsBytes(args.settings, args.wrapped)
     if args.tandem:
         return TandemBytes(_tandem(args), args.wrapped, hart)
     return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped)
@@ -256,19 +250,3 @@ def _tandem(args: argparse.Namespace) -> TandemOptions:
         there = ", ".join(TANDEM_DIALECTS)
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; tandem traces have {there}")
     return TandemOptions.from_arguments(args)
-
-
-def _settings(file: str) -> Capture:
-    """Read the capture in *file*, with the settings of encoders for other bytes. Raises CaptureError, `RawError`."""
-    found = load(file)
-    if not found.encoders:
-        raise RawError(f"{file}: has no settings of a trace encoder")
-    return found
-
-
-def options_of_capture(found: Capture) -> EncoderTraceOptions:
-    """Return how the bytes that left the chip were encoded, by a capture's settings. Raises Unsupported."""
-    trace_options = sinks.options_of(list(with_settings(found, "", b"").encoders))
-    if not isinstance(trace_options, EncoderTraceOptions):
-        raise Unsupported(f"{trace_options.format} is not a format of raw bytes")
-    return trace_options

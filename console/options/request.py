@@ -19,7 +19,8 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import Capture, TandemPort
-from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.stream import Source, source_of
@@ -84,24 +85,39 @@ class EncoderBytes:
 
 @dataclass(frozen=True)
 class SettingsBytes:
-    """Bytes of encoders with the settings in a capture, *settings*, which is in *file*."""
+    """Bytes of encoders with the settings in the capture *file*."""
 
     file: str
-    settings: Capture
-    trace_options: EncoderTraceOptions
     wrapped: bool
 
     def messages(self, name: str, programs: Programs) -> RawMessages:
-        """Return how the messages are read."""
-        return RawMessages(self.trace_options, self.settings.xlen)
+        """Return how the messages are read. Raises CaptureError, `RawError`, Unsupported."""
+        settings = self._settings()
+        return RawMessages(_options_of_capture(settings), settings.xlen)
 
     def of_program(self, name: str, programs: Programs) -> RawTrace:
-        """Return the trace; its program is found when its capture is opened."""
+        """Return the trace; its program is found when its capture is opened. Raises as `messages`."""
+        settings = self._settings()
+        _options_of_capture(settings)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
-            return with_settings(self.settings, name, data, wrapped=self.wrapped)
+            return with_settings(settings, name, data, wrapped=self.wrapped)
 
         return RawTrace(capture, source_of(capture(b"", ())))
+
+    def _settings(self) -> Capture:
+        settings = load(self.file)
+        if not settings.encoders:
+            raise RawError(f"{self.file}: has no settings of a trace encoder")
+        return settings
+
+
+def _options_of_capture(settings: Capture) -> EncoderTraceOptions:
+    """Return how the bytes that left the chip were encoded, by a capture's settings. Raises Unsupported."""
+    trace_options = sinks.options_of(list(with_settings(settings, "", b"").encoders))
+    if not isinstance(trace_options, EncoderTraceOptions):
+        raise Unsupported(f"{trace_options.format} is not a format of raw bytes")
+    return trace_options
 
 
 @dataclass(frozen=True)
