@@ -32,7 +32,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, TandemParameters
@@ -49,12 +48,14 @@ from rvtrace_gdb.session.description.model import (
     Tandem,
     Usb,
 )
+from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.text import printable, value_text
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Driver
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 
-Table = Mapping[str, Any]
+Table = Mapping[str, object]
+_NUMBERS = range(1 << 64)
 
 
 class Tables:
@@ -74,24 +75,25 @@ class Tables:
 
     def table(self, document: Table, key: str, keys: Sequence[str]) -> Table:
         """Return the table [*key*], empty if it is missing, which may have only *keys*."""
-        table = document.get(key, {})
-        if not isinstance(table, dict):
+        table = typed.table(document.get(key, {}))
+        if table is None:
             raise self.error("must be a table", f"[{key}]")
         self.known(table, f"[{key}]", keys)
         return table
 
-    def tables(self, document: Table, key: str) -> list[dict[str, Any]]:
+    def tables(self, document: Table, key: str) -> list[dict[str, object]]:
         """Return the tables [[*key*]]."""
-        tables = document.get(key, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        tables = typed.list_of(document.get(key, []), typed.table)
+        if tables is None:
             raise self.error(f"must be written [[{key}]], once for each", key)
         return tables
 
     def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:
         value = self._value(table, where, key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+        number = typed.number_in(_NUMBERS)(value)
+        if number is None:
             raise self.error(f"is {value_text(value)}, must be a number from 0 to 2**64 - 1", where, key)
-        return value
+        return number
 
     def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
         """Return the number at *key*, one of *allowed*; None if it is missing."""
@@ -111,9 +113,10 @@ class Tables:
 
     def string(self, table: Table, where: str, key: str, default: str | None = None) -> str:
         value = self._value(table, where, key, default)
-        if not isinstance(value, str) or not value or not value.isprintable():
+        line = typed.text(value)
+        if not line or not line.isprintable():
             raise self.error(f"is {value_text(value)}, must be one line of text", where, key)
-        return value
+        return line
 
     def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
         value = self.string(table, where, key)
@@ -123,21 +126,23 @@ class Tables:
 
     def names(self, table: Table, where: str, key: str) -> tuple[str, ...]:
         """Return the list of names at *key*, empty if it is missing."""
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        names = typed.list_of(table.get(key, []), typed.text)
+        if names is None:
             raise self.error('must be a list of names, as in to = ["ram0"]', where, key)
-        return tuple(value)
+        return tuple(names)
 
     def numbered(self, table: Table, where: str, key: str, allowed: range) -> dict[str, int]:
         """Return the table at *key* that gives each name a number of *allowed*, empty if it is missing."""
-        value = table.get(key, {})
-        if not isinstance(value, dict):
+        values, numbers = typed.table(table.get(key, {})), dict[str, int]()
+        if values is None:
             raise self.error("must be a table of names and numbers, as in inputs = {encoder0 = 0}", where, key)
-        for name, number in value.items():
-            if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
-                what = f"is {value_text(number)}, must be from {allowed[0]} to {allowed[-1]}"
+        for name, value in values.items():
+            number = typed.number_in(allowed)(value)
+            if number is None:
+                what = f"is {value_text(value)}, must be from {allowed[0]} to {allowed[-1]}"
                 raise self.error(what, where, f"{key}.{name}")
-        return dict(value)
+            numbers[name] = number
+        return numbers
 
     def base(self, table: Table, where: str, key: str = "base") -> int:
         """Return the address of a block of registers."""
@@ -167,7 +172,7 @@ _USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", *_DRIVER_KEYS)
 _WHERE = "[usb]"
 
 
-def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
+def read_usb(tables: Tables, document: Table) -> Usb | None:
     """Return the table [usb], None if it is missing. Raises DescriptionError."""
     if "usb" not in document:
         return None
@@ -210,10 +215,10 @@ def _ir_lengths(tables: Tables, table: Table) -> tuple[int, ...] | None:
 def _numbers(tables: Tables, table: Table, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
     if key not in table:
         return None
-    values = table[key]
-    if not isinstance(values, Sequence) or not all(type(value) is int and value in allowed for value in values):
-        raise tables.error(f"is {value_text(values)}, must be {what}", _WHERE, key)
-    return tuple(values)
+    numbers = typed.list_of(table[key], typed.number_in(allowed))
+    if numbers is None:
+        raise tables.error(f"is {value_text(table[key])}, must be {what}", _WHERE, key)
+    return tuple(numbers)
 
 
 _TANDEM_KEYS = ("name", "hart", "file", "socket", "dialect", "flen", "mlen", "eaddr", "supervisor")
@@ -221,7 +226,7 @@ _LENGTHS = ("flen", "mlen", "eaddr")
 _TABLE = "[[tandem]]"
 
 
-def read_tandem(tables: Tables, document: dict[str, Any], components: list[AnyComponent]) -> tuple[Tandem, ...]:
+def read_tandem(tables: Tables, document: Table, components: list[AnyComponent]) -> tuple[Tandem, ...]:
     """Return the ports, in the order of the file. Raises DescriptionError."""
     ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
     if ports and "qemu" in document:

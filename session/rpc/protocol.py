@@ -28,6 +28,7 @@ from typing import Any
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
+from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.extents import Extent
 from rvtrace_gdb.support.text import Line, is_file_name, printable
@@ -59,8 +60,8 @@ class Params:
         self._values, self._method = values, method
 
     def text(self, name: str, default: str | None = None) -> str:
-        value = self._values.get(name, default)
-        if not isinstance(value, str):
+        value = typed.text(self._values.get(name, default))
+        if value is None:
             raise self._bad(name)
         return value
 
@@ -76,8 +77,8 @@ class Params:
         return [_possible(text) for text in self.texts(name)]
 
     def number(self, name: str) -> int:
-        value = self._values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        value = typed.natural(self._values.get(name))
+        if value is None:
             raise self._bad(name)
         return value
 
@@ -104,27 +105,27 @@ class Params:
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts, [] if it is missing."""
-        value = self._values.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        texts = typed.list_of(self._values.get(name) or [], typed.text)
+        if texts is None:
             raise self._bad(name)
-        return value
+        return texts
 
     def numbers(self, name: str) -> list[int]:
         """Return a list of numbers that are not negative, [] if it is missing."""
-        value = self._values.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(number, int) and number >= 0 for number in value):
+        numbers = typed.list_of(self._values.get(name) or [], typed.natural)
+        if numbers is None:
             raise self._bad(name)
-        return value
+        return numbers
 
     def place(self, name: str) -> Extent | None:
         """Return some memory, None if it is missing."""
         value = self._values.get(name)
         if value is None:
             return None
-        numbers = [it for it in value if isinstance(it, int) and it >= 0] if isinstance(value, list) else []
-        if len(numbers) != 2 or len(value) != 2:
+        extent = typed.pair_of(value, typed.natural, typed.natural)
+        if extent is None:
             raise self._bad(name)
-        return Extent(*numbers)
+        return Extent(*extent)
 
     def list_query(self) -> ListQuery:
         """Return what to search for: *what* and its parameters."""

@@ -18,7 +18,7 @@ trigger_output    ["N=EVENT,...", ...]: when external trigger output N fires: st
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from rvtrace_gdb.controlregs.debug_triggers import (
     NAMES,
@@ -47,6 +47,7 @@ from rvtrace_gdb.session.description.model import Encoder
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target.link import Tcl, csrs_of
 from rvtrace_gdb.session.target.target_state import WITH_MEMORY
+from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import RvtraceError
 
 FILTER_OPTIONS = ("range", "function", "priv")
@@ -55,7 +56,7 @@ MODES = {name.lower(): number for number, name in PRIVILEGES.items() if name != 
 _TOP_OF_ADDRESSES = 1 << 64
 
 
-def filter_of(options: Mapping[str, Any], image: Image | None) -> Filter | None:
+def filter_of(options: Mapping[str, object], image: Image | None) -> Filter | None:
     """Return the requested filter, None: everything is traced. Raises `BadOption`."""
     ranges = tuple(_range(pair) for pair in _list(options, "range"))
     functions = tuple(_function(image, pair) for pair in _list(options, "function"))
@@ -63,32 +64,34 @@ def filter_of(options: Mapping[str, Any], image: Image | None) -> Filter | None:
     return Filter(ranges + functions, privileges) if ranges or functions or privileges else None
 
 
-def _list(options: Mapping[str, Any], name: str) -> list[Any]:
+def _list(options: Mapping[str, object], name: str) -> list[object]:
     value = options.get(name, [])
     if not isinstance(value, list):
         raise BadOption(f"{name} is {value!r}, it must be a list")
     return value
 
 
-def _range(pair: Any) -> tuple[int, int]:
-    if not _is_pair(pair, int, int):
-        raise BadOption(f"range has {pair!r}, it must have pairs of addresses")
+def _range(value: object) -> tuple[int, int]:
+    pair = typed.pair_of(value, typed.number, typed.number)
+    if pair is None:
+        raise BadOption(f"range has {value!r}, it must have pairs of addresses")
     start, end = pair
     if not 0 <= start < end <= _TOP_OF_ADDRESSES:
         raise BadOption(f"the range {start:#x},{end:#x} has no address in it: give FROM,TO with TO after the last one")
     return start, end
 
 
-def _mode(word: Any) -> int:
+def _mode(word: object) -> int:
     if not isinstance(word, str) or word not in MODES:
         raise BadOption(f"priv has {word!r}, it must have some of {', '.join(MODES)}")
     return MODES[word]
 
 
-def _function(image: Image | None, pair: Any) -> tuple[int, int]:
+def _function(image: Image | None, value: object) -> tuple[int, int]:
     """Return the range from a function's entry to its symbol's end; one without a size ends at the next symbol."""
-    if not _is_pair(pair, str, int):
-        raise BadOption(f"function has {pair!r}, it must have pairs of a name and an address")
+    pair = typed.pair_of(value, typed.text, typed.number)
+    if pair is None:
+        raise BadOption(f"function has {value!r}, it must have pairs of a name and an address")
     name, entry = pair
     ends = [] if image is None else sorted(_ends(image, entry))
     if not ends:
@@ -116,31 +119,23 @@ def _size(symbols: list[Symbol], address: int, section_end: int) -> int:
     return min(size, section_end - address) or following - address
 
 
-def _is_pair(value: Any, *kinds: type) -> bool:
-    """Return whether it is a list of two values of these types, as JSON has them."""
-    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_a, value, kinds))
-
-
-def _is_a(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
 TRIGGER_OPTIONS = ("trigger_on", "trigger_off", "trigger_notify", "trigger_control", "trigger_input", "trigger_output")
 _ACTIONS = {"on": TrigAction.TRACE_ON, "off": TrigAction.TRACE_OFF, "notify": TrigAction.TRACE_NOTIFY}
 _EVENTS = {"start": STARTS, "stop": STOPS}
-_TOP = 1 << 64
-_WORD = 1 << 32
+_ADDRESSES = range(_TOP_OF_ADDRESSES)
+_WORDS = range(1 << 32)
 
 
-def triggers_of(options: Mapping[str, Any]) -> Triggers | None:
+def triggers_of(options: Mapping[str, object]) -> Triggers | None:
     """Return the requested triggers, None: none. Raises `BadOption`."""
     on, off, notify = (_addresses(options, name) for name in TRIGGER_OPTIONS[:3])
     both = set(on) & set(off)
     if both:
         raise BadOption(f"{min(both):#x} is to switch the trace on and off: name different places")
-    control = options.get("trigger_control")
-    if control is not None and not (_is_number(control) and 0 <= control < _WORD):
-        raise BadOption(f"trigger_control is {control!r}, it must be a number of 32 bits")
+    value = options.get("trigger_control")
+    control = typed.number_in(_WORDS)(value)
+    if value is not None and control is None:
+        raise BadOption(f"trigger_control is {value!r}, it must be a number of 32 bits")
     inputs = tuple((number, _ACTIONS[word]) for number, word in _external(options, "trigger_input", _ACTIONS))
     outputs: dict[int, int] = {}
     for number, word in _external(options, "trigger_output", _EVENTS):
@@ -151,13 +146,13 @@ def triggers_of(options: Mapping[str, Any]) -> Triggers | None:
     return None if found == Triggers() else found
 
 
-def _external(options: Mapping[str, Any], name: str, words: Mapping[str, object]) -> list[tuple[int, str]]:
+def _external(options: Mapping[str, object], name: str, words: Mapping[str, object]) -> list[tuple[int, str]]:
     """Return (number, word) of each piece N=WORD."""
-    value = options.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadOption(f"{name} is {value!r}, it must be a list of texts")
+    texts = typed.list_of(options.get(name, []), typed.text)
+    if texts is None:
+        raise BadOption(f"{name} is {options[name]!r}, it must be a list of texts")
     found = []
-    for piece in (piece for text in value for piece in text.split(",")):
+    for piece in (piece for text in texts for piece in text.split(",")):
         number, _, word = piece.partition("=")
         if not (number.isascii() and number.isdigit() and int(number) < EXTERNAL and word in words):
             raise BadOption(f"{name} has {piece!r}, give N=WORD: 0 to {EXTERNAL - 1}, and one of {', '.join(words)}")
@@ -165,15 +160,11 @@ def _external(options: Mapping[str, Any], name: str, words: Mapping[str, object]
     return found
 
 
-def _addresses(options: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    value = options.get(name, [])
-    if not isinstance(value, list) or not all(_is_number(one) and 0 <= one < _TOP for one in value):
-        raise BadOption(f"{name} is {value!r}, it must be a list of addresses")
-    return tuple(dict.fromkeys(value))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _addresses(options: Mapping[str, object], name: str) -> tuple[int, ...]:
+    addresses = typed.list_of(options.get(name, []), typed.number_in(_ADDRESSES))
+    if addresses is None:
+        raise BadOption(f"{name} is {options[name]!r}, it must be a list of addresses")
+    return tuple(dict.fromkeys(addresses))
 
 
 class Armed:
@@ -244,9 +235,10 @@ def _places(triggers: Triggers) -> list[TriggerPoint]:
     return [TriggerPoint(action, address) for action, addresses in by_action.items() for address in addresses]
 
 
-_T = TypeVar("_T")
+RequestFields: TypeAlias = Mapping[str, Any]
+"""Fields of `TraceRequest`, by name."""
 # Switches (true or false): the fields of the request that each of them sets.
-_SWITCHES: Mapping[str, Mapping[str, Any]] = {
+_SWITCHES: Mapping[str, RequestFields] = {
     "stop_on_wrap": {"stop_on_wrap": True},
     "stall": {"stall": True},
     "btm": {"inst_mode": InstMode.BTM},
@@ -280,19 +272,18 @@ _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
-def chosen_components(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+def chosen_components(options: Mapping[str, object]) -> tuple[list[str], list[int]]:
     """Return the sinks and the harts that the options `to` and `harts` name, [] if not given. Raises `BadOption`."""
-    return _list_of(str, "to", options), _list_of(int, "harts", options)
+    sinks = typed.list_of(options.get("to", []), typed.text)
+    if sinks is None:
+        raise BadOption(f"to is {options['to']!r}, it must be a list of names")
+    harts = typed.list_of(options.get("harts", []), typed.number)
+    if harts is None:
+        raise BadOption(f"harts is {options['harts']!r}, it must be a list of numbers")
+    return sinks, harts
 
 
-def _list_of(kind: type[_T], name: str, options: Mapping[str, Any]) -> list[_T]:
-    value = options.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, kind) and not isinstance(one, bool) for one in value):
-        raise BadOption(f"{name} is {value!r}, it must be a list of {'names' if kind is str else 'numbers'}")
-    return value
-
-
-def trace_request(options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
+def trace_request(options: Mapping[str, object], image: Image | None = None) -> TraceRequest:
     """Return the request to each encoder. *image*: the program, for options that name its functions.
 
     Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, those of `encoder_features`, data,
@@ -318,48 +309,53 @@ def trace_request(options: Mapping[str, Any], image: Image | None = None) -> Tra
     return TraceRequest(**wanted)
 
 
-def unsupported_notes(options: Mapping[str, Any]) -> list[str]:
+def unsupported_notes(options: Mapping[str, object]) -> list[str]:
     """Return notes for the user about options that no trace encoder supports."""
-    asked = options.get("sync_period", 0)
-    if asked <= _LONGEST:
+    asked = typed.number(options.get("sync_period"))
+    if asked is None or asked <= _LONGEST:
         return []
     return [f"a sync period of {asked} halfwords is not possible, {_LONGEST} is the longest"]
 
 
-def _implicit_return(value: Any) -> Mapping[str, Any]:
-    if value not in tuple(_RETURN_MODES):
+def _implicit_return(value: object) -> RequestFields:
+    mode = _RETURN_MODES.get(typed.text(value) or "")
+    if mode is None:
         raise BadOption(f"implicit_return is {value!r}, it must be off, on, counter, partial or full")
-    return {"implicit_return": _RETURN_MODES[value]}
+    return {"implicit_return": mode}
 
 
-def _format(value: Any) -> Mapping[str, Any]:
-    if value not in tuple(_FORMATS):
+def _format(value: object) -> RequestFields:
+    chosen = _FORMATS.get(typed.text(value) or "")
+    if chosen is None:
         raise BadOption(f"format is {value!r}, it must be ntrace or etrace")
-    return {"format": _FORMATS[value]}
+    return {"format": chosen}
 
 
-def _timestamp_source(value: Any) -> Mapping[str, Any]:
-    if value not in tuple(_TIME_SOURCES):
+def _timestamp_source(value: object) -> RequestFields:
+    source = _TIME_SOURCES.get(typed.text(value) or "")
+    if source is None:
         raise BadOption(f"timestamp_source is {value!r}, it must be one of {', '.join(_TIME_SOURCES)}")
-    return {"timestamps": True, "ts_mode": _TIME_SOURCES[value]}
+    return {"timestamps": True, "ts_mode": source}
 
 
-def _timestamp_prescale(value: Any) -> Mapping[str, Any]:
-    if value not in tuple(_PRESCALES) or isinstance(value, bool):
+def _timestamp_prescale(value: object) -> RequestFields:
+    prescale = _PRESCALES.get(typed.number(value) or 0)
+    if prescale is None:
         raise BadOption(f"timestamp_prescale is {value!r}, it must be one of {', '.join(map(str, _PRESCALES))}")
-    return {"timestamps": True, "ts_prescale": _PRESCALES[value]}
+    return {"timestamps": True, "ts_prescale": prescale}
 
 
-def _sync_period(halfwords: Any) -> Mapping[str, Any]:
+def _sync_period(value: object) -> RequestFields:
     """Return the shortest period that is not shorter than requested, or else the longest period."""
-    if not isinstance(halfwords, int) or isinstance(halfwords, bool) or halfwords < 1:
-        raise BadOption(f"sync_period is {halfwords!r}, it must be a number of halfwords from 1 on")
+    halfwords = typed.number(value)
+    if halfwords is None or halfwords < 1:
+        raise BadOption(f"sync_period is {value!r}, it must be a number of halfwords from 1 on")
     exponent = (halfwords - 1).bit_length() - 4
     sync_max = min(max(exponent, _SYNC_MAX.start), _SYNC_MAX.stop - 1)
     return {"sync_mode": SyncMode.HALFWORDS, "sync_max": sync_max}
 
 
-_VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+_VALUES: Mapping[str, Callable[[object], RequestFields]] = {
     "format": _format,
     "implicit_return": _implicit_return,
     "sync_period": _sync_period,
