@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -121,11 +122,16 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
         assert done.stdout or (output and (place / output[1]).stat().st_size)
 
 
+@cache
+def help_of(*commands: str) -> str:
+    """All options of a command."""
+    known = rvtrace(*commands, "--help").stdout
+    return rvtrace(*commands, "--help-all").stdout if "--help-all" in known else known
+
+
 @pytest.mark.parametrize("line", documented(INLINE))
 def test_options_named_in_the_text_exist(line: str) -> None:
     _, command, *words = line.split()
     commands = [command, *words[:1]] if command == "tandem" else [command]
-    known = rvtrace(*commands, "--help").stdout
-    if "--help-all" in known:
-        known = rvtrace(*commands, "--help-all").stdout
+    known = help_of(*commands)
     assert [word for word in words if word.startswith("--") and word not in known] == []

@@ -191,7 +191,7 @@ def test_a_capture_of_another_protocol_is_kept_though_it_cannot_be_read(demo: Bo
 
 
 @given(captures(), st.sampled_from([DEMO, FOLDER / "demo32.elf"]))
-@settings(deadline=None, max_examples=some_of(200))
+@settings(deadline=None, max_examples=some_of(200, 10))
 def test_no_capture_does_more_than_be_refused(capture: Capture, elf: Path) -> None:
     """Sound as files, they say anything."""
     session = elsewhere()

@@ -142,19 +142,6 @@ def test_registers_are_put_back(elf: Path, tmp_path: Path) -> None:
     assert [int(said[command].split()[-1], 16) for command in again] == list(registers.values())
 
 
-def test_all_harts_at_once(elf: Path, tmp_path: Path) -> None:
-    """Hart 0 alone runs: there is one stack."""
-    start = "trace ctr start -all -depth 16"
-    with running(elf, tmp_path, harts=2) as machine:
-        first = [SOURCE, f"trace connect :{machine.port}", start, "set scheduler-locking on", "tbreak finish"]
-        commands = ["continue", "trace ctr status", "trace ctr show 0,0", "thread 2", "trace ctr show"]
-        said = run_gdb(elf, [*first, *commands])
-    for command in (start, "trace ctr status"):
-        assert re.findall(r"^(ctr\d): +CTR 1.0, 16 entries", said[command], re.M) == ["ctr0", "ctr1"]
-    assert "<main+" in said["trace ctr show 0,0"]
-    assert said["trace ctr show"].startswith("no control transfer has been recorded yet: ")
-
-
 def commands_said(elf: Path, first: list[str], *names: str) -> dict[str, str]:
     """What `trace ctr NAME` says behind other commands."""
     said = run_gdb(elf, [*first, *(f"trace ctr {name}" for name in names)])

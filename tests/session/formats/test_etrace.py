@@ -149,7 +149,7 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
-@settings(deadline=None, max_examples=some_of(60))
+@settings(deadline=None, max_examples=some_of(60, 6))
 def test_no_bytes_do_more_than_be_told_of(data: bytes, trace_options: ETrace, wrapped: bool) -> None:
     session = Session()
     try:
