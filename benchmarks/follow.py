@@ -13,7 +13,7 @@ from time import process_time
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
+from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 
@@ -52,7 +52,7 @@ def main() -> None:
 def measure(data: bytes, program: ContextImages, show: Show) -> tuple[float, int]:
     """Megabytes per second, and how many rows *show* made."""
     rng, at, rows = random.Random(1), 0, 0
-    following = StreamFollower(Source(Options(), None, alone=True), program)
+    following = StreamFollower(StreamSource(Options(), None, alone=True), program)
     begin = process_time()
     while at < len(data):
         step = rng.randint(1, 1460)

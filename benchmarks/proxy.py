@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import Kind, Stream, StubAddress, escape, frame
+from rvtrace_gdb.session.replay.wire import GdbPacketKind, Stream, StubAddress, escape, frame
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
 from tests.session.replay.listed_past import ListedPast
@@ -54,7 +54,7 @@ class Raw:
         self._socket.sendall(frame(body))
         while True:
             for item in self._stream.feed(self._socket.recv(1 << 16)):
-                if item.kind is Kind.PACKET:
+                if item.kind is GdbPacketKind.PACKET:
                     if self._acknowledges:
                         self._socket.sendall(b"+")
                     return item.body

@@ -10,7 +10,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on access
 import time
 
 from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentTimeout, NoAnswer
-from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -52,8 +52,8 @@ class Component:
             raise self._refused(register, "written", error) from error
         in_force = self.read(register)
         # Active and Enable (RW) may take some time to change, but will become what was written.
-        granted = in_force & register.mask_of(Access.WARL)
-        self._shadow[register] = value & register.mask_of(Access.RW) | granted
+        granted = in_force & register.mask_of(FieldAccess.WARL)
+        self._shadow[register] = value & register.mask_of(FieldAccess.RW) | granted
         return in_force
 
     def get(self, register: Register, field: str) -> int:
@@ -66,7 +66,7 @@ class Component:
         Sticky flags (RW1C) and actions (W1) that are not named are written as 0. Raises FieldRange, ComponentAccess.
         """
         if register not in self._shadow:
-            self._shadow[register] = self.read(register) & register.mask_of(Access.RW, Access.WARL)
+            self._shadow[register] = self.read(register) & register.mask_of(FieldAccess.RW, FieldAccess.WARL)
         value = self._shadow[register]
         for name, field_value in fields.items():
             value = register.put(value, name, field_value)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.fields import Field, IndirectRegister, reserved
-from rvtrace_gdb.controlregs.target import Access, CsrAccess
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrRequest
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -277,7 +277,7 @@ class TriggerModule:
         text = "was cleared" if is_free(tdata1, self.xlen) else "was set to something else"
         return f"hart {self.hart}: trigger {one.number} ({one.place}) {text}, by a reset or by the program"
 
-    def _run(self, accesses: Sequence[Access]) -> list[int]:
+    def _run(self, accesses: Sequence[CsrRequest]) -> list[int]:
         """Do the accesses and return the values. Raises TriggersRefused if one of them is refused."""
         values: list[int] = []
         for (register, value), answer in zip(accesses, self._access.run(accesses), strict=False):

@@ -19,7 +19,7 @@ CSRS = 0x1000
 XLEN_MAX = 64
 
 
-class Access(Enum):
+class FieldAccess(Enum):
     """What software can do with a field, according to the document's access column."""
 
     RO = "RO"
@@ -64,7 +64,7 @@ class Field:
 
     name: str | None
     width: int
-    access: Access = Access.WARL
+    access: FieldAccess = FieldAccess.WARL
     reset: int | Reset = Reset.UNDEFINED
     doc: str = ""
     values: type[IntEnum] | None = None
@@ -88,7 +88,7 @@ class Field:
 
 def reserved(width: int) -> Field:
     """Return a field of *width* bits that may read as anything and are written 0."""
-    return Field(None, width, Access.RO, Reset.NONE, "reserved, write 0")
+    return Field(None, width, FieldAccess.RO, Reset.NONE, "reserved, write 0")
 
 
 class FieldSet:
@@ -155,7 +155,7 @@ class FieldSet:
         """Return all named fields of a register value, LSB first."""
         return {name: self.get(value, name) for name in self._lsb}
 
-    def mask_of(self, *access: Access) -> int:
+    def mask_of(self, *access: FieldAccess) -> int:
         """Return a mask with ones in the bits of all fields with these kinds of access."""
         return self.mask(*(name for name, f in self.by_name.items() if f.access in access))
 

@@ -43,11 +43,11 @@ class DataPort(Protocol):
         ...
 
 
-Register = int | str
+CsrName = int | str
 """A CSR's number (RISC-V Privileged Architecture, 2.1), or "pc" or "priv": bits 1:0 the privilege mode, bit 2 V."""
-Access = tuple[Register, int | None]
+CsrRequest = tuple[CsrName, int | None]
 """A register and the value to write, or None to read it."""
-Answer = int | str
+CsrAnswer = int | str
 """The value that was read (unsigned, XLEN bits), 0 for a write that was accepted, or why the access was refused (a few
 words).
 """
@@ -68,7 +68,7 @@ class CsrAccess(Protocol):
         """The width of a CSR, in bits."""
         ...
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         """Do the accesses and return the answers in order, up to and including the first refusal; the accesses after it
         are not done.
 

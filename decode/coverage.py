@@ -17,7 +17,7 @@ from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.states import NOTHING, Step, traps_of
+from rvtrace_gdb.decode.calls.states import NOTHING, CallStep, traps_of
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -120,7 +120,7 @@ _PROGRESS_INTERVAL = 1 << 12  # parts or traps processed between two calls of th
 _BORDER = Path(((GAP,),))
 """A pair of this address separates entries that do not follow each other."""
 
-_Step = tuple[int, int]
+_Transition = tuple[int, int]
 _Key = TypeVar("_Key")
 
 
@@ -134,8 +134,8 @@ class Counts(NamedTuple):
     """
 
     ran: Mapping[int, int]
-    steps: Mapping[_Step, int]
-    resumed: Mapping[_Step, int]
+    steps: Mapping[_Transition, int]
+    resumed: Mapping[_Transition, int]
     trapped: Mapping[int, int]
     gaps: int = 0
 
@@ -248,7 +248,7 @@ def _returns_from_trap(image: Image, pc: int) -> bool:
         return False
 
 
-def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
+def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
     """Return how often each instruction of some entries ran, and how often each step was made."""
     followed = _followed(entries, progress)
     different: Counter[AnyPath] = Counter(entries[-1:])
@@ -258,13 +258,13 @@ def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, 
     return _of_parts(parts, different, parts.between(followed), progress)
 
 
-def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
+def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
     """Return the same as `_counted`, for the entries that some steps led to."""
     different: Counter[AnyPath] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
     parts = _Parts(different, progress)
-    between: defaultdict[_Step, int] = defaultdict(int)
+    between: defaultdict[_Transition, int] = defaultdict(int)
     for step, count in taken.items():
         if step.origin.last != NOTHING:
             between[step.origin.last, parts.first(step.unit.part)] += count
@@ -272,8 +272,8 @@ def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, 
 
 
 def _of_parts(
-    parts: "_Parts", different: Mapping[AnyPath, int], steps: defaultdict[_Step, int], progress: Progress
-) -> tuple[dict[int, int], dict[_Step, int]]:
+    parts: "_Parts", different: Mapping[AnyPath, int], steps: defaultdict[_Transition, int], progress: Progress
+) -> tuple[dict[int, int], dict[_Transition, int]]:
     """Return the same as `_counted`, for entries that occur *different* times, with the *steps* between them."""
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
     ran: defaultdict[int, int] = defaultdict(int)
@@ -309,7 +309,7 @@ class _Parts:
     """The different parts of some entries. In *order*, each comes after everything it contains."""
 
     def __init__(self, entries: Collection[AnyPath], progress: Progress) -> None:
-        self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
+        self._ends: dict[int, _Transition] = {}  # first and last instruction of each part, by its id
         self.order: list[PathPart] = []
         for number, entry in enumerate(entries):
             if not number % _PROGRESS_INTERVAL:
@@ -322,14 +322,14 @@ class _Parts:
     def last(self, part: PathPart) -> int:
         return self._ends[id(part)][1]
 
-    def between(self, followed: Mapping[tuple[AnyPath, AnyPath], int]) -> defaultdict[_Step, int]:
+    def between(self, followed: Mapping[tuple[AnyPath, AnyPath], int]) -> defaultdict[_Transition, int]:
         """Return how often each step was made from one entry to the next."""
-        steps: defaultdict[_Step, int] = defaultdict(int)
+        steps: defaultdict[_Transition, int] = defaultdict(int)
         for (before, entry), count in followed.items():
             steps[self.last(before), self.first(entry)] += count
         return steps
 
-    def pass_on(self, path: Path, count: int, times: dict[int, int], steps: dict[_Step, int]) -> None:
+    def pass_on(self, path: Path, count: int, times: dict[int, int], steps: dict[_Transition, int]) -> None:
         """Count a path that occurs *count* times: its parts, and the steps between them, occur as often."""
         before: int | None = None
         for part in path.parts:
@@ -356,9 +356,11 @@ class _Parts:
         self.order.append(part)
 
 
-def _traps(history: History, stretches: Sequence[range], progress: Progress) -> tuple[dict[_Step, int], dict[int, int]]:
+def _traps(
+    history: History, stretches: Sequence[range], progress: Progress
+) -> tuple[dict[_Transition, int], dict[int, int]]:
     """Return (`Counts.resumed`, `Counts.trapped`): the steps the program would have made without each trap."""
-    resumed: Counter[_Step] = Counter()
+    resumed: Counter[_Transition] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]
     chains = traps_of(history)

@@ -12,7 +12,7 @@ from operator import mul
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
@@ -126,7 +126,7 @@ class _Span(NamedTuple):
     """
 
     number: int
-    steps: list[Step]
+    steps: list[CallStep]
     begins: list[int]
     ends: list[int]
 
@@ -212,7 +212,7 @@ class Search:
         """Return whether the instruction before a position does not exclude an entry there."""
         return position == 0 or self._history.pc(position - 1) not in self._query.not_after
 
-    def _first_after(self, position: int, steps: set[Step]) -> tuple[int, int] | None:
+    def _first_after(self, position: int, steps: set[CallStep]) -> tuple[int, int] | None:
         """Return the span that has the first of some steps at or after a position, and the index of the step in it."""
         for number in range(self._calls.span_at(position), len(self._calls.tallies)):
             if not steps.isdisjoint(self._calls.tallies[number].steps):
@@ -222,7 +222,7 @@ class Search:
                         return number, k
         return None
 
-    def _is_against(self, step: Step) -> bool:
+    def _is_against(self, step: CallStep) -> bool:
         """Return whether the instruction before a step excludes a match at its first instruction.
 
         A trap in between enters its handler, and excludes nothing.
@@ -231,10 +231,10 @@ class Search:
             return False
         return step.origin.last in self._query.not_after
 
-    def _is_head(self, step: Step) -> bool:
+    def _is_head(self, step: CallStep) -> bool:
         return self._count(step.unit.part).head
 
-    def _of(self, step: Step) -> int:
+    def _of(self, step: CallStep) -> int:
         """Return the number of matches in the entry that a step leads to."""
         some = self._all(step.unit.part)
         return self._count(step.unit.part).after(self._is_against(step)) if some else 0

@@ -31,7 +31,7 @@ def clear_cache() -> None:
     source_lines.clear_cache()
 
 
-class Format(NamedTuple):
+class HistoryFormat(NamedTuple):
     """The modifiers of `trace history /mrsfpat`."""
 
     source: bool = False
@@ -42,7 +42,7 @@ class Format(NamedTuple):
     omit_times: bool = False
 
     @classmethod
-    def of(cls, letters: str | None) -> Format:
+    def of(cls, letters: str | None) -> HistoryFormat:
         """Return the format for letters of `MODIFIERS`, None for none."""
         given = letters or ""
         return cls("m" in given or "s" in given, *(letter in given for letter in "rfpat"))
@@ -151,7 +151,7 @@ class Symbols:
 class Lister:
     """Formats rows of a history. Each command creates one: gdb is asked about an address once per listing."""
 
-    def __init__(self, style: Format, marked: Mark | None = None) -> None:
+    def __init__(self, style: HistoryFormat, marked: Mark | None = None) -> None:
         screen.measure()
         self._style = style
         self._digits = neutral.address_digits()

@@ -26,7 +26,7 @@ _ROW = re.compile(r"\d+ +(\d+|END) +(0x[0-9a-f]+)\b")
 _STATEMENT = "IS-STMT"
 
 
-class Entry(NamedTuple):
+class LineCode(NamedTuple):
     """The code of a source *line* from *pc* to *end* - 1. *statement*: whether a statement of the line begins at *pc*.
 
     If *end* is *pc* + 1, the code belongs to another line, but a statement of this one begins with it.
@@ -69,20 +69,20 @@ class Scope(NamedTuple):
     inlined: bool
 
 
-def line_tables(file: str = "") -> dict[str, list[Entry]]:
+def line_tables(file: str = "") -> dict[str, list[LineCode]]:
     """Return the line tables of the source files that gdb has read, by full name; *file*: only of its base name."""
     pattern = re.sub(r"\W", ".", file.rpartition("/")[2])
     try:
         text = neutral.execute(f"maintenance info line-table {pattern}{'$' if pattern else ''}")
     except gdb.error:
         return {}
-    found: dict[str, set[Entry]] = {}
+    found: dict[str, set[LineCode]] = {}
     for name, rows in _parsed(text):
         found.setdefault(name, set()).update(_entries(rows))
     return {name: sorted(entries) for name, entries in found.items() if entries}
 
 
-def table_of(symtab: gdb.Symtab) -> list[Entry]:
+def table_of(symtab: gdb.Symtab) -> list[LineCode]:
     """Return the line table of one symtab, for files that `line_tables` does not have."""
     mask = neutral.address_mask()
     return _entries([(entry.pc & mask, entry.line, True) for entry in symtab.linetable()])
@@ -104,20 +104,20 @@ def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
     yield name, rows
 
 
-def _entries(rows: list[_Raw]) -> list[Entry]:
+def _entries(rows: list[_Raw]) -> list[LineCode]:
     """Return the entries of a table. If an address has several lines, the code belongs to the last one."""
     found: dict[int, dict[int, bool]] = {}
     for pc, line, statement in rows:
         lines = found.setdefault(pc, {})
         statement = lines.pop(line, False) or statement
         lines[line] = statement
-    entries: list[Entry] = []
+    entries: list[LineCode] = []
     places = sorted(found)
     for pc, end in zip(places, [*places[1:], places[-1] + 1] if places else []):
         last = list(found[pc])[-1]
         for line, statement in found[pc].items():
             if line:
-                entries.append(Entry(pc, line, end if line == last else pc + 1, statement))
+                entries.append(LineCode(pc, line, end if line == last else pc + 1, statement))
     return sorted(entries)
 
 
@@ -141,7 +141,7 @@ class Lines:
     of a template) counts separately, and the counts are added.
     """
 
-    def __init__(self, file: str, entries: Iterable[Entry]) -> None:
+    def __init__(self, file: str, entries: Iterable[LineCode]) -> None:
         self.file = file
         self.entries = list(entries)
         self._scopes = functools.lru_cache(maxsize=None)(scopes)
@@ -161,7 +161,7 @@ class Lines:
             if entry.line in own and (scope is None or scope.name == function or self._is_stray(scope))
         )
 
-    def scope(self, entry: Entry) -> Scope | None:
+    def scope(self, entry: LineCode) -> Scope | None:
         """Return the function of a line: not an inlined one that is called there, whose code may have that line."""
         found = self._scopes(entry.pc)
         for scope in found:
@@ -173,7 +173,7 @@ class Lines:
         """Whether this file's code is inlined in a function of another file, so that gdb does not know its function."""
         return not scope.inlined and scope.file != self.file
 
-    def _is_inlined(self, entry: Entry) -> bool:
+    def _is_inlined(self, entry: LineCode) -> bool:
         scope = self.scope(entry)
         return scope is not None and scope.inlined
 
@@ -185,17 +185,17 @@ class Lines:
     def counts(self, ran: dict[int, int]) -> dict[int, Count]:
         """Return how often each line with code ran. *ran*: how often the instruction at each address did."""
         places = sorted(ran)
-        by_line: dict[int, list[Entry]] = {}
+        by_line: dict[int, list[LineCode]] = {}
         for entry in self.entries:
             by_line.setdefault(entry.line, []).append(entry)
         return {line: self._count(entries, ran, places) for line, entries in by_line.items()}
 
-    def _count(self, entries: list[Entry], ran: dict[int, int], places: list[int]) -> Count:
+    def _count(self, entries: list[LineCode], ran: dict[int, int], places: list[int]) -> Count:
         statements = [entry for entry in entries if entry.statement] or entries  # compilers leave some without
         count = self._most(statements, ran, places)
         return Count(count, True) if count else Count(self._most(entries, ran, places), False)
 
-    def _most(self, entries: list[Entry], ran: dict[int, int], places: list[int]) -> int:
+    def _most(self, entries: list[LineCode], ran: dict[int, int], places: list[int]) -> int:
         most: dict[int, int] = {}
         for entry in entries:
             scope = self.scope(entry)
@@ -204,7 +204,7 @@ class Lines:
             most[instance] = max([most.get(instance, 0), *(ran[pc] for pc in inside)])
         return sum(most.values())
 
-    def _only(self, entries: Iterable[Entry]) -> Lines:
+    def _only(self, entries: Iterable[LineCode]) -> Lines:
         found = Lines(self.file, entries)
         found._scopes = self._scopes
         return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.controlregs.encoder_features import SWITCHES
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, DIFFERS, check_line
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.capture.etrace_settings import Value
     from rvtrace_gdb.session.description.model import Description
 
-_PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
 _UNITS = {SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
 
 
@@ -80,11 +80,11 @@ def protocol(encoder: "EncoderSettings") -> str:
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
     mode, unit = encoder.sync
-    what = _UNITS.get(SyncMode(mode), "packets" if encoder.format == Format.E_TRACE else "messages")
+    what = _UNITS.get(SyncMode(mode), "packets" if encoder.format == TeFormat.E_TRACE else "messages")
     sync = f"sync every {1 << unit + 4} {what}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
-    of_etrace = encoder.format == Format.E_TRACE and not major
+    of_etrace = encoder.format == TeFormat.E_TRACE and not major
     number = f"{major}.{minor}" if encoder.version else "older than 1.0,"
     title = name if of_etrace else f"{name} {number} {InstMode(encoder.inst_mode).name}"
     return ", ".join([title, *parts]) + stall

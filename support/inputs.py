@@ -30,7 +30,7 @@ class _Pipe:
 
 
 
-class _Reader(io.RawIOBase):
+class _PipeReader(io.RawIOBase):
     """One who reads a pipe, from its beginning."""
 
     def __init__(self, pipe: _Pipe) -> None:
@@ -86,7 +86,7 @@ def open_input(path: str | os.PathLike[str]) -> io.BufferedReader:
         return open(path, "rb")
     if identity not in _pipes:
         _pipes[identity] = _Pipe(open(path, "rb", buffering=0))  # noqa: SIM115 - until it has been read
-    return io.BufferedReader(_Reader(_pipes[identity]))
+    return io.BufferedReader(_PipeReader(_pipes[identity]))
 
 
 def read_input(path: str | os.PathLike[str]) -> bytes:

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.views.instruction_text import GdbText, ObjdumpText, Run, Text, runs
+from rvtrace_gdb.views.instruction_text import CodeRun, GdbText, ObjdumpText, Text, runs
 
 FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 
@@ -76,7 +76,7 @@ class Disassembler:
         except (CodeMissing, UndecodableInstruction):
             return ""
 
-    def _functions(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
+    def _functions(self, wanted: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
         """Return the code of each function of *wanted* from its start up to the last one of them.
 
         The text of an instruction depends on those before it (see `views.instruction_text.runs`). Beginning with the
@@ -92,10 +92,10 @@ class Disassembler:
         for start, address in last.items():
             with contextlib.suppress(CodeMissing, UndecodableInstruction):
                 end = address + self._image.instruction(address).length
-                functions.append((Run(start, end), self._image.read(start, end - start)))
+                functions.append((CodeRun(start, end), self._image.read(start, end - start)))
         return functions
 
-    def _code(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
+    def _code(self, wanted: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
         """Return the part of *wanted* that has code, in runs."""
         lengths = []
         for address in wanted:
@@ -105,7 +105,7 @@ class Disassembler:
                 continue
         return [(run, self._image.read(run.start, run.end - run.start)) for run in runs(lengths)]
 
-    def _from_gdb(self, code: Iterable[tuple[Run, bytes]], progress: Progress) -> None:
+    def _from_gdb(self, code: Iterable[tuple[CodeRun, bytes]], progress: Progress) -> None:
         if not self._looked_for_gdb:
             self._looked_for_gdb = True
             self._gdb = GdbText.find(self._image.path) if self._image.path else None
@@ -115,7 +115,7 @@ class Disassembler:
                 if count % 64 == 0:
                     progress("disassembling (instructions)", len(self._known), None)
 
-    def _from_objdump(self, code: list[tuple[Run, bytes]]) -> None:
+    def _from_objdump(self, code: list[tuple[CodeRun, bytes]]) -> None:
         if not code:
             return
         if not self._looked_for_objdump:

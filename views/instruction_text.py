@@ -28,25 +28,25 @@ class Text(NamedTuple):
     instruction: str
 
 
-class Run(NamedTuple):
+class CodeRun(NamedTuple):
     """Code from *start* up to *end* (exclusive) without holes, starting at an instruction."""
 
     start: int
     end: int
 
 
-def runs(instructions: Iterable[tuple[int, int]]) -> list[Run]:
+def runs(instructions: Iterable[tuple[int, int]]) -> list[CodeRun]:
     """Return instructions, (address, length) in any order, as the fewest runs.
 
     Disassemblers carry the upper half of an address from one instruction to the next ("# 0x80001130 <table>"), so code
     that belongs together must be given to them together.
     """
-    result: list[Run] = []
+    result: list[CodeRun] = []
     for address, length in sorted(instructions):
         if result and result[-1].end == address:
-            result[-1] = Run(result[-1].start, address + length)
+            result[-1] = CodeRun(result[-1].start, address + length)
         else:
-            result.append(Run(address, address + length))
+            result.append(CodeRun(address, address + length))
     return result
 
 
@@ -89,7 +89,7 @@ class GdbText:
                 gdb.close()
         return None
 
-    def disassemble(self, run: Run) -> dict[int, Text]:
+    def disassemble(self, run: CodeRun) -> dict[int, Text]:
         """Return the instructions of *run*; empty if gdb cannot read the code or has ended."""
         reply = self._ask(f"-data-disassemble -s {run.start:#x} -e {run.end:#x} -- 0")
         return dict(_instructions(_INSTRUCTION.finditer(reply)))
@@ -218,7 +218,7 @@ class ObjdumpText:
                 return cls(program, symbols)
         return None
 
-    def disassemble(self, code: Sequence[tuple[Run, bytes]], xlen: int) -> dict[int, Text]:
+    def disassemble(self, code: Sequence[tuple[CodeRun, bytes]], xlen: int) -> dict[int, Text]:
         """Return the instructions of all of *code*, from one call of objdump; empty if it fails."""
         with tempfile.TemporaryDirectory(prefix="rvtrace-") as folder:
             elf = Path(folder, "code.elf")

@@ -73,7 +73,7 @@ class ModifierError(RvtraceError):
     """A listing modifier that does not exist, in gdb's words."""
 
 
-class Source(Protocol):
+class TextSource(Protocol):
     """The source of instruction text, which may differ between contexts."""
 
     def of(self, context: Context) -> Disassembler:
@@ -155,7 +155,7 @@ class Modifiers:
 
 def lines(
     history: History,
-    source: Source,
+    source: TextSource,
     xlen: int,
     begin: int,
     end: int,
@@ -169,7 +169,7 @@ def lines(
 
 def merged_lines(
     histories: Mapping[int, History],
-    source: Source,
+    source: TextSource,
     xlen: int,
     shape: Shape = Modifiers(),
     progress: Progress = silent,
@@ -192,13 +192,13 @@ class Rows:
     them.
     """
 
-    def __init__(self, source: Source, xlen: int, shape: Shape, progress: Progress = silent) -> None:
+    def __init__(self, source: TextSource, xlen: int, shape: Shape, progress: Progress = silent) -> None:
         self._source, self._shape, self._progress = source, shape, progress
         self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
 
     def of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
         """Yield the rows of *stretches*, one after the other."""
-        page: list[_Run] = []
+        page: list[_ContextRun] = []
         size = 0
         for run in self._runs(stretches):
             page.append(run)
@@ -208,7 +208,7 @@ class Rows:
                 page, size = [], 0
         yield from self._page(page)
 
-    def _page(self, page: "list[_Run]") -> Iterator[str]:
+    def _page(self, page: "list[_ContextRun]") -> Iterator[str]:
         wanted: dict[_Bodies, set[int]] = {}
         for run in page:
             wanted.setdefault(run.bodies, set()).update(run.pcs)
@@ -217,7 +217,7 @@ class Rows:
             bodies.learn_code((run.pcs[at], code) for run in page if run.bodies is bodies for at, code in run.code)
         return chain.from_iterable(map(self._rows, page))
 
-    def _rows(self, run: "_Run") -> Iterator[str]:
+    def _rows(self, run: "_ContextRun") -> Iterator[str]:
         before, history, number, pcs, bodies, code = run
         keys: list[int | tuple[int, bytes]] = [*pcs]
         for at, ran in code:
@@ -229,7 +229,7 @@ class Rows:
             yield self._shape.gap(before, number - 1, history.gap_at(number - 2).as_gap)
         yield from self._shape.rows(before, number, map(bodies.known.__getitem__, keys))
 
-    def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_Run]":
+    def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
         """Yield the positions of stretches, with the rows of the program in the context each ran in."""
         for before, history, begin, stop in stretches:
             while begin < stop:
@@ -241,7 +241,7 @@ class Rows:
                 while some := list(islice(pcs, _AT_ONCE)):
                     code = history.code(begin - 1, begin - 1 + len(some))
                     ran = [(position - begin + 1, word) for position, word in code.items()]
-                    yield _Run(before, history, begin, some, bodies, ran)
+                    yield _ContextRun(before, history, begin, some, bodies, ran)
                     begin += len(some)
 
 
@@ -268,7 +268,7 @@ class _Bodies:
             self.known[key] = self._shape.body(key[0], text, self._xlen, raw)
 
 
-class _Run(NamedTuple):
+class _ContextRun(NamedTuple):
     """Positions in one context, from *number* on. *code*: by index, the instructions that need not be the program's."""
 
     before: str

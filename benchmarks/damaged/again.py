@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
-from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet
+from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.layout import Sync as Kind
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import codec
@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 _MOST = 1 << 18  # instructions; no stream has so many, undamaged
 _ALWAYS_LEGAL = frozenset({"time", "ecause", "interrupt", "tval", "sync", "b_type", "evcode"})
 _MACHINE = 3
-_CONTEXT = Format.SYNC | Kind.CONTEXT << 2
+_CONTEXT = TeInstFormat.SYNC | Kind.CONTEXT << 2
 
 Item = Block | IngressTrap | Context
 
@@ -118,13 +118,13 @@ def is_legal_etrace(data: bytes, history: History, *, image: Image, encoding: Et
             except Malformed:
                 return [packets]
             kept = {name: value for name, value in fields.items() if name not in _ALWAYS_LEGAL}
-            if (format, subformat) == (Format.SYNC, Kind.TRAP) and fields["interrupt"] and not fields["thaddr"]:
+            if (format, subformat) == (TeInstFormat.SYNC, Kind.TRAP) and fields["interrupt"] and not fields["thaddr"]:
                 kept.pop("address", None)  # undefined
             if not kept.get("irdepth"):
                 kept.pop("irdepth", None)
                 kept.pop("irreport", None)
             found.append(Packet(format, subformat, kept))
-            if found[-1][:2] == (Format.SYNC, Kind.TRAP) and len(found) > 1:
+            if found[-1][:2] == (TeInstFormat.SYNC, Kind.TRAP) and len(found) > 1:
                 found[-2].fields.pop("updiscon", None)
         return list[object](found)
 

@@ -22,7 +22,7 @@ LOSSES = ("loss", "overflow", "mismatch")
 """The kinds of events that mean that instructions are missing in the history, or may be wrong."""
 
 
-class Entry(NamedTuple):
+class PlaceExecution(NamedTuple):
     """An execution of a place. *time*: the last known one, in ticks of the trace's clock, None if unknown."""
 
     position: int
@@ -85,7 +85,7 @@ def find(location: str) -> str:
     return f"-rvtrace-find -- {quoted(location)}"
 
 
-def entries(engine: Engine, location: str) -> list[Entry]:
+def entries(engine: Engine, location: str) -> list[PlaceExecution]:
     """Return each entry into a function, or each execution of another place, oldest first."""
     return [_entry(row) for row in pages(engine, find(location), "executions")]
 
@@ -96,12 +96,12 @@ def ran(engine: Engine, location: str) -> Ran:
     return Ran(int(found["length"]), "comes" in found, "overwritten" in found)
 
 
-def first(engine: Engine, location: str) -> Entry | None:
+def first(engine: Engine, location: str) -> PlaceExecution | None:
     """Return the first execution, None if there is none. Where the program is stopped is after all that ran."""
     found = engine.query(f"-rvtrace-find --begin 1 --count 1 -- {quoted(location)}")
     rows = found["executions"]
     if not rows and "comes" in found:
-        return Entry(length(engine) + 1, None)
+        return PlaceExecution(length(engine) + 1, None)
     return _entry(rows[0]) if rows else None
 
 
@@ -169,17 +169,17 @@ class _Walk:
     def __init__(self, engine: Engine, handler: str | None) -> None:
         self._engine, self._handler = engine, handler
         self._functions = _Functions(engine)
-        self._times: dict[str, list[Entry]] = {}
+        self._times: dict[str, list[PlaceExecution]] = {}
 
     @cached_property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[PlaceExecution]:
         """The entries into the handler, including where the program is stopped if that is its beginning."""
         assert self._handler is not None
         found = entries(self._engine, self._handler)
         stands = ran(self._engine, self._handler).stands
-        return [*found, Entry(length(self._engine) + 1, None)] if stands else found
+        return [*found, PlaceExecution(length(self._engine) + 1, None)] if stands else found
 
-    def latency(self, trap: Entry, inner: int) -> Latency | None:
+    def latency(self, trap: PlaceExecution, inner: int) -> Latency | None:
         """Return the latency of one interrupt, None if it had another handler.
 
         *inner*: the number of interrupts that followed immediately.
@@ -193,7 +193,7 @@ class _Walk:
             return self._first_called(trap, start, level)
         return self._named(trap, start, level)
 
-    def _named(self, trap: Entry, start: int, level: int) -> Latency | None:
+    def _named(self, trap: PlaceExecution, start: int, level: int) -> Latency | None:
         index = bisect.bisect_left(self._entries, trap.position, key=lambda entry: entry.position)
         wanted = self._entries[index] if index < len(self._entries) else None
         last = trap.position
@@ -207,7 +207,7 @@ class _Walk:
                 return _between(trap, wanted)
         return None
 
-    def _first_called(self, trap: Entry, start: int, level: int) -> Latency | None:
+    def _first_called(self, trap: PlaceExecution, start: int, level: int) -> Latency | None:
         entered, nested = self._functions[start].get("func"), None
         for index, row in enumerate(self._until_return(start, level)):
             if row is None:
@@ -231,23 +231,23 @@ class _Walk:
             yield row
         yield None
 
-    def _timed(self, row: dict[str, Any]) -> Entry:
+    def _timed(self, row: dict[str, Any]) -> PlaceExecution:
         """Return the beginning of a row, with its time."""
         place, position = f"*{row['addr']}", int(row["begin"])
         if place not in self._times:
             self._times[place] = entries(self._engine, place)
         index = bisect.bisect_left(self._times[place], position, key=lambda entry: entry.position)
-        known: Sequence[Entry] = self._times[place][index : index + 1]
-        return known[0] if known and known[0].position == position else Entry(position, None)
+        known: Sequence[PlaceExecution] = self._times[place][index : index + 1]
+        return known[0] if known and known[0].position == position else PlaceExecution(position, None)
 
 
-def _between(trap: Entry, handler: Entry) -> Latency:
+def _between(trap: PlaceExecution, handler: PlaceExecution) -> Latency:
     ticks = None if trap.time is None or handler.time is None else handler.time - trap.time
     return Latency(trap.position, handler.position, handler.position - trap.position, ticks)
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(int(row["position"]), int(row["time"]) if "time" in row else None)
+def _entry(row: dict[str, Any]) -> PlaceExecution:
+    return PlaceExecution(int(row["position"]), int(row["time"]) if "time" in row else None)
 
 
 class CheckFailed(RvtraceError):

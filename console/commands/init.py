@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tree(name: str) -> devicetree.Found:
+def _tree(name: str) -> devicetree.DeviceTreeContents:
     return devicetree.trace_components(dtb.read(compiled(name), name), {})
 
 

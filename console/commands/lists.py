@@ -41,7 +41,7 @@ class ListError(RvtraceError):
     """Arguments that make no sense for this trace."""
 
 
-class Shown(NamedTuple):
+class ShownTrace(NamedTuple):
     """A trace that is shown: *hart*, of which, and whether its rows name the hart."""
 
     session: Session
@@ -124,22 +124,22 @@ class ListRequest:
     checked: bool = False
 
 
-def _functions(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _functions(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     modifiers = {"calls": request.calls, "instructions": request.instructions}
     return shown.lines("functions", modifiers, args=request.range)
 
 
-def _calls(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     return shown.lines("calls", depth=request.depth)
 
 
-def _find(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _find(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     where = Locations(shown.image)
     first, *also = map(where.search, request.locations)
     return shown.lines("executions", args=request.range, since=request.since, **first, also=also)
 
 
-def _check(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _check(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     row = next((row for row in shown.decoded.checked or () if row.hart == shown.hart), None)
     if row is None:
         return
@@ -152,15 +152,15 @@ def _check(shown: Shown, request: ListRequest) -> Iterator[str]:
     yield answer_text.check_conclusion(row)
 
 
-def _events(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _events(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     return shown.lines("events", args=request.range, since=request.since, kinds=list(request.kinds))
 
 
-def _gaps(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _gaps(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     return shown.lines("gaps", args=request.range, since=request.since)
 
 
-def _coverage(shown: Shown, request: ListRequest) -> Iterator[str]:
+def _coverage(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     function = request.range if _is_name(request.range) else ""
     wanted = Locations(shown.image).functions(function) if function else []
     if function and not wanted:
@@ -190,7 +190,7 @@ def _is_name(text: str) -> bool:
     return bool(text.strip()) and not text.lstrip()[0].isdecimal() and text.strip() not in ("+", "-")
 
 
-def _covered_line(row: CoveredFunction, shown: Shown) -> str:
+def _covered_line(row: CoveredFunction, shown: ShownTrace) -> str:
     share = 100 * row.ran // row.instructions if row.instructions else 0
     ran = f"{f'{row.ran} of {row.instructions} {share:3}%':>20}"
     name = shown.paint("function", printable(row.name))
@@ -200,7 +200,7 @@ def _covered_line(row: CoveredFunction, shown: Shown) -> str:
 class Verb(NamedTuple):
     """A command: the rows it shows, and what its arguments mean."""
 
-    show: Callable[[Shown, ListRequest], Iterator[str]] | None
+    show: Callable[[ShownTrace, ListRequest], Iterator[str]] | None
     usage: str
     description: str
     of_json: str
@@ -398,7 +398,7 @@ def _print(verb: Verb, request: ListRequest, options: OutputOptions) -> int:
             return _status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
-            shown.rows(verb.show(Shown(session, decoded, shown, hart, len(harts) > 1), request))
+            shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
     return _checked_status(decoded, harts) if verb.show is _check else 0
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.session.sources.qemu.run import DEFAULT_BYTES, Run, run_qemu
+from rvtrace_gdb.session.sources.qemu.run import DEFAULT_BYTES, QemuRun, run_qemu
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         options: dict[str, object] = {"context": args.context}
         if args.etrace:
             options["format"] = "etrace"
-        wish = Run(
+        wish = QemuRun(
             arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
             write_target=args.write_target, output=args.output, elf=elf, options=options,
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from rvtrace_gdb.console.models.machine import COUNTERS, DCSR, HALTING, BadModel, Machine, memory_line
 from rvtrace_gdb.decode.program.csrs import FFLAGS, FRM, MIP, MSTATUS, MTIME, PRIVILEGE, is_counter
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
-from rvtrace_gdb.session.verify.model import PC, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, ModelFailed, ModelStep, Stored, Trap
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, MTIMECMP, Clint
 from rvtrace_gdb.transport.simulated.clint import MTIME as MTIME_OFFSET
@@ -111,7 +111,7 @@ class Simulated:
         self._hart.flush_blocks()
         return True
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         hart = self._hart
         pc, privilege = hart.pc, hart.privilege
         x, f, csrs = list(hart.x), list(hart.f), self._csrs_now or self._csrs()
@@ -134,7 +134,7 @@ class Simulated:
         self._csrs_now = csrs
         if hart.privilege != privilege:
             registers[PRIVILEGE] = hart.privilege
-        return Step(pc, instr, hart.pc, registers, tuple(stores), trap)
+        return ModelStep(pc, instr, hart.pc, registers, tuple(stores), trap)
 
     def _csrs(self) -> dict[int, int]:
         read = self._hart.csr.read

@@ -23,7 +23,7 @@ import rvtrace_gdb
 from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
 from rvtrace_gdb.decode.tandem.memory import physical_address
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
-from rvtrace_gdb.session.verify.model import Expected, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.verify.model import Expected, ModelFailed, ModelStep, Stored, Trap
 
 _MAGIC, _BEGIN_NODE, _END_NODE, _PROP, _END = 0xD00DFEED, 1, 2, 3, 9
 _HEADER, _RESERVED = 40, 16  # bytes: the header, and a reservation block without entries
@@ -225,10 +225,10 @@ class Spike:
         self._queue.append(["store", address, data.hex()])
         return True
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         return self._step(self._asked("step"))
 
-    def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
+    def run(self, expected: Sequence[Expected]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
         self._reached[:] = bytes(8)
         xlen, flen = self._machine.xlen, self._machine.flen
@@ -239,17 +239,17 @@ class Spike:
         except ModelFailed:
             return int.from_bytes(self._reached[:], sys.byteorder), None
 
-    def _step(self, answer: list[Any]) -> Step:
+    def _step(self, answer: list[Any]) -> ModelStep:
         pc, instr, next_pc, registers, stores, trap, mode, translated = answer
         told = tuple(
             Stored(address, bytes.fromhex(data), None if translated else address) for address, data in stores
         )  # fmt: skip
         if trap is None:
-            return Step(pc, instr, next_pc, dict(registers), told)
+            return ModelStep(pc, instr, next_pc, dict(registers), told)
         taken = Trap(*trap)
         if not taken.interrupt and taken.cause not in _FETCH_FAULTS:
             instr = self._instruction_at(pc, mode)
-        return Step(pc, instr, next_pc, dict(registers), told, taken)
+        return ModelStep(pc, instr, next_pc, dict(registers), told, taken)
 
     def reset(self) -> None:
         self._asked("reset")

@@ -25,9 +25,9 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     SETTINGS,
     BadSetting,
     ETrace,
-    Kind,
     Owner,
     Setting,
+    SettingKind,
     Value,
     check_settings,
     default,
@@ -83,7 +83,7 @@ class _Said:
         if key is None:
             return
         number = self._number(name, value, where)
-        if SETTINGS[key].kind is Kind.FLAG:
+        if SETTINGS[key].kind is SettingKind.FLAG:
             if number not in (0, 1):
                 raise BadParametersFile(self._file, f"{where}{name} is {value}, must be true or false")
             number = bool(number)
@@ -182,7 +182,7 @@ def _key(name: str) -> str | None:
     """Return the setting for a name in a file, None if a decoder does not need it."""
     key = name.lower().replace("-", "_").removesuffix("_p")
     key = _OTHER_NAMES.get(key, key)
-    return key if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG) else None
+    return key if key in SETTINGS and SETTINGS[key].kind in (SettingKind.NUMBER, SettingKind.FLAG) else None
 
 
 SHARED = {
@@ -254,7 +254,7 @@ def add_shared(group: Any) -> None:
 
 def whole_number(bits: int) -> Any:
     """Return an argparse type: a number of at most *bits* bits."""
-    return _number(Setting(Owner.NOTHING, Kind.NUMBER, "", "", range(1 << bits)))
+    return _number(Setting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Value]:
@@ -283,16 +283,16 @@ def _is_option(key: str, setting: Setting) -> bool:
 def _add(group: Any, key: str, setting: Setting) -> None:
     text = _text(setting)
     common: dict[str, Any] = {"dest": dest(key), "default": None}
-    if setting.kind is Kind.FLAG:
+    if setting.kind is SettingKind.FLAG:
         group.add_argument(option(key), action="store_const", const=True, help=text, **common)
-    elif setting.kind is Kind.CHOICE:
+    elif setting.kind is SettingKind.CHOICE:
         text += f" (default {default(key)})"
         group.add_argument(option(key), choices=list(setting.allowed), help=text, **common)
-    elif setting.kind is Kind.NUMBER:
+    elif setting.kind is SettingKind.NUMBER:
         shown = "XLEN" if key == "iaddress_width" else default(key)
         text += "" if "default" in text or shown is None else f", default {shown}"
         group.add_argument(option(key), type=_number(setting), metavar="N", help=text, **common)
-    elif setting.kind is Kind.ADDRESS:
+    elif setting.kind is SettingKind.ADDRESS:
         group.add_argument(option(key), type=_address, metavar="TVEC", help=text, **common)
     else:
         text += ': the number of the cause, of an interrupt with an "i" before; may be repeated'

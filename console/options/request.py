@@ -23,7 +23,7 @@ from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
-from rvtrace_gdb.session.formats.stream import Source, source_of
+from rvtrace_gdb.session.formats.stream import StreamSource, source_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
 from rvtrace_gdb.support.inputs import read_input
@@ -35,7 +35,7 @@ class RawTrace(NamedTuple):
     """
 
     capture: Callable[[bytes, Sequence[int] | None], Capture]
-    source: Source
+    source: StreamSource
 
 
 class RawMessages(NamedTuple):
@@ -80,7 +80,7 @@ class EncoderBytes:
             return capture_of(Raw(name, data, trace_options, image, images, self.wrapped, only, known))
 
         harts = None if only is None or not says_source else {only: only}
-        return RawTrace(capture, Source(trace_options, harts, alone=not says_source or harts is not None))
+        return RawTrace(capture, StreamSource(trace_options, harts, alone=not says_source or harts is not None))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class TandemBytes:
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             return tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
 
-        return RawTrace(capture, Source(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True))
+        return RawTrace(capture, StreamSource(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True))
 
 
 RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes

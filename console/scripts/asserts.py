@@ -19,7 +19,7 @@ _LATENCY = re.compile(r"interrupt\s+latency(?:\s+of\s+(?P<handler>.+))?")
 UNITS = ("instructions", "ticks")
 
 
-class Result(NamedTuple):
+class AssertionResult(NamedTuple):
     """The result of an assertion. *measured*: the value, for the report; *why*: the reason of a failure, and notes."""
 
     passed: bool
@@ -27,7 +27,7 @@ class Result(NamedTuple):
     why: str = ""
 
 
-Check = Callable[[Bench], Result]
+Check = Callable[[Bench], AssertionResult]
 
 
 class Form(NamedTuple):
@@ -86,11 +86,11 @@ def _ran(text: str) -> Check | None:
     if location is None:
         return None
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         found = bench.came(location)
         if not found.came:
-            return Result(False, 0, _and(f"{location} did not run", _earlier(found)))
-        return Result(True, found.came, "" if found.times else _stands(location))
+            return AssertionResult(False, 0, _and(f"{location} did not run", _earlier(found)))
+        return AssertionResult(True, found.came, "" if found.times else _stands(location))
 
     return run
 
@@ -100,16 +100,16 @@ def _not_ran(text: str) -> Check | None:
     if location is None:
         return None
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         found = bench.came(location)
         if found.times:
             times = f"{found.times} times" if found.times > 1 else "once"
-            return Result(False, found.came, f"{location} ran {times}")
+            return AssertionResult(False, found.came, f"{location} ran {times}")
         if found.stands:
-            return Result(False, found.came, _stands(location))
+            return AssertionResult(False, found.came, _stands(location))
         lost = bench.losses()
         why = f"cannot be told, the trace is not complete: {lost[0]}" if lost else _earlier(found)
-        return Result(not lost, 0, why)
+        return AssertionResult(not lost, 0, why)
 
     return run
 
@@ -131,11 +131,11 @@ def _no_loss(text: str) -> Check | None:
     if text.split() != ["no", "loss"]:
         return None
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         bench.decode()
         lost = bench.losses()
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        return Result(not lost, len(lost), f"{lost[0]}{more}" if lost else "")
+        return AssertionResult(not lost, len(lost), f"{lost[0]}{more}" if lost else "")
 
     return run
 
@@ -148,12 +148,12 @@ def _calls(text: str) -> Check | None:
     if location is None:
         raise Expected(f"expected: assert {CALLS}")
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         limit, found = bench.number(value), bench.came(location)
         times = found.came
         lost = bench.losses() if sign not in (">", ">=") else []
         if SIGNS[sign](times, limit) and lost:
-            return Result(False, times, f"cannot be told, the trace is not complete: {lost[0]}")
+            return AssertionResult(False, times, f"cannot be told, the trace is not complete: {lost[0]}")
         result = _limit(times, sign, limit, f"{location} ran {counted(times, 'time')}")
         stands = _stands(location) if found.stands else ""
         return result._replace(why=_and(result.why, stands, _earlier(found)))
@@ -172,7 +172,7 @@ def _interrupt_latency(text: str) -> Check | None:
         raise Expected(f"expected: assert {LATENCY}, or with <=")
     limit_text = words[0] if len(words) == 2 and words[1] in UNITS else value
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         limit, worst = bench.number(limit_text), asked._replace(unit=unit).measure(bench)
         return _limit(worst, sign, limit, f"the worst is {worst} {unit}")
 
@@ -186,7 +186,7 @@ def _instructions(text: str) -> Check | None:
     if what != "instructions":
         raise Expected(f"expected: assert {INSTRUCTIONS}")
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         limit, count = bench.number(value), instructions(bench)
         there = f"{counted(count, 'instruction')} {'is' if count == 1 else 'are'} in the trace"
         return _limit(count, sign, limit, there)
@@ -209,9 +209,9 @@ def _order(text: str) -> Check | None:
     if len(locations) < 2:
         raise Expected(f"expected: assert {ORDER}")
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         bench.check_order(*locations)
-        return Result(True, None)
+        return AssertionResult(True, None)
 
     return run
 
@@ -221,24 +221,24 @@ def _value(text: str) -> Check | None:
     if expression is None:
         return None
 
-    def run(bench: Bench) -> Result:
+    def run(bench: Bench) -> AssertionResult:
         number = bench.number(expression)
-        return Result(number != 0, number, "" if number else f"{expression} is 0")
+        return AssertionResult(number != 0, number, "" if number else f"{expression} is 0")
 
     return run
 
 
-def _limit(measured: int, sign: str, limit: int, found: str) -> Result:
+def _limit(measured: int, sign: str, limit: int, found: str) -> AssertionResult:
     passed = SIGNS[sign](measured, limit)
-    return Result(passed, measured, "" if passed else f"{found}, not {sign} {limit}")
+    return AssertionResult(passed, measured, "" if passed else f"{found}, not {sign} {limit}")
 
 
-def run(checked: Check, bench: Bench) -> Result:
+def run(checked: Check, bench: Bench) -> AssertionResult:
     """Evaluate an assertion. Raises RvtraceError if that is not possible: no such function, no trace, no gdb."""
     try:
         return checked(bench)
     except CheckFailed as error:
-        return Result(False, None, str(error))
+        return AssertionResult(False, None, str(error))
 
 
 CALLS = "calls LOCATION >= EXPRESSION"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rvtrace_gdb.support.errors import RvtraceError
 
 
-class Place(NamedTuple):
+class ScriptLine(NamedTuple):
     """A line of a script, with its text."""
 
     file: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 class ScriptError(RvtraceError):
     """An error in a script; *place*: the line."""
 
-    def __init__(self, place: Place, what: str) -> None:
+    def __init__(self, place: ScriptLine, what: str) -> None:
         super().__init__(f"{place}: {what}")
         self.place = place
 
@@ -40,10 +40,10 @@ class Expected(Exception):
     """An error in a verb's arguments; the text says what was expected."""
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     """A verb with its parsed arguments."""
 
-    place: Place
+    place: ScriptLine
     verb: str
     arguments: Any
 
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 class Repeat(NamedTuple):
     """A loop: *body* runs *times* times, an expression; *name*: the variable that counts from 1, "" for none."""
 
-    place: Place
+    place: ScriptLine
     times: str
     name: str
     body: Sequence["Node"]
@@ -60,13 +60,13 @@ class Repeat(NamedTuple):
 class If(NamedTuple):
     """A condition: *body* runs if the expression is not zero, else *other*."""
 
-    place: Place
+    place: ScriptLine
     condition: str
     body: Sequence["Node"]
     other: Sequence["Node"]
 
 
-Node: TypeAlias = Step | Repeat | If
+Node: TypeAlias = ScriptStep | Repeat | If
 Parse = Callable[[str, str], Any]
 """Parses (verb, its arguments) to what the verb needs; raises `Expected`."""
 BLOCKS = {
@@ -96,7 +96,7 @@ class _Parser:
         assert ender is None
         return nodes
 
-    def _block(self, opened: Place | None, ends: tuple[str, ...] = ()) -> tuple[tuple[Node, ...], str | None]:
+    def _block(self, opened: ScriptLine | None, ends: tuple[str, ...] = ()) -> tuple[tuple[Node, ...], str | None]:
         """Return the nodes up to one of the words that end the block, and that word."""
         nodes: list[Node] = []
         while self._next < len(self._lines):
@@ -111,30 +111,30 @@ class _Parser:
             raise ScriptError(opened, f"`{opened.text}` has no `end`")
         return tuple(nodes), None
 
-    def _check_end(self, place: Place, word: str, rest: str, ends: tuple[str, ...]) -> None:
+    def _check_end(self, place: ScriptLine, word: str, rest: str, ends: tuple[str, ...]) -> None:
         if rest.strip():
             raise ScriptError(place, f"`{word}` stands alone on its line, got: {place.text}")
         if word not in ends:
             raise ScriptError(place, f"`{word}` without {'`if`' if word == 'else' else '`repeat` or `if`'}")
 
-    def _node(self, place: Place, word: str, rest: str) -> Node:
+    def _node(self, place: ScriptLine, word: str, rest: str) -> Node:
         if word == "repeat":
             return self._repeat(place, rest)
         if word == "if":
             return self._if(place, rest)
         try:
-            return Step(place, word, self._verb(word, rest))
+            return ScriptStep(place, word, self._verb(word, rest))
         except Expected as error:
             raise ScriptError(place, str(error)) from None
 
-    def _repeat(self, place: Place, rest: str) -> Repeat:
+    def _repeat(self, place: ScriptLine, rest: str) -> Repeat:
         found = _REPEAT.fullmatch(rest)
         if found is None:
             raise ScriptError(place, f"expected: {BLOCKS['repeat']}")
         body, _ = self._block(place, ("end",))
         return Repeat(place, found["times"], found["name"] or "", body)
 
-    def _if(self, place: Place, rest: str) -> If:
+    def _if(self, place: ScriptLine, rest: str) -> If:
         if not rest:
             raise ScriptError(place, f"expected: {BLOCKS['if']}")
         body, ender = self._block(place, ("else", "end"))
@@ -144,7 +144,7 @@ class _Parser:
         return If(place, rest, body, other)
 
 
-def _statements(text: str, file: str) -> Iterator[Place]:
+def _statements(text: str, file: str) -> Iterator[ScriptLine]:
     """Return the lines that are not empty, without comments; a backslash at the end joins the next line."""
     number, begun, whole = 0, 0, ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -155,10 +155,10 @@ def _statements(text: str, file: str) -> Iterator[Place]:
             continue
         whole += stripped
         if whole.strip():
-            yield Place(file, begun, " ".join(whole.split(None, 1)).rstrip())
+            yield ScriptLine(file, begun, " ".join(whole.split(None, 1)).rstrip())
         whole = ""
     if whole.strip():
-        place = Place(file, number, whole.strip())
+        place = ScriptLine(file, number, whole.strip())
         raise ScriptError(place, "the last line ends with `\\`: its continuation is missing")
 
 

@@ -19,7 +19,7 @@ from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.bench.trace_queries import CheckFailed
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.console.scripts.language import If, Node, Place, Repeat, Step, parse
+from rvtrace_gdb.console.scripts.language import If, Node, Repeat, ScriptLine, ScriptStep, parse
 from rvtrace_gdb.console.scripts.verbs import Outcome, read
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import write_file
@@ -61,7 +61,7 @@ class Report:
     def exit_status(self) -> int:
         return EXIT[self.status]
 
-    def step(self, place: Place, status: str, seconds: float, text: str, data: Mapping[str, Any]) -> None:
+    def step(self, place: ScriptLine, status: str, seconds: float, text: str, data: Mapping[str, Any]) -> None:
         """Add a verb that was executed, or has failed."""
         row = {"line": place.line, "text": place.text, "status": status, "seconds": round(seconds, 3)}
         self.steps.append({**row, "result": text, **({"data": dict(data)} if data else {})})
@@ -73,7 +73,7 @@ class Report:
         if word == "save" and "file" in data:
             self.captures.append(dict(data))
 
-    def ended_by(self, status: str, what: str, place: Place | None = None) -> None:
+    def ended_by(self, status: str, what: str, place: ScriptLine | None = None) -> None:
         """Note why the script ended early; only the first reason is kept."""
         if self.problem is None:
             where = {} if place is None else {"line": place.line, "text": place.text}
@@ -106,10 +106,10 @@ REPEATS_AT_MOST = 1_000_000
 class Watcher(Protocol):
     """Shows the steps of a script."""
 
-    def begins(self, place: Place) -> None:
+    def begins(self, place: ScriptLine) -> None:
         """Called when a verb starts."""
 
-    def ended(self, place: Place, status: str, outcome: Outcome, seconds: float) -> None:
+    def ended(self, place: ScriptLine, status: str, outcome: Outcome, seconds: float) -> None:
         """Called when a verb has ended: passed, failed, or with an error."""
 
 
@@ -134,7 +134,7 @@ def connecting(nodes: Sequence[Node], script: str) -> Sequence[Node]:
 def _connects(nodes: Sequence[Node]) -> bool:
     """Return whether a script has the verb `connect`, also in a block."""
     for node in nodes:
-        if isinstance(node, Step):
+        if isinstance(node, ScriptStep):
             inside = node.verb == "connect"
         elif isinstance(node, If):
             inside = _connects(node.body) or _connects(node.other)
@@ -184,7 +184,7 @@ class Runner:
         for node in nodes:
             if self._cancelled:
                 self._end(ERROR, "interrupted", node.place)
-            if isinstance(node, Step):
+            if isinstance(node, ScriptStep):
                 self._step(node)
             elif isinstance(node, If):
                 self._all(node.body if self._number(node.place, node.condition) else node.other)
@@ -203,14 +203,14 @@ class Runner:
                     self._end(ERROR, str(error), node.place)
             self._all(node.body)
 
-    def _number(self, place: Place, expression: str) -> int:
+    def _number(self, place: ScriptLine, expression: str) -> int:
         try:
             return self.bench.number(expression)
         except RvtraceError as error:
             self._end(ERROR, str(error), place)
             raise AssertionError from None  # _end has raised
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ScriptStep) -> None:
         self._watcher.begins(step.place)
         began = time.monotonic()
         try:
@@ -224,11 +224,11 @@ class Runner:
         if status == ERROR or (status == FAILED and outcome.passed is None):
             self._end(status, outcome.text, step.place)
 
-    def _done(self, step: Step, status: str, outcome: Outcome, seconds: float) -> None:
+    def _done(self, step: ScriptStep, status: str, outcome: Outcome, seconds: float) -> None:
         self.report.step(step.place, status, seconds, outcome.text, outcome.data)
         self._watcher.ended(step.place, status, outcome, seconds)
 
-    def _end(self, status: str, what: str, place: Place) -> None:
+    def _end(self, status: str, what: str, place: ScriptLine) -> None:
         self.report.ended_by(status, what, place)
         raise Ended
 
@@ -236,7 +236,7 @@ class Runner:
         """Write the capture of -o, unless a `save` has written it."""
         if self.output is None or any(Path(made["file"]) == self.output.resolve() for made in self.report.captures):
             return
-        place = Place(self.report.script, 0, f"save {self.output}")
+        place = ScriptLine(self.report.script, 0, f"save {self.output}")
         try:
             saved = self.bench.save(self.output)
         except RvtraceError as error:
@@ -267,11 +267,11 @@ class Lines:
         self._lock = threading.RLock()
         self._open = False  # the program has begun a line of its own, and not ended it
 
-    def begins(self, place: Place) -> None:
+    def begins(self, place: ScriptLine) -> None:
         if self._shown:
             self._progress = ProgressLine(label=place.text).__enter__()
 
-    def ended(self, place: Place, status: str, outcome: Outcome, seconds: float) -> None:
+    def ended(self, place: ScriptLine, status: str, outcome: Outcome, seconds: float) -> None:
         if self._progress is not None:
             self._progress.__exit__(None, None, None)
             self._progress = None
@@ -311,7 +311,7 @@ class Lines:
             raise RvtraceError(standard_streams.problem(error)) from None
 
 
-def _told(place: Place, status: str, outcome: Outcome, seconds: float) -> str:
+def _told(place: ScriptLine, status: str, outcome: Outcome, seconds: float) -> str:
     """Return the line or lines of a step."""
     word = place.text.partition(" ")[0]
     if word == "echo" and status == PASSED:

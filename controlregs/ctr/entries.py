@@ -150,7 +150,7 @@ _WORDS = struct.Struct("<QQQ")
 _PC = ~1
 
 
-class Entry(NamedTuple):
+class CtrEntry(NamedTuple):
     """One entry: the values of ctrsource, ctrtarget and ctrdata."""
 
     source: int
@@ -199,10 +199,10 @@ class Entry(NamedTuple):
         return bool(DATA.get(self.data, "CCV")) and may_be_saturated(self.cc)
 
 
-def pack(entries: Iterable[Entry]) -> bytes:
+def pack(entries: Iterable[CtrEntry]) -> bytes:
     return b"".join(_WORDS.pack(*entry) for entry in entries)
 
 
-def unpack(data: bytes) -> list[Entry]:
+def unpack(data: bytes) -> list[CtrEntry]:
     """Return the complete entries in *data*; an incomplete one at the end is ignored."""
-    return [Entry(*words) for words in _WORDS.iter_unpack(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])]
+    return [CtrEntry(*words) for words in _WORDS.iter_unpack(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])]

@@ -14,7 +14,7 @@ Ref: RISC-V Control Transfer Records 1.0, "State Enable Access Control", "Entry 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rvtrace_gdb.controlregs.ctr.entries import ENTRIES_MAX, ENTRY_SELECT, SOURCE, Entry
+from rvtrace_gdb.controlregs.ctr.entries import ENTRIES_MAX, ENTRY_SELECT, SOURCE, CtrEntry
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.ctr.versions import RV32, VERSIONS, Control, CtrVersion, Indirect, Level
 from rvtrace_gdb.controlregs.errors import (
@@ -32,7 +32,7 @@ from rvtrace_gdb.controlregs.fields import Csr
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-Access = tuple[Csr | str, int | None]
+CtrAccess = tuple[Csr | str, int | None]
 """A register and the value to write, or None to read it."""
 LOW_WORD = (1 << 32) - 1
 MISA = 0x301
@@ -75,7 +75,7 @@ class CtrHart:
         answer = self.access.run([(_number(register), None)])
         return answer[0] if answer and isinstance(answer[0], int) else None
 
-    def run(self, accesses: Sequence[Access]) -> list[int]:
+    def run(self, accesses: Sequence[CtrAccess]) -> list[int]:
         """Do all accesses and return the values. Raises RegisterRefused."""
         answers = self.access.run([(_number(register), value) for register, value in accesses])
         done: list[int] = []
@@ -320,17 +320,17 @@ def _closed_by(hart: CtrHart) -> tuple[str, ...]:
 BATCH = 16  # entries read in one go
 
 
-def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list[Entry]:
+def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list[CtrEntry]:
     """Return the valid entries, youngest first. Reading ends at the first invalid entry, since all entries after it are
     invalid.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, NotRestored, Cancelled.
     """
-    entries: list[Entry] = []
+    entries: list[CtrEntry] = []
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
         for first in range(0, depth, BATCH):
             progress("reading control transfer records (records)", first, depth)
-            entries += [Entry(*words) for words in _read(hart, first, BATCH, *hart.indirect.entry)]
+            entries += [CtrEntry(*words) for words in _read(hart, first, BATCH, *hart.indirect.entry)]
             if not all(entry.valid for entry in entries[first:]):
                 break
         valid = next((n for n, entry in enumerate(entries) if not entry.valid), len(entries))
@@ -365,7 +365,7 @@ def clear_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> Non
 def _zero(hart: CtrHart, entries: list[int]) -> None:
     """Write zeros to these entries in one batch."""
     registers = hart.indirect.entry
-    accesses: list[Access] = []
+    accesses: list[CtrAccess] = []
     for entry in entries:
         accesses += _selecting(hart, entry)
         for register in registers:
@@ -381,7 +381,7 @@ def _zero(hart: CtrHart, entries: list[int]) -> None:
 
 def _read(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
     """Read these registers of *count* entries in one batch."""
-    accesses: list[Access] = []
+    accesses: list[CtrAccess] = []
     for entry in range(first, first + count):
         accesses += _selecting(hart, entry)
         accesses += [(register, None) for register in registers]
@@ -392,7 +392,7 @@ def _read(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[li
         yield answers[at + 2 : at + width]
 
 
-def _selecting(hart: CtrHart, entry: int) -> list[Access]:
+def _selecting(hart: CtrHart, entry: int) -> list[CtrAccess]:
     select = hart.indirect.select
     return [(select, ENTRY_SELECT + entry), (select, None)]
 
@@ -402,7 +402,7 @@ def _must_be_selected(hart: CtrHart, entry: int, got: int) -> None:
         raise WriteIneffective(hart.way, hart.indirect.select, ENTRY_SELECT + entry, got)
 
 
-def _must_not_be_stale(hart: CtrHart, entries: list[Entry], depth: int) -> None:
+def _must_not_be_stale(hart: CtrHart, entries: list[CtrEntry], depth: int) -> None:
     """Raise StaleEntries unless the first entry reads as before and entries beyond the depth read 0.
 
     The hart is halted, so entries do not change. The second check matters where all entries are equal, as in a loop: a

@@ -12,7 +12,7 @@ Register"); draft 0.1.4, 2023-09-15 (2.1 and chapter 6)
 
 from dataclasses import dataclass
 
-from rvtrace_gdb.controlregs.ctr.entries import FILTER_LSB, Entry, TransferType
+from rvtrace_gdb.controlregs.ctr.entries import FILTER_LSB, CtrEntry, TransferType
 from rvtrace_gdb.controlregs.ctr.hart import CtrHart, clear_entries, count_recorded, open_hart, read_entries
 from rvtrace_gdb.controlregs.ctr.hart import detect as detect
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, CtrRequest
@@ -373,7 +373,7 @@ def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrRegisterValu
 
 def read(
     access: CsrAccess, version: CtrVersion, name: str, progress: Progress = silent
-) -> tuple[CtrRegisterValues, list[Entry]]:
+) -> tuple[CtrRegisterValues, list[CtrEntry]]:
     """Return how transfers are recorded, and the valid entries, youngest first.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, CtrForbidden, ReservedDepth, NotRestored, HartRuns.

@@ -8,7 +8,7 @@ Section: 2, CSRs; 4, State Enable Access Control
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType, filter_fields, flag_field
-from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
+from rvtrace_gdb.controlregs.fields import Csr, Field, FieldAccess, reserved
 
 
 class Depth(IntEnum):
@@ -36,7 +36,7 @@ FILTERS = {
     TransferType.OTHER_INDIRECT_JUMP: "INDOJMPINH",
     TransferType.OTHER_DIRECT_JUMP: "DIROJMPINH",
 }
-CLR = Field("CLR", 1, Access.W1, 0, "zeroes all entries, whatever the depth, and mctrstatus; reads 0")
+CLR = Field("CLR", 1, FieldAccess.W1, 0, "zeroes all entries, whatever the depth, and mctrstatus; reads 0")
 AFTER_TRAPS = (
     flag_field("RASEMU", "keep a stack of calls (RAS emulation)"),
     flag_field("BPFRZ", "set FROZEN on a breakpoint exception"),
@@ -78,11 +78,11 @@ VSCTRCONTROL = Csr("vsctrcontrol", 0x281, "control while V=1; with the H extensi
     flag_field("VS", "record in VS mode"),
     flag_field("VU", "record in VU mode"),
     reserved(4),
-    Field("CLR", 1, Access.W1, 0, "as in mctrcontrol, but only while V=1"),
+    Field("CLR", 1, FieldAccess.W1, 0, "as in mctrcontrol, but only while V=1"),
     reserved(1),
     flag_field("VSTE", "with ETEN: record traps to VS mode though VS=0"),
     *AFTER_TRAPS,
-    Field("DEPTH", 4, Access.RO, doc="mctrcontrol.DEPTH", values=Depth),
+    Field("DEPTH", 4, FieldAccess.RO, doc="mctrcontrol.DEPTH", values=Depth),
     reserved(12),
     *HIGH,
 ), wide=True)

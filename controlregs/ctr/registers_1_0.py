@@ -8,7 +8,7 @@ Section: CSRs
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType, filter_fields, flag_field
-from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
+from rvtrace_gdb.controlregs.fields import Csr, Field, FieldAccess, reserved
 
 
 class Depth(IntEnum):
@@ -37,20 +37,20 @@ FILTERS = {
     TransferType.OTHER_DIRECT_JUMP: "DIRLJMPINH",
 }
 FREEZE = (
-    Field("BPFRZ", 1, Access.RW, doc="set FROZEN on a breakpoint exception"),
+    Field("BPFRZ", 1, FieldAccess.RW, doc="set FROZEN on a breakpoint exception"),
     flag_field("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
 )
 HIGH = (*filter_fields(FILTERS), Field("Custom", 4, doc="custom extensions; 0 is the behaviour of the standard"))
 RASEMU = flag_field("RASEMU", "keep a stack of calls (RAS emulation)")
 S_AND_U = (
-    Field("U", 1, Access.RW, doc="record in U mode"),
-    Field("S", 1, Access.RW, doc="record in S mode"),
+    Field("U", 1, FieldAccess.RW, doc="record in U mode"),
+    Field("S", 1, FieldAccess.RW, doc="record in S mode"),
 )
 STE = flag_field("STE", "record traps to S mode though S=0")
 
 MCTRCTL = Csr("mctrctl", 0x34E, "control, as M mode sees it", (
     *S_AND_U,
-    Field("M", 1, Access.RW, doc="record in M mode"),
+    Field("M", 1, FieldAccess.RW, doc="record in M mode"),
     reserved(4),
     RASEMU,
     STE,
@@ -71,8 +71,8 @@ SCTRCTL = Csr("sctrctl", 0x14E, "control, as S mode sees it: mctrctl without M a
     *HIGH,
 ))
 VSCTRCTL = Csr("vsctrctl", 0x24E, "control of VS and VU mode, which see it as sctrctl; with the H extension", (
-    Field("U", 1, Access.RW, doc="record in VU mode"),
-    Field("S", 1, Access.RW, doc="record in VS mode"),
+    Field("U", 1, FieldAccess.RW, doc="record in VU mode"),
+    Field("S", 1, FieldAccess.RW, doc="record in VS mode"),
     reserved(5),
     RASEMU,
     flag_field("STE", "record traps to VS mode though S=0"),

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.fields import (
-    Access,
     Compliance,
     Field,
+    FieldAccess,
     Register,
     RegisterBlock,
     Reset,
@@ -54,17 +54,21 @@ class SinkBytes(IntEnum):
 
 
 def active(prefix: str) -> Field:
-    return Field(prefix + "Active", 1, Access.RW, 0, "0 holds the component in reset, its other registers unspecified")
+    return Field(
+        prefix + "Active", 1, FieldAccess.RW, 0, "0 holds the component in reset, its other registers unspecified"
+    )
 
 
 def empty(prefix: str) -> Field:
-    return Field(prefix + "Empty", 1, Access.RO, 1, "all trace has been sent on")
+    return Field(prefix + "Empty", 1, FieldAccess.RO, 1, "all trace has been sent on")
 
 
 def sink_choice(prefix: str) -> tuple[Field, Field]:
     """Return the fields of bits 31:27 of teControl and tfControl. The flag is the P550's."""
     return (
-        Field(prefix + "SinkError", 1, Access.RW1C, 0, "the sink refused trace: bad address, or what it feeds is off"),
+        Field(
+            prefix + "SinkError", 1, FieldAccess.RW1C, 0, "the sink refused trace: bad address, or what it feeds is off"
+        ),
         Field(prefix + "Sink", 4, reset=Reset.CONSTANT, doc="where trace goes", values=SinkType),
     )
 
@@ -72,19 +76,19 @@ def sink_choice(prefix: str) -> tuple[Field, Field]:
 def version_and_sinks(version: int | Reset) -> tuple[Field, ...]:
     """Return the fields of bits 17:0 of teImpl and tfImpl. The width is the P550's."""
     return (
-        Field("version", 4, Access.RO, version, "version of the interface; 0 is this one"),
+        Field("version", 4, FieldAccess.RO, version, "version of the interface; 0 is this one"),
         _has("SRAM", "SRAM; all ones written to teSinkWP read back as its size"),
         _has("ATB", "ATB"),
         _has("PIB", "pins (Pin Interface Block)"),
         _has("SBA", "system memory"),
         _has("Funnel", "a funnel"),
         reserved(7),
-        Field("sinkBytes", 2, Access.RO, Reset.CONSTANT, "width of the sink", SinkBytes),
+        Field("sinkBytes", 2, FieldAccess.RO, Reset.CONSTANT, "width of the sink", SinkBytes),
     )
 
 
 def _has(kind: str, doc: str) -> Field:
-    return Field(f"has{kind}Sink", 1, Access.RO, Reset.CONSTANT, f"can send trace to {doc}")
+    return Field(f"has{kind}Sink", 1, FieldAccess.RO, Reset.CONSTANT, f"can send trace to {doc}")
 
 
 class TsType(IntEnum):
@@ -113,9 +117,9 @@ class TsBranch(IntEnum):
 
 
 TS_CONTROL = Register("tsControl", 0x040, OPTIONAL, "timestamp unit control", (
-    Field("tsActive", 1, Access.RW, 0, "0 holds the unit in reset; set before any other field"),
+    Field("tsActive", 1, FieldAccess.RW, 0, "0 holds the unit in reset; set before any other field"),
     Field("tsCount", 1, reset=0, doc="internal types: the counter runs"),
-    Field("tsReset", 1, Access.W1, 0, "internal types: writing 1 zeroes the counter"),
+    Field("tsReset", 1, FieldAccess.W1, 0, "internal types: writing 1 zeroes the counter"),
     Field("tsDebug", 1, reset=0, doc="internal types: counts on while the hart is halted for debug"),
     Field("tsType", 3, reset=Reset.CONSTANT, doc="where time comes from", values=TsType),
     reserved(1),
@@ -126,13 +130,13 @@ TS_CONTROL = Register("tsControl", 0x040, OPTIONAL, "timestamp unit control", (
     Field("tsInstrumentation", 1, reset=0, doc="instrumentation messages do"),
     Field("tsOwnership", 1, reset=0, doc="ownership messages do"),
     reserved(4),
-    Field("tsWidth", 8, Access.RO, Reset.CONSTANT, "width of the counter in bits"),
+    Field("tsWidth", 8, FieldAccess.RO, Reset.CONSTANT, "width of the counter in bits"),
 ))
 TS_LOWER = Register("tsLower", 0x044, OPTIONAL, "the running counter, low word", (
-    Field("tsLower", 32, Access.RO, 0, "timestamp bits 31:0"),
+    Field("tsLower", 32, FieldAccess.RO, 0, "timestamp bits 31:0"),
 ))
 TS_UPPER = Register("tsUpper", 0x048, OPTIONAL, "the running counter, high word", (
-    Field("tsUpper", 32, Access.RO, 0, "timestamp bits from 32 up, zero-extended"),
+    Field("tsUpper", 32, FieldAccess.RO, 0, "timestamp bits from 32 up, zero-extended"),
 ))
 
 TS_REGISTERS = (TS_CONTROL, TS_LOWER, TS_UPPER)
@@ -172,19 +176,32 @@ SINK_RP = Register("teSinkRP", 0x020, OPTIONAL, "read pointer of teSinkData; req
     reserved(2),
     _sink_address("teSinkRP", "address bits 31:2; moves on with each access to teSinkData"),
 ))
-SINK_DATA = Register("teSinkData", 0x024, OPTIONAL, "window on the SRAM at the read pointer", (
-    Field("teSinkData", 32, Access.R_OR_RW, Reset.CONSTANT, "the word at the read pointer; reading moves the pointer"),
-), port=True)
+SINK_DATA = Register(
+    "teSinkData",
+    0x024,
+    OPTIONAL,
+    "window on the SRAM at the read pointer",
+    (
+        Field(
+            "teSinkData",
+            32,
+            FieldAccess.R_OR_RW,
+            Reset.CONSTANT,
+            "the word at the read pointer; reading moves the pointer",
+        ),
+    ),
+    port=True,
+)
 ATB_CONTROL = Register("atbControl", 0xE00, OPTIONAL, "ATB sink", (
-    Field("atbActive", 1, Access.RW, 0, "0 holds the ATB sink in reset"),
-    Field("atbEnable", 1, Access.RW, 0, "trace is passed on to ATB"),
+    Field("atbActive", 1, FieldAccess.RW, 0, "0 holds the ATB sink in reset"),
+    Field("atbEnable", 1, FieldAccess.RW, 0, "trace is passed on to ATB"),
     reserved(6),
-    Field("atbId", 7, Access.RW, 0, "ID of this trace on ATB; 0x00 and 0x70 to 0x7F are reserved by ATB"),
+    Field("atbId", 7, FieldAccess.RW, 0, "ID of this trace on ATB; 0x00 and 0x70 to 0x7F are reserved by ATB"),
     reserved(17),
 ))
 PIB_CONTROL = Register("pibControl", 0xF00, OPTIONAL, "PIB sink: trace through pins", (
-    Field("pibActive", 1, Access.RW, 0, "0 holds the PIB sink in reset"),
-    Field("pibEnable", 1, Access.RW, 0, "trace is sent; while 0 the pins idle"),
+    Field("pibActive", 1, FieldAccess.RW, 0, "0 holds the PIB sink in reset"),
+    Field("pibEnable", 1, FieldAccess.RW, 0, "trace is sent; while 0 the pins idle"),
     reserved(2),
     Field("pibMode", 4, reset=0, doc="what the pins do", values=PibMode),
     Field("pibRefCenter", 1, reset=0, doc="parallel modes: the clock has its edge in the middle of a bit"),
@@ -250,13 +267,13 @@ def _period(exponent: int) -> ValueText:
 
 ENCODER_CONTROL = Register("teControl", 0x000, REQUIRED, "main control; triggers may change teTracing at any time", (
     active("te"),
-    Field("teEnable", 1, Access.RW, 0, "encoder on; writing 0 flushes what is queued"),
-    Field("teTracing", 1, Access.RW, 0, "trace is produced; set with Enable, or by triggers"),
+    Field("teEnable", 1, FieldAccess.RW, 0, "encoder on; writing 0 flushes what is queued"),
+    Field("teTracing", 1, FieldAccess.RW, 0, "trace is produced; set with Enable, or by triggers"),
     empty("te"),
     Field("teInstruction", 3, reset=Reset.CONSTANT, doc="instruction trace mode", values=Instruction),
     Field("teInstrumentation", 2, reset=0, doc="trace of writes to itcStimulus", values=Instrumentation),
     reserved(3),
-    Field("teStallOrOverflow", 1, Access.RW0C, 0, "trace was lost or the core stalled"),
+    Field("teStallOrOverflow", 1, FieldAccess.RW0C, 0, "trace was lost or the core stalled"),
     Field("teStallEnable", 1, reset=Reset.CONSTANT, doc="what happens when the path is full", values=StallEnable),
     Field("teStopOnWrap", 1, reset=Reset.CONSTANT, doc="teEnable becomes 0 when the buffer is full"),
     Field("teInhibitSrc", 1, reset=Reset.CONSTANT, doc="messages have no SRC field even where nSrcBits is not 0"),
@@ -267,11 +284,11 @@ ENCODER_CONTROL = Register("teControl", 0x000, REQUIRED, "main control; triggers
 ))
 ENCODER_IMPL = Register("teImpl", 0x004, REQUIRED, "identification, and the source ID", (
     *version_and_sinks(Reset.CONSTANT),
-    Field("crossingType", 2, Access.RO, Reset.CONSTANT, "clocks of ingress and encoder", CrossingType),
+    Field("crossingType", 2, FieldAccess.RO, Reset.CONSTANT, "clocks of ingress and encoder", CrossingType),
     Field("srcID", 4, reset=Reset.CONSTANT, doc="source ID of this encoder; may be fixed"),
     Field("nSrcBits", 3, reset=Reset.CONSTANT, doc="width of the SRC field in messages; may be fixed"),
     reserved(1),
-    Field("hartid", 4, Access.RO, Reset.CONSTANT, "the hart that is traced"),
+    Field("hartid", 4, FieldAccess.RO, Reset.CONSTANT, "the hart that is traced"),
 ))
 EV_CONTROL = Register("evControl", 0x00C, OPTIONAL, "events that event trace reports", (
     *(
@@ -301,7 +318,7 @@ ITC_STIMULUS = tuple(
     register
     for (register,) in repeat_registers(32, 4, (
         Register("itcStimulus{}", 0x080, OPTIONAL, "instrumentation stimulus {}", (
-            Field("itcStimulus", 32, Access.RW, 1, "what is written is sent; a byte at offset 3, a halfword at 2"),
+            Field("itcStimulus", 32, FieldAccess.RW, 1, "what is written is sent; a byte at offset 3, a halfword at 2"),
         ), port=True),
     ))
 )
@@ -324,7 +341,7 @@ ENCODER = RegisterBlock("pre-ratified trace encoder", "te", NO_COMP_TYPE, (
 
 FUNNEL_CONTROL = Register("tfControl", 0x000, REQUIRED, "funnel control", (
     active("tf"),
-    Field("tfEnable", 1, Access.RW, 0, "messages are passed on; while 0 they are taken and dropped; 0 flushes"),
+    Field("tfEnable", 1, FieldAccess.RW, 0, "messages are passed on; while 0 they are taken and dropped; 0 flushes"),
     reserved(1),
     empty("tf"),
     reserved(10),

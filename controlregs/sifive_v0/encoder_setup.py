@@ -31,10 +31,10 @@ from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
 from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderSettings
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SYNC_MAX_LOWEST_UNIT,
-    Format,
     ImplicitReturnMode,
     InstMode,
     SyncMode,
+    TeFormat,
 )
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
     RETURN_MODE_NAMES,
@@ -222,7 +222,7 @@ def _set_format(component: Component, request: TraceRequest) -> list[str]:
         name = component_registers.ENCODER_CONTROL.by_name[field].value_name(got).replace("_", "-")
         text = f"produces no N-Trace but format {name} ({field} stays {got}), which rvtrace cannot decode"
         raise SettingRefused(component.name, component.base, text)
-    if request.format not in (None, Format.N_TRACE):
+    if request.format not in (None, TeFormat.N_TRACE):
         return [f"{component.name} cannot produce E-Trace that rvtrace can decode; it produces N-Trace"]
     return []
 

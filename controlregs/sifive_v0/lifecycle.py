@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import SettingRefused, SettingsChanged, WrongComponent
-from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register
 from rvtrace_gdb.controlregs.graph import Graph, major
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER, ENCODER_CONTROL, FUNNEL
@@ -66,7 +66,7 @@ def update(component: Component, **fields: int) -> int:
     one (P550: "RW") 1 would set it. teSinkError is written 0, which changes nothing.
     """
     control = component.block.control
-    flags = [n for n, field in control.by_name.items() if field.access is Access.RW0C and n not in fields]
+    flags = [n for n, field in control.by_name.items() if field.access is FieldAccess.RW0C and n not in fields]
     if flags:
         now = component.read(control)
         fields = {**{name: control.get(now, name) for name in flags}, **fields}

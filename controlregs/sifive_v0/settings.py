@@ -10,14 +10,14 @@ from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, Instruction, SinkType, SliceFormat
 from rvtrace_gdb.controlregs.trace_control import request
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
 from rvtrace_gdb.controlregs.trace_control.request import BridgeSettings as Bridge
 from rvtrace_gdb.controlregs.trace_control.request import FunnelSettings as Funnel
 from rvtrace_gdb.controlregs.trace_control.request import PibSettings as Pib
 
 SYNC_BTM_LOWEST_UNIT = 5
 """The exponent of the shortest period: it is 2**(teSyncMaxBTM + 5) messages."""
-_FORMATS = {int(SliceFormat.NEXUS): int(Format.N_TRACE), int(SliceFormat.E_TRACE): int(Format.E_TRACE)}
+_FORMATS = {int(SliceFormat.NEXUS): int(TeFormat.N_TRACE), int(SliceFormat.E_TRACE): int(TeFormat.E_TRACE)}
 _MODES = {int(Instruction.BTM): InstMode.BTM, int(Instruction.HTM): InstMode.HTM}
 _OPTIMIZED = {
     "trTeInstEnImplicitReturn": 1,

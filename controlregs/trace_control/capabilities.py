@@ -16,15 +16,15 @@ from types import TracebackType
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, FEATURES, NTRACE, EncoderFeature
 from rvtrace_gdb.controlregs.errors import ComponentError, NoAnswer, SettingRefused, WasReset
-from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode, TsMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     COMPARATORS,
     SYNC_MAX_LOWEST_UNIT,
-    Format,
     InstMode,
     SyncMode,
+    TeFormat,
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
@@ -35,7 +35,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
 from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity, check_active, identify, read_stable, reset
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-_WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW, Access.RW0C)  # 1 to RW0C leaves it as it is
+_WRITTEN = (FieldAccess.RW, FieldAccess.WARL, FieldAccess.R_OR_RW, FieldAccess.RW0C)  # 1 to RW0C leaves it as it is
 
 
 class Probe:
@@ -117,7 +117,7 @@ class Probe:
         return self._beside[register]
 
 
-_FEATURES: Mapping[int, Sequence[EncoderFeature]] = {Format.N_TRACE: NTRACE, Format.E_TRACE: ETRACE}
+_FEATURES: Mapping[int, Sequence[EncoderFeature]] = {TeFormat.N_TRACE: NTRACE, TeFormat.E_TRACE: ETRACE}
 """The features that a protocol has: others are hard-wired to 0, so that their absence is not reported."""
 
 
@@ -140,7 +140,7 @@ def _encoder(probe: Probe) -> Findings:
     version = (probe.read(encoder_registers.ENCODER_IMPL, f"trTeProtocol{part}") for part in ("Major", "Minor"))
     found.has.append(f"{_protocol(protocol)} {'.'.join(map(str, version))}")
     found.has += [_protocol(other) for other in formats if other != protocol]
-    if protocol == Format.N_TRACE:
+    if protocol == TeFormat.N_TRACE:
         modes = probe.values(control, "trTeInstMode", [mode for mode in InstMode if mode])
         found.has += [MODE_NAMES.get(mode, f"mode {mode}") for mode in modes]
         found.note(probe.can(control, "trTeContext"), "context and privilege")

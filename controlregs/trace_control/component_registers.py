@@ -19,9 +19,9 @@ and ATB bridge registers
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.fields import (
-    Access,
     Compliance,
     Field,
+    FieldAccess,
     Register,
     RegisterBlock,
     Reset,
@@ -48,19 +48,23 @@ class CompType(IntEnum):
 
 
 def active(prefix: str) -> Field:
-    return Field(prefix + "Active", 1, Access.RW, 0, "0 holds the component in reset, its other registers unspecified")
+    return Field(
+        prefix + "Active", 1, FieldAccess.RW, 0, "0 holds the component in reset, its other registers unspecified"
+    )
 
 
 def empty(prefix: str) -> Field:
-    return Field(prefix + "Empty", 1, Access.RO, 1, "nothing is left in the component's internal buffers")
+    return Field(prefix + "Empty", 1, FieldAccess.RO, 1, "nothing is left in the component's internal buffers")
 
 
 def version_and_type(prefix: str, comp_type: CompType) -> tuple[Field, ...]:
     """Return the fields of bits 11:0 of tr??Impl."""
     return (
-        Field(prefix + "VerMajor", 4, Access.RO, VERSION[0], "interface major version; 0: a layout older than 1.0"),
-        Field(prefix + "VerMinor", 4, Access.RO, VERSION[1], "interface minor version; 15: experimental"),
-        Field(prefix + "CompType", 4, Access.RO, int(comp_type), "kind of component", CompType),
+        Field(
+            prefix + "VerMajor", 4, FieldAccess.RO, VERSION[0], "interface major version; 0: a layout older than 1.0"
+        ),
+        Field(prefix + "VerMinor", 4, FieldAccess.RO, VERSION[1], "interface minor version; 15: experimental"),
+        Field(prefix + "CompType", 4, FieldAccess.RO, int(comp_type), "kind of component", CompType),
     )
 
 
@@ -78,7 +82,7 @@ def async_freq(prefix: str) -> Field:
 
 def vendor(prefix: str) -> Field:
     """Return the field of bits 31:24 of tr??Impl, which the document leaves unnamed."""
-    return Field(prefix + "Vendor", 8, Access.RO, Reset.CONSTANT, "vendor-specific identification")
+    return Field(prefix + "Vendor", 8, FieldAccess.RO, Reset.CONSTANT, "vendor-specific identification")
 
 
 class TsMode(IntEnum):
@@ -102,7 +106,7 @@ class TsPrescale(IntEnum):
 TS_CONTROL = Register("trTsControl", 0x040, OPTIONAL, "timestamp unit control", (
     Field("trTsActive", 1, reset=Reset.CONSTANT, doc="releases the unit from reset; may mirror its owner's Active"),
     Field("trTsCount", 1, doc="internal modes: the counter runs"),
-    Field("trTsReset", 1, Access.W1, Reset.NONE, "internal modes: writing 1 zeroes the counter"),
+    Field("trTsReset", 1, FieldAccess.W1, Reset.NONE, "internal modes: writing 1 zeroes the counter"),
     Field("trTsRunInDebug", 1, doc="internal-core mode: counts on while the hart is halted for debug"),
     Field("trTsMode", 3, doc="where time comes from", values=TsMode),
     reserved(1),
@@ -110,14 +114,14 @@ TS_CONTROL = Register("trTsControl", 0x040, OPTIONAL, "timestamp unit control", 
     reserved(5),
     Field("trTsEnable", 1, doc="encoder only: messages carry a timestamp"),
     Field("trTsVendor", 8, doc="unnamed in the document: the vendor's choice of messages that carry a timestamp"),
-    Field("trTsWidth", 6, Access.RO, Reset.CONSTANT, "width of the counter in bits"),
+    Field("trTsWidth", 6, FieldAccess.RO, Reset.CONSTANT, "width of the counter in bits"),
     reserved(2),
 ))
 TS_COUNTER_LOW = Register("trTsCounterLow", 0x048, OPTIONAL, "the running counter, low word", (
-    Field("trTsCounterLow", 32, Access.RO, 0, "timestamp bits 31:0"),
+    Field("trTsCounterLow", 32, FieldAccess.RO, 0, "timestamp bits 31:0"),
 ))
 TS_COUNTER_HIGH = Register("trTsCounterHigh", 0x04C, OPTIONAL, "the running counter, high word", (
-    Field("trTsCounterHigh", 32, Access.RO, 0, "timestamp bits from 32 up, zero-extended"),
+    Field("trTsCounterHigh", 32, FieldAccess.RO, 0, "timestamp bits from 32 up, zero-extended"),
 ))
 
 TS_REGISTERS = (TS_CONTROL, TS_COUNTER_LOW, TS_COUNTER_HIGH)
@@ -127,7 +131,7 @@ FUNNEL_INPUTS = 16
 
 FUNNEL_CONTROL = Register("trFunnelControl", 0x000, REQUIRED, "funnel control", (
     active("trFunnel"),
-    Field("trFunnelEnable", 1, Access.RW, 0, "messages are passed on; writing 0 flushes what is queued"),
+    Field("trFunnelEnable", 1, FieldAccess.RW, 0, "messages are passed on; writing 0 flushes what is queued"),
     reserved(1),
     empty("trFunnel"),
     reserved(28),
@@ -171,7 +175,7 @@ def _address(name: str, doc: str) -> Field:
 
 RAM_CONTROL = Register("trRamControl", 0x000, REQUIRED, "RAM sink control", (
     active("trRam"),
-    Field("trRamEnable", 1, Access.RW, 0, "trace is stored; writing 0 flushes; stop-on-wrap clears it"),
+    Field("trRamEnable", 1, FieldAccess.RW, 0, "trace is stored; writing 0 flushes; stop-on-wrap clears it"),
     reserved(1),
     empty("trRam"),
     Field("trRamMode", 1, doc="kind of storage; set first, other registers depend on it", values=RamMode),
@@ -184,8 +188,8 @@ RAM_CONTROL = Register("trRamControl", 0x000, REQUIRED, "RAM sink control", (
 ))
 RAM_IMPL = Register("trRamImpl", 0x004, REQUIRED, "identification", (
     *version_and_type("trRam", CompType.RAM_SINK),
-    Field("trRamHasSRAM", 1, Access.RO, Reset.CONSTANT, "has SRAM mode"),
-    Field("trRamHasSMEM", 1, Access.RO, Reset.CONSTANT, "has SMEM mode"),
+    Field("trRamHasSRAM", 1, FieldAccess.RO, Reset.CONSTANT, "has SRAM mode"),
+    Field("trRamHasSMEM", 1, FieldAccess.RO, Reset.CONSTANT, "has SMEM mode"),
     reserved(10),
     vendor("trRam"),
 ))
@@ -219,7 +223,7 @@ RAM_RP_HIGH = Register("trRamRPHigh", 0x02C, OPTIONAL, "read pointer of trRamDat
     Field("trRamRPHigh", 32, doc="address bits 63:32"),
 ))
 RAM_DATA = Register("trRamData", 0x040, OPTIONAL, "window on the SRAM at the read pointer; required for SRAM mode", (
-    Field("trRamData", 32, Access.R_OR_RW, doc="the word at the read pointer; reading advances the pointer"),
+    Field("trRamData", 32, FieldAccess.R_OR_RW, doc="the word at the read pointer; reading advances the pointer"),
 ), port=True)
 
 RAM_SINK = RegisterBlock("RAM sink", "trRam", CompType.RAM_SINK, (
@@ -252,7 +256,7 @@ class PibMode(IntEnum):
 
 PIB_CONTROL = Register("trPibControl", 0x000, REQUIRED, "PIB sink control", (
     active("trPib"),
-    Field("trPibEnable", 1, Access.RW, 0, "trace is sent; while 0 the pins idle and nothing is taken"),
+    Field("trPibEnable", 1, FieldAccess.RW, 0, "trace is sent; while 0 the pins idle and nothing is taken"),
     reserved(1),
     empty("trPib"),
     Field("trPibMode", 4, doc="what the pins do; an unsupported mode becomes another", values=PibMode),
@@ -282,11 +286,11 @@ def _atb_id(value: int) -> str:
 
 ATB_BRIDGE_CONTROL = Register("trAtbBridgeControl", 0x000, REQUIRED, "ATB bridge control", (
     active("trAtbBridge"),
-    Field("trAtbBridgeEnable", 1, Access.RW, 0, "trace is passed on to ATB; writing 0 flushes what is queued"),
+    Field("trAtbBridgeEnable", 1, FieldAccess.RW, 0, "trace is passed on to ATB; writing 0 flushes what is queued"),
     reserved(1),
     empty("trAtbBridge"),
     reserved(4),
-    Field("trAtbBridgeID", 7, Access.RW, doc="ID of this trace on ATB: 0x01 to 0x6F", describe=_atb_id),
+    Field("trAtbBridgeID", 7, FieldAccess.RW, doc="ID of this trace on ATB: 0x01 to 0x6F", describe=_atb_id),
     reserved(17),
 ))
 # AsyncFreq is in the control register of the sinks, but here: so the document has it.

@@ -37,7 +37,7 @@ _ACTIVE, _ENABLE = 1, 2
 _SECONDS = 0.25  # for Active to become 1
 
 
-class Answer(Enum):
+class ProbeAnswer(Enum):
     """What answered at an address."""
 
     COMPONENT = auto()
@@ -54,7 +54,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProbedComponent:
     """What was read at *base*. *kind*: of a component, as in target descriptions. *cause*: why an access was refused.
 
     *storage*: the modes of a RAM sink. *buffer*: first address and size of the buffer that a RAM sink has been set up
@@ -62,7 +62,7 @@ class Seen:
     """
 
     base: int
-    answer: Answer
+    answer: ProbeAnswer
     control: int = 0
     impl: int | None = None
     kind: str = ""
@@ -87,24 +87,26 @@ class Seen:
     @property
     def newer(self) -> bool:
         """Whether it is a component of a newer minor version than the document's: its registers are compatible."""
-        return self.answer is Answer.COMPONENT and self.version[1] > VERSION[1]
+        return self.answer is ProbeAnswer.COMPONENT and self.version[1] > VERSION[1]
 
 
-def look(target: Target, base: int) -> Seen:
+def look(target: Target, base: int) -> ProbedComponent:
     """Read the two registers at *base*; nothing is written. Raises the transport's errors if the target is lost."""
     component = _component(target, base)
     try:
         control = read_stable(component, _ANY.control)
     except ComponentAccess as error:
-        return Seen(base, Answer.REFUSED, cause=error.cause)
+        return ProbedComponent(base, ProbeAnswer.REFUSED, cause=error.cause)
     try:
         impl = read_stable(component, _ANY.impl)
     except ComponentAccess as error:  # as of one that has no power while it is in reset
-        return Seen(base, Answer.NOTHING if control & _ACTIVE else Answer.MAYBE_IN_RESET, control, cause=error.cause)
-    return _identified(target, Seen(base, _answer(control, impl), control, impl))
+        return ProbedComponent(
+            base, ProbeAnswer.NOTHING if control & _ACTIVE else ProbeAnswer.MAYBE_IN_RESET, control, cause=error.cause
+        )
+    return _identified(target, ProbedComponent(base, _answer(control, impl), control, impl))
 
 
-def wake(target: Target, seen: Seen) -> Seen:
+def wake(target: Target, seen: ProbedComponent) -> ProbedComponent:
     """Set Active of what may be a component in reset, read it, and write back what was there before.
 
     Raises the transport's errors if the target is lost.
@@ -118,17 +120,19 @@ def wake(target: Target, seen: Seen) -> Seen:
             target.write32(seen.base + _ANY.control.offset, seen.control)
     except (ComponentAccess, ComponentTimeout) as error:
         stays = isinstance(error, ComponentTimeout)
-        return Seen(seen.base, Answer.STAYS_IN_RESET if stays else Answer.REFUSED, seen.control, cause=error)
+        return ProbedComponent(
+            seen.base, ProbeAnswer.STAYS_IN_RESET if stays else ProbeAnswer.REFUSED, seen.control, cause=error
+        )
     except RvtraceError as error:
         if getattr(error, "address", None) is None:
             raise
-        return Seen(seen.base, Answer.REFUSED, seen.control, cause=error)
+        return ProbedComponent(seen.base, ProbeAnswer.REFUSED, seen.control, cause=error)
 
 
-def _awake(component: Component, before: Seen) -> Seen:
+def _awake(component: Component, before: ProbedComponent) -> ProbedComponent:
     control = component.wait(_ANY.control, trFunnelActive=1)
     impl = read_stable(component, _ANY.impl)
-    found = _identified(component.target, Seen(before.base, _answer(control, impl), control, impl))
+    found = _identified(component.target, ProbedComponent(before.base, _answer(control, impl), control, impl))
     return replace(found, buffer=None)  # which nobody has set up
 
 
@@ -140,25 +144,25 @@ def _field(impl: int, name: str) -> int:
     return _ANY.impl.get(impl, _ANY.prefix + name)
 
 
-def _answer(control: int, impl: int) -> Answer:
+def _answer(control: int, impl: int) -> ProbeAnswer:
     """Return what two words show. Every word may be that of another device: only a known type is believed."""
     major, kind = _field(impl, "VerMajor"), _field(impl, "CompType")
     if control == UNANSWERED_READS[1] or impl == UNANSWERED_READS[1]:
-        return Answer.NOTHING
+        return ProbeAnswer.NOTHING
     if major == VERSION[0] and kind in KINDS:
-        return Answer.COMPONENT
+        return ProbeAnswer.COMPONENT
     if not control & _ACTIVE:
-        return Answer.MAYBE_IN_RESET if impl == 0 and not control & _ENABLE else Answer.NOTHING
+        return ProbeAnswer.MAYBE_IN_RESET if impl == 0 and not control & _ENABLE else ProbeAnswer.NOTHING
     if impl == 0:
-        return Answer.NOTHING
+        return ProbeAnswer.NOTHING
     if major == 0:
-        return Answer.PRE_RATIFIED
-    return Answer.UNKNOWN_TYPE if major == VERSION[0] else Answer.RESERVED_VERSION
+        return ProbeAnswer.PRE_RATIFIED
+    return ProbeAnswer.UNKNOWN_TYPE if major == VERSION[0] else ProbeAnswer.RESERVED_VERSION
 
 
-def _identified(target: Target, seen: Seen) -> Seen:
+def _identified(target: Target, seen: ProbedComponent) -> ProbedComponent:
     """Return what was seen with the type of a component, and what a RAM sink says of its buffer."""
-    if seen.answer is not Answer.COMPONENT or seen.impl is None:
+    if seen.answer is not ProbeAnswer.COMPONENT or seen.impl is None:
         return seen
     kind = KINDS[seen.type_code]
     if kind != "ram_sink":
@@ -167,7 +171,7 @@ def _identified(target: Target, seen: Seen) -> Seen:
     return replace(seen, kind=kind, storage=storage, buffer=_buffer(Component(target, seen.base, RAM_SINK), seen))
 
 
-def _buffer(sink: Component, seen: Seen) -> tuple[int, int] | None:
+def _buffer(sink: Component, seen: ProbedComponent) -> tuple[int, int] | None:
     """Return first address and size of a buffer in system memory, None where the registers hold none."""
     smem = RAM_CONTROL.get(seen.control, "trRamMode") == RamMode.SMEM
     if not seen.control & _ACTIVE or not smem:

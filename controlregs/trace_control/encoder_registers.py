@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import FEATURES
 from rvtrace_gdb.controlregs.fields import (
-    Access,
     Compliance,
     Field,
+    FieldAccess,
     Register,
     RegisterBlock,
     Reset,
@@ -268,7 +268,7 @@ SYNC_MAX_LOWEST_UNIT = 4
 """The period is 2**(trTeInstSyncMax + 4) of them."""
 
 
-class Format(IntEnum):
+class TeFormat(IntEnum):
     E_TRACE = 0
     N_TRACE = 1
     VENDOR = 7
@@ -305,39 +305,66 @@ def _filters(name: str, doc: str) -> Field:
 
 
 ENCODER_CONTROL = Register(
-    "trTeControl", 0x000, REQUIRED, "main control; triggers may change trTeInstTracing at any time", (
-    active("trTe"),
-    Field("trTeEnable", 1, Access.RW, 0, "encoder on, set after all other settings; writing 0 flushes what is queued"),
-    Field("trTeInstTracing", 1, Access.RW, doc="instruction trace is produced; set after Enable, or by triggers"),
-    empty("trTe"),
-    Field(
-        "trTeInstMode",
-        3,
-        doc="instruction trace mode; an unsupported one becomes a supported one",
-        values=InstMode,
-        describe=lambda value: "vendor, or E-Trace" if value == InstMode.VENDOR else InstMode(value).name.lower(),
+    "trTeControl",
+    0x000,
+    REQUIRED,
+    "main control; triggers may change trTeInstTracing at any time",
+    (
+        active("trTe"),
+        Field(
+            "trTeEnable",
+            1,
+            FieldAccess.RW,
+            0,
+            "encoder on, set after all other settings; writing 0 flushes what is queued",
+        ),
+        Field(
+            "trTeInstTracing", 1, FieldAccess.RW, doc="instruction trace is produced; set after Enable, or by triggers"
+        ),
+        empty("trTe"),
+        Field(
+            "trTeInstMode",
+            3,
+            doc="instruction trace mode; an unsupported one becomes a supported one",
+            values=InstMode,
+            describe=lambda value: "vendor, or E-Trace" if value == InstMode.VENDOR else InstMode(value).name.lower(),
+        ),
+        reserved(2),
+        Field("trTeContext", 1, doc="messages about context and privilege"),
+        reserved(1),
+        Field("trTeInstTrigEnable", 1, doc="trace-on and trace-off triggers act on trTeInstTracing"),
+        Field(
+            "trTeInstStallOrOverflow", 1, FieldAccess.RW1C, doc="trace was lost or the hart stalled; Enable clears it"
+        ),
+        Field("trTeInstStallEna", 1, doc="what happens when the path is full", values=StallEna),
+        reserved(1),
+        Field("trTeInhibitSrc", 1, doc="messages have no source field even where trTeSrcBits is not 0"),
+        Field("trTeInstSyncMode", 2, doc="unit of the period of synchronisation", values=SyncMode),
+        reserved(2),
+        Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units", describe=period(4)),
+        Field("trTeFormat", 3, doc="protocol produced", values=TeFormat),
+        reserved(5),
     ),
-    reserved(2),
-    Field("trTeContext", 1, doc="messages about context and privilege"),
-    reserved(1),
-    Field("trTeInstTrigEnable", 1, doc="trace-on and trace-off triggers act on trTeInstTracing"),
-    Field("trTeInstStallOrOverflow", 1, Access.RW1C, doc="trace was lost or the hart stalled; Enable clears it"),
-    Field("trTeInstStallEna", 1, doc="what happens when the path is full", values=StallEna),
-    reserved(1),
-    Field("trTeInhibitSrc", 1, doc="messages have no source field even where trTeSrcBits is not 0"),
-    Field("trTeInstSyncMode", 2, doc="unit of the period of synchronisation", values=SyncMode),
-    reserved(2),
-    Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units", describe=period(4)),
-    Field("trTeFormat", 3, doc="protocol produced", values=Format),
-    reserved(5),
-))
-ENCODER_IMPL = Register("trTeImpl", 0x004, REQUIRED, "identification", (
-    *version_and_type("trTe", CompType.ENCODER),
-    reserved(4),
-    Field("trTeProtocolMajor", 4, Access.RO, Reset.CONSTANT, "major version of the protocol: N-Trace 1, E-Trace 0"),
-    Field("trTeProtocolMinor", 4, Access.RO, Reset.CONSTANT, "minor version of the protocol"),
-    vendor("trTe"),
-))
+)
+ENCODER_IMPL = Register(
+    "trTeImpl",
+    0x004,
+    REQUIRED,
+    "identification",
+    (
+        *version_and_type("trTe", CompType.ENCODER),
+        reserved(4),
+        Field(
+            "trTeProtocolMajor",
+            4,
+            FieldAccess.RO,
+            Reset.CONSTANT,
+            "major version of the protocol: N-Trace 1, E-Trace 0",
+        ),
+        Field("trTeProtocolMinor", 4, FieldAccess.RO, Reset.CONSTANT, "minor version of the protocol"),
+        vendor("trTe"),
+    ),
+)
 _MODE_BIT, _SOURCE_BIT = 6, 16  # of trTeInstImplicitReturnMode and trTeSrcID
 
 
@@ -364,12 +391,12 @@ INST_FILTERS = Register("trTeInstFilters", 0x00C, OPTIONAL, "which filters quali
     reserved(16),
 ))
 DATA_CONTROL = Register("trTeDataControl", 0x010, OPTIONAL, "data trace; triggers may change trTeDataTracing", (
-    Field("trTeDataImplemented", 1, Access.RO, Reset.CONSTANT, "data trace exists"),
+    Field("trTeDataImplemented", 1, FieldAccess.RO, Reset.CONSTANT, "data trace exists"),
     Field("trTeDataTracing", 1, doc="data trace is being produced"),
     Field("trTeDataTrigEnable", 1, doc="triggers act on trTeDataTracing"),
-    Field("trTeDataStallOrOverflow", 1, Access.RW1C, doc="data trace was lost or stalled the hart"),
+    Field("trTeDataStallOrOverflow", 1, FieldAccess.RW1C, doc="data trace was lost or stalled the hart"),
     Field("trTeDataStallEna", 1, doc="what happens when the path is full", values=DataStallEna),
-    Field("trTeDataDrop", 1, Access.RW1C, doc="a data packet was dropped"),
+    Field("trTeDataDrop", 1, FieldAccess.RW1C, doc="a data packet was dropped"),
     Field("trTeDataDropEna", 1, doc="data packets may be dropped to protect instruction trace"),
     reserved(9),
     Field("trTeDataNoValue", 1, doc="no data values"),

@@ -21,10 +21,10 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     ENCODER_CONTROL,
     SYNC_MAX_LOWEST_UNIT,
     DataAddrCompress,
-    Format,
     ImplicitReturnMode,
     InstMode,
     SyncMode,
+    TeFormat,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import configure_filters, configure_triggers
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
@@ -134,7 +134,7 @@ def configure_data(component: Component, request: TraceRequest) -> list[str]:
         trTeDataAddrCompress=int(request.data_addr_compress),
     )
     if not DATA_CONTROL.get(value, "trTeDataImplemented"):
-        is_ntrace = component.get(ENCODER_CONTROL, "trTeFormat") == Format.N_TRACE
+        is_ntrace = component.get(ENCODER_CONTROL, "trTeFormat") == TeFormat.N_TRACE
         other = ", which N-Trace does not have" if is_ntrace else ""
         return [f"{component.name} has no data trace{other}"]
     return list(_data_notes(component.name, DATA_CONTROL.unpack(value), request))
@@ -176,7 +176,7 @@ ZEROED = (
     component_registers.TS_CONTROL,
 )
 # Name, and the trTeProtocolMajor that can be decoded.
-PROTOCOLS: dict[int, tuple[str, int]] = {Format.N_TRACE: ("N-Trace", 1), Format.E_TRACE: ("E-Trace", 0)}
+PROTOCOLS: dict[int, tuple[str, int]] = {TeFormat.N_TRACE: ("N-Trace", 1), TeFormat.E_TRACE: ("E-Trace", 0)}
 MODE_NAMES: dict[int, str] = {InstMode.OFF: "off", InstMode.BTM: "BTM", InstMode.HTM: "HTM", InstMode.VENDOR: "mode 7"}
 RETURN_MODE_NAMES: dict[int, str] = {
     ImplicitReturnMode.DEPTH_COUNTER: "counter",
@@ -338,14 +338,14 @@ def _decodable(control: int, request: TraceRequest) -> bool:
     refused elsewhere.
     """
     mode = encoder_registers.ENCODER_CONTROL.get(control, "trTeInstMode")
-    if encoder_registers.ENCODER_CONTROL.get(control, "trTeFormat") != Format.N_TRACE:
+    if encoder_registers.ENCODER_CONTROL.get(control, "trTeFormat") != TeFormat.N_TRACE:
         return bool(mode)
     return mode in (InstMode.BTM, InstMode.HTM) or (mode == request.inst_mode and bool(mode))
 
 
 def _control_notes(name: str, register: Register, value: int, request: TraceRequest) -> Iterable[str]:
     mode, asked = register.get(value, "trTeInstMode"), request.inst_mode
-    of_etrace = register.get(value, "trTeFormat") == Format.E_TRACE
+    of_etrace = register.get(value, "trTeFormat") == TeFormat.E_TRACE
     # An E-Trace encoder has one mode, which reads 7 (E-Trace 2.0) or 6 (2.0.5) whatever is written.
     if of_etrace and asked != InstMode.HTM:
         yield f"{name} produces E-Trace, which has no {_mode_name(asked)}"

@@ -23,7 +23,7 @@ from rvtrace_gdb.controlregs.errors import (
     WasReset,
     WrongComponent,
 )
-from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, VERSION_EXPERIMENTAL, CompType, RamMode
@@ -290,7 +290,7 @@ def _settings(before: _Settings | None) -> list[_Setting]:
 
 
 def _set(register: Register, value: int, *but: str) -> _Setting:
-    return _Setting(register, value, register.mask_of(Access.WARL) & ~register.mask(*but))
+    return _Setting(register, value, register.mask_of(FieldAccess.WARL) & ~register.mask(*but))
 
 
 def _buffer(sink: SinkSettings) -> Iterable[_Setting]:
@@ -300,6 +300,6 @@ def _buffer(sink: SinkSettings) -> Iterable[_Setting]:
         (component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, sink.start),
         (component_registers.RAM_LIMIT_LOW, component_registers.RAM_LIMIT_HIGH, sink.limit),
     ):
-        yield _Setting(low, address & word, low.mask_of(Access.WARL))
+        yield _Setting(low, address & word, low.mask_of(FieldAccess.WARL))
         if sink.mode is RamMode.SMEM:
             yield _Setting(high, address >> 32, word)

@@ -14,7 +14,12 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode, TsMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import DATA_CONTROL, ENCODER_CONTROL, INST_FEATURES, Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    DATA_CONTROL,
+    ENCODER_CONTROL,
+    INST_FEATURES,
+    TeFormat,
+)
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
     FROM_THE_TOP,
     PROTOCOLS,
@@ -61,14 +66,14 @@ _ADVICE = "trace one of them, or let each feed a sink of its own"
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceId:
     """The values to be written to trTeSrcID and trTeSrcBits."""
 
     id: int
     bits: int
 
 
-def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
+def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, SourceId]:
     """Return ascending source IDs, as far as the encoders allow, and for encoders that share a sink the number of bits
     that they need.
 
@@ -79,7 +84,7 @@ def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
     INST_FEATURES.pack(trTeSrcID=asked[-1], trTeSrcBits=request.src_bits)
     mixed = [encoder for encoder in graph.encoders if any(map(graph.is_shared, graph.sinks_of(encoder)))]
     if not mixed:
-        return {e.name: Source(n, request.src_bits) for e, n in zip(graph.encoders, asked, strict=True)}
+        return {e.name: SourceId(n, request.src_bits) for e, n in zip(graph.encoders, asked, strict=True)}
     able = {encoder.name: _ids(encoder) for encoder in graph.encoders}
     ids, bits = _give_ids(able, asked), None
     for wishes in (asked, range(len(asked))):  # low ones, if the others are too wide
@@ -88,7 +93,7 @@ def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
         if bits is not None:
             break
     wide = bits if bits is not None else _needed(ids[encoder.name] for encoder in mixed)
-    return {e.name: Source(ids[e.name], wide if e in mixed else request.src_bits) for e in graph.encoders}
+    return {e.name: SourceId(ids[e.name], wide if e in mixed else request.src_bits) for e in graph.encoders}
 
 
 def _ids(encoder: Component) -> list[int]:
@@ -328,7 +333,7 @@ class StartSequence(TraceStart):
 
     def _aligned(self, sink: Component) -> bool:
         """Return whether the sink's trace needs alignment sequences to be read from the middle."""
-        return any(self._formats[e.name] == Format.E_TRACE for e in self._graph.encoders_of(sink))
+        return any(self._formats[e.name] == TeFormat.E_TRACE for e in self._graph.encoders_of(sink))
 
     def _async_freq(self, sink: Component) -> int:
         asked = self._request.trace.async_freq

@@ -17,15 +17,15 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import PLAIN, Edge
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, Kind, Waiting
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.interrupted import with_places
 from rvtrace_gdb.decode.calls.stack import Calls
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
+    CallState,
+    CallStep,
     Entries,
-    State,
     States,
-    Step,
     Summaries,
     Summary,
     Unit,
@@ -56,13 +56,13 @@ class Function(NamedTuple):
     end: int
     pc: int
     level: int
-    kind: Kind
+    kind: StackOperationKind
 
 
 class Tally(NamedTuple):
     """The different steps taken in a span of the history, and how many times each was taken."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CallStep, ...]
     times: Sequence[int]
 
 
@@ -83,11 +83,11 @@ class CallHistory:
         self.mismatched = states.mismatched
         self.tallies: list[Tally] = []
         self.lowest = array("q")
-        self._checkpoints: list[tuple[State, int]] = []
+        self._checkpoints: list[tuple[CallState, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
         self.stretches = Stretches()
         self._first = self._state = states.first
-        self._counted: Counter[Step] = Counter()  # of the span so far
+        self._counted: Counter[CallStep] = Counter()  # of the span so far
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
         if progress is not None:
             self.go_on(progress)
@@ -118,9 +118,9 @@ class CallHistory:
         if last is not None and last.number < end:
             yield last._replace(end=len(self.history))
 
-    def steps(self, progress: Progress = silent) -> Counter[Step]:
+    def steps(self, progress: Progress = silent) -> Counter[CallStep]:
         """Return how often each step was taken. Raises what *progress* raises."""
-        taken: Counter[Step] = Counter()
+        taken: Counter[CallStep] = Counter()
         for number, tally in enumerate(self.tallies):
             progress("adding up (parts)", number, len(self.tallies))
             for step, times in zip(tally.steps, tally.times, strict=True):
@@ -133,7 +133,7 @@ class CallHistory:
         """
         return bisect_right(self._positions, position) - 1
 
-    def taken_in(self, block: int) -> tuple[int, list[Step]]:
+    def taken_in(self, block: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a block of entries begins, and the steps taken in it."""
         return self._positions[block], self._taken(block, self._checkpoints[block][0])
 
@@ -149,13 +149,13 @@ class CallHistory:
         """Return the span that contains a position."""
         return self.block_at(position) // _SPAN
 
-    def taken_in_span(self, span: int) -> tuple[int, list[Step]]:
+    def taken_in_span(self, span: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a span begins, and the steps taken in it."""
         blocks = range(span * _SPAN, min((span + 1) * _SPAN, len(self._checkpoints)))
         steps = chain.from_iterable(self._taken(block, self._checkpoints[block][0]) for block in blocks)
         return self._positions[blocks.start], list(steps)
 
-    def _taken(self, block: int, state: State) -> list[Step]:
+    def _taken(self, block: int, state: CallState) -> list[CallStep]:
         return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
     def go_on(self, progress: Progress = silent) -> None:
@@ -189,7 +189,7 @@ class CallHistory:
             self.tallies.append(Tally(tuple(self._counted), array("I", self._counted.values())))
             self._counted.clear()
 
-    def _note_lows(self, taken: list[Step]) -> None:
+    def _note_lows(self, taken: list[CallStep]) -> None:
         low = min(map(_LOW, taken))
         self.lowest.append(low)
         if low != NEVER:
@@ -222,7 +222,7 @@ class CallHistory:
             position += len(unit.part)
             state = step.state
 
-    def _in_unit(self, unit: Unit, state: State, stretch: int, position: int, skip: int) -> Iterator[Function]:
+    def _in_unit(self, unit: Unit, state: CallState, stretch: int, position: int, skip: int) -> Iterator[Function]:
         calls = state.calls(self.frames)
         edge = unit.edge
         calls.do(edge.operations)
@@ -295,8 +295,8 @@ def _add_rounds(part: RepeatPath, first: int, last: int, found: set[int], seen: 
         _add(part.path, 0, end - unit, found, seen)
 
 
-_CALLED = frozenset({Kind.CALL, Kind.TAIL})
-_COUNTED = _CALLED | {Kind.TRAP}
+_CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
+_COUNTED = _CALLED | {StackOperationKind.TRAP}
 _REPORT_EVERY = 1 << 12
 _DEEPEST = 1 << 10
 """The greatest depth of the tree; deeper calls are counted at that depth."""
@@ -365,7 +365,7 @@ class _Tree:
         self._callers: dict[int, tuple[Frame, Node]] = {}
         self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
-    def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
+    def made(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> Node:
         for number, (step, times) in enumerate(steps):
             if number % _REPORT_EVERY == 0:
                 progress("building the call tree (parts)", 0)
@@ -455,24 +455,24 @@ class _Tree:
 
     def _node(self, stack: Frame | None, function: int) -> Node:
         """Return the node of the function that runs with this call stack."""
-        return self._caller(stack).child(function, stack is not None and stack.kind is Kind.TRAP)
+        return self._caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
 
     def _caller(self, stack: Frame | None) -> Node:
-        if stack is None or stack.kind is Kind.DOUBT:
+        if stack is None or stack.kind is StackOperationKind.DOUBT:
             return self._root
         known = self._callers.get(id(stack))
         if known is not None:
             return known[1]
         missing: list[Frame] = []
         frame: Frame | None = stack
-        while frame is not None and frame.kind is not Kind.DOUBT and id(frame) not in self._callers:
+        while frame is not None and frame.kind is not StackOperationKind.DOUBT and id(frame) not in self._callers:
             missing.append(frame)
             frame = frame.below
         known = None if frame is None else self._callers.get(id(frame))
         node = self._root if known is None else known[1]
         for frame in reversed(missing):
             if node.depth < _DEEPEST:
-                trapped = frame.below is not None and frame.below.kind is Kind.TRAP
+                trapped = frame.below is not None and frame.below.kind is StackOperationKind.TRAP
                 node = node.child(frame.function, trapped)
             self._callers[id(frame)] = (frame, node)
         return node

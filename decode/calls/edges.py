@@ -8,7 +8,7 @@ co-routine swaps, and jumps that turn out to be returns. A step that the code ca
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.returns import Returns
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.history import GAP
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
     an instruction asked for a TRAP, so its handler may.
     """
 
-    kind: Kind
+    kind: StackOperationKind
     to: int = UNKNOWN
     function: int = UNKNOWN
     origin: int = UNKNOWN
@@ -46,8 +46,8 @@ class Edge(NamedTuple):
 
 
 PLAIN = Edge(False)
-_BEGINS = Edge(True, (Operation(Kind.BEGIN),))
-_TO_GAP = Edge(True, (Operation(Kind.FORGET),))
+_BEGINS = Edge(True, (Operation(StackOperationKind.BEGIN),))
+_TO_GAP = Edge(True, (Operation(StackOperationKind.FORGET),))
 
 
 class Functions:
@@ -96,7 +96,7 @@ class Edges:
             interrupted = self._from.functions.of(pc if epc is None else epc)
             back = UNKNOWN if epc is None else epc
             asked = epc is not None and self._asks(epc)
-            done.append(Operation(Kind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked))
+            done.append(Operation(StackOperationKind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked))
         return Edge(True, tuple(done))
 
     def served(self, pc: int, ebreak: int) -> Edge:
@@ -104,18 +104,18 @@ class Edges:
         address.
         """
         operations = () if pc == GAP else self._from.step(pc, ebreak).operations
-        if pc == GAP or any(operation.kind is Kind.TRAP for operation in operations):
+        if pc == GAP or any(operation.kind is StackOperationKind.TRAP for operation in operations):
             return _TO_GAP
         return Edge(True, operations)
 
     def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
         """Return the operations of an instruction after which the program would have continued at *epc*."""
         known = [] if epc is None else list(self._from.step(pc, epc).operations)
-        if any(operation.kind is Kind.TRAP for operation in known):
+        if any(operation.kind is StackOperationKind.TRAP for operation in known):
             return []
         instruction = self._instruction(pc)
         if epc is None and instruction is not None and instruction.itype in (IType.UNINFERABLE_CALL, IType.RETURN):
-            kind = Kind.RETURN if instruction.itype is IType.RETURN else Kind.CALL
+            kind = StackOperationKind.RETURN if instruction.itype is IType.RETURN else StackOperationKind.CALL
             back = pc + instruction.length & self._mask
             known = [Operation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
         return known
@@ -138,7 +138,7 @@ class Edges:
         instruction = self._instruction(pc)
         origin, function = self._from.functions.of(pc), self.functions.of(to)
         elsewhere = origin != function
-        switch = Edge(True, (Operation(Kind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
+        switch = Edge(True, (Operation(StackOperationKind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
         if instruction is None:
             return switch
         back = pc + instruction.length & self._mask
@@ -148,22 +148,22 @@ class Edges:
             if to != target:
                 return self._impossible(pc, to, target)
             if itype is IType.INFERABLE_CALL:
-                call = Edge(True, (Operation(Kind.CALL, to, function, origin, back),))
+                call = Edge(True, (Operation(StackOperationKind.CALL, to, function, origin, back),))
                 return call if to != back else switch
-            tail = Edge(True, (Operation(Kind.TAIL, to, function, origin),))
+            tail = Edge(True, (Operation(StackOperationKind.TAIL, to, function, origin),))
             return tail if elsewhere and to == function else switch
         if instruction.is_uninferable or instruction.is_inferable_jump:
-            kind = _INDIRECT.get(itype, Kind.JUMP)
-            if (kind is Kind.JUMP and not elsewhere) or (kind is Kind.CALL and to == back):
+            kind = _INDIRECT.get(itype, StackOperationKind.JUMP)
+            if (kind is StackOperationKind.JUMP and not elsewhere) or (kind is StackOperationKind.CALL and to == back):
                 return switch
-            unexpected = kind is Kind.RETURN and self._returns.is_unexpected(pc, to, self._image)
+            unexpected = kind is StackOperationKind.RETURN and self._returns.is_unexpected(pc, to, self._image)
             switches = kind in _LEAVING and self._returns.takes_stack(pc)
             operation = Operation(kind, to, function, origin, back, unexpected=unexpected, switches=switches)
             return Edge(True, (operation,))
         if to == back or instruction.custom:
             return switch
         if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
-            return Edge(True, (Operation(Kind.TRAP, to, function, origin, back, asked=True),))
+            return Edge(True, (Operation(StackOperationKind.TRAP, to, function, origin, back, asked=True),))
         if instruction.is_branch:
             target = pc + (instruction.offset or 0) & self._mask
             return switch if to == target else self._impossible(pc, to, UNKNOWN)
@@ -174,18 +174,20 @@ class Edges:
         elsewhere.
         """
         function, origin = self.functions.of(to), self._from.functions.of(pc)
-        trap = Operation(Kind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc)
+        trap = Operation(
+            StackOperationKind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc
+        )
         done = self._from.step(pc, epc).operations if epc >= 0 else ()
         return Edge(True, (*done, trap))
 
 
-_LEAVING = frozenset({Kind.RETURN, Kind.JUMP, Kind.TRAP_RETURN})
+_LEAVING = frozenset({StackOperationKind.RETURN, StackOperationKind.JUMP, StackOperationKind.TRAP_RETURN})
 _INDIRECT = {
-    IType.UNINFERABLE_CALL: Kind.CALL,
-    IType.INFERABLE_CALL: Kind.CALL,
-    IType.RETURN: Kind.RETURN,
-    IType.COROUTINE_SWAP: Kind.SWAP,
-    IType.TRAP_RETURN: Kind.TRAP_RETURN,
+    IType.UNINFERABLE_CALL: StackOperationKind.CALL,
+    IType.INFERABLE_CALL: StackOperationKind.CALL,
+    IType.RETURN: StackOperationKind.RETURN,
+    IType.COROUTINE_SWAP: StackOperationKind.SWAP,
+    IType.TRAP_RETURN: StackOperationKind.TRAP_RETURN,
 }
 
 
@@ -194,21 +196,25 @@ def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     kept: list[Operation] = []
     for operation in operations:
         kind = operation.kind
-        if (kind is Kind.RETURN or kind is Kind.JUMP) and not operation.switches:
+        if (kind is StackOperationKind.RETURN or kind is StackOperationKind.JUMP) and not operation.switches:
             i = _matching_call(kept)
             if i is not None and kept[i].back == operation.to:
                 del kept[i:]
                 continue
-        elif kind is Kind.TRAP_RETURN:
+        elif kind is StackOperationKind.TRAP_RETURN:
             i = _matching_trap(kept)
             if i is not None and operation.to == kept[i].back and not (kept[i].asked or operation.switches):
                 del kept[i:]
                 continue
-        elif kind is Kind.SWITCH and kept and kept[-1].kind in (Kind.CALL, Kind.TRAP, Kind.TAIL):
-            if kept[-1].kind is Kind.TAIL and kept[-1].origin == operation.function:
+        elif (
+            kind is StackOperationKind.SWITCH
+            and kept
+            and kept[-1].kind in (StackOperationKind.CALL, StackOperationKind.TRAP, StackOperationKind.TAIL)
+        ):
+            if kept[-1].kind is StackOperationKind.TAIL and kept[-1].origin == operation.function:
                 kept.pop()
             continue
-        if kind is not Kind.BEGIN:
+        if kind is not StackOperationKind.BEGIN:
             kept.append(operation)
     return tuple(kept)
 
@@ -216,14 +222,14 @@ def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
 def _matching_call(kept: list[Operation]) -> int | None:
     """Return the index of the call that a return ends."""
     i = len(kept) - 1
-    while i >= 0 and kept[i].kind is Kind.TAIL:
+    while i >= 0 and kept[i].kind is StackOperationKind.TAIL:
         i -= 1
-    return i if i >= 0 and kept[i].kind is Kind.CALL else None
+    return i if i >= 0 and kept[i].kind is StackOperationKind.CALL else None
 
 
 def _matching_trap(kept: list[Operation]) -> int | None:
     """Return the index of the trap that a return from traps ends."""
     i = len(kept) - 1
-    while i >= 0 and kept[i].kind in (Kind.TAIL, Kind.CALL):
+    while i >= 0 and kept[i].kind in (StackOperationKind.TAIL, StackOperationKind.CALL):
         i -= 1
-    return i if i >= 0 and kept[i].kind is Kind.TRAP else None
+    return i if i >= 0 and kept[i].kind is StackOperationKind.TRAP else None

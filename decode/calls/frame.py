@@ -10,7 +10,7 @@ UNKNOWN = -1
 """No address: of a function without a symbol; of a return whose target only the trace could report."""
 
 
-class Kind(IntEnum):
+class StackOperationKind(IntEnum):
     """The kinds of operation. BEGIN: a function was found running; nothing is done."""
 
     BEGIN = 0
@@ -60,7 +60,7 @@ class Frame:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: StackOperationKind,
         back: int,
         function: int,
         level: int,
@@ -72,10 +72,10 @@ class Frame:
     ) -> None:
         self.kind, self.back, self.function, self.level, self.below = kind, back, function, level, below
         self.asked, self.choices = asked, choices
-        self.doubt: Frame | None = self if kind is Kind.DOUBT else None if below is None else below.doubt
+        self.doubt: Frame | None = self if kind is StackOperationKind.DOUBT else None if below is None else below.doubt
         self.depth: int = 1 if below is None else below.depth + 1
         before = level if below is None else below.rank
-        self.rank: int = before + (kind is not Kind.TAIL) if rank is None else rank
+        self.rank: int = before + (kind is not StackOperationKind.TAIL) if rank is None else rank
 
 
 class Choice(NamedTuple):
@@ -117,12 +117,19 @@ class Frames:
         if known is None:
             if len(self._doubts) >= _LISTS_AT_MOST:
                 self._doubts.clear()
-            made = Frame(Kind.DOUBT, at, UNKNOWN, level, None, level, choices=choices)
+            made = Frame(StackOperationKind.DOUBT, at, UNKNOWN, level, None, level, choices=choices)
             known = self._doubts[key] = made
         return known
 
     def on(
-        self, below: Frame | None, kind: Kind, back: int, function: int, level: int, *, asked: bool = False
+        self,
+        below: Frame | None,
+        kind: StackOperationKind,
+        back: int,
+        function: int,
+        level: int,
+        *,
+        asked: bool = False,
     ) -> Frame:
         """Return the frame of a call made on top of *below*."""
         key = (kind, back, function, level, id(below), asked)
@@ -151,7 +158,7 @@ class Frames:
 
 def no_tail(frame: Frame | None) -> Frame | None:
     """Return the newest frame that is not a tail call."""
-    while frame is not None and frame.kind is Kind.TAIL:
+    while frame is not None and frame.kind is StackOperationKind.TAIL:
         frame = frame.below
     return frame
 
@@ -167,7 +174,7 @@ def newer(frame: Frame | None) -> Iterator[Frame]:
 
 def newest_trap(frame: Frame | None) -> Frame | None:
     """Return the newest trap of a stack."""
-    return next((it for it in newer(frame) if it.kind is Kind.TRAP), None)
+    return next((it for it in newer(frame) if it.kind is StackOperationKind.TRAP), None)
 
 
 def has_not_gone_on(top: Frame) -> bool:
@@ -177,12 +184,12 @@ def has_not_gone_on(top: Frame) -> bool:
     frame: Frame | None = top
     while frame is not None and frame.below is not top.doubt:
         frame = frame.below
-    return frame is not None and frame.kind is Kind.TRAP and frame.back == top.doubt.back
+    return frame is not None and frame.kind is StackOperationKind.TRAP and frame.back == top.doubt.back
 
 
 def is_call(frame: Frame | None, to: int) -> bool:
     """Return whether a frame is a call that returns to an address."""
-    return frame is not None and frame.kind is Kind.CALL and frame.back == to
+    return frame is not None and frame.kind is StackOperationKind.CALL and frame.back == to
 
 
 def without_call(choice: Choice, to: int) -> Choice | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import Operation
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind
 from rvtrace_gdb.decode.calls.part_frames import (
     HIGHEST,
     PartFrames,
@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.calls.part_frames import (
     lowest_in,
     part_frames,
 )
-from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.history import GAP, History
 
 _BLOCKS = 8  # that are kept
@@ -45,11 +45,11 @@ class CallFrame(NamedTuple):
     function: int
     level: int
     call: int | None
-    kind: Kind
+    kind: StackOperationKind
     stack: int = 0
 
 
-class _Found(NamedTuple):
+class _CallPlace(NamedTuple):
     """A place where a call was made, and the stretch that runs there."""
 
     position: int
@@ -69,7 +69,7 @@ class _Segment(NamedTuple):
 class _Block:
     """The steps of a block of entries, which begin at positions *begins*, the first one in a stretch."""
 
-    def __init__(self, frames: Frames, stretch: int, begin: int, taken: list[Step]) -> None:
+    def __init__(self, frames: Frames, stretch: int, begin: int, taken: list[CallStep]) -> None:
         self.taken = taken
         self.stretch = stretch
         self.begins = list(accumulate((step.unit.part.count for step in taken), initial=begin))
@@ -81,7 +81,7 @@ class _Block:
         """Return the number of the step to the entry that contains a position, or that ends there."""
         return min(bisect_right(self.begins, position), len(self.taken)) - 1
 
-    def step(self, position: int) -> Step:
+    def step(self, position: int) -> CallStep:
         """Return the step to the entry that contains a position, or that ends there."""
         return self.taken[self.number(position)]
 
@@ -155,7 +155,7 @@ class CallFrames:
         stack, stretch = segments[-1].stack, at.stretch if at.stretch >= 0 else segments[0].stretch
         if not first:
             level = _rank(at.stack, at.level) + segments[0].rank_raised
-            yield CallFrame(here, edges.functions.of(here), level, None, Kind.BEGIN, stack)
+            yield CallFrame(here, edges.functions.of(here), level, None, StackOperationKind.BEGIN, stack)
         waiting = ((segment, frame) for segment in segments for frame in _waiting(segment.top))
         for number, (segment, frame) in enumerate(waiting, 1):
             if number < first:
@@ -196,7 +196,7 @@ class CallFrames:
             found.append(_Segment(top, stack, 0, 0, 0))
         return found
 
-    def _called(self, level: int, stretch: int, position: int) -> _Found | None:
+    def _called(self, level: int, stretch: int, position: int) -> _CallPlace | None:
         """Return where the function at some level made the call that is active in a stretch, or at a position in it."""
         stretches = self._calls.stretches
         while stretch >= 0:
@@ -204,7 +204,7 @@ class CallFrames:
             if stretches.lows[stretch] <= low:
                 found = self._called_in(low, stretch, position)
                 if found is not None:
-                    return _Found(found, stretch)
+                    return _CallPlace(found, stretch)
             stretch = stretches.previous[stretch]
         return None
 
@@ -244,8 +244,8 @@ class CallFrames:
 def _waiting(frame: Frame | None) -> Iterator[Frame]:
     """Yield the calls that have not returned, down to the first one whose return address is unknown."""
     while frame is not None:
-        if frame.kind is not Kind.TAIL:
-            if frame.back == UNKNOWN or frame.kind is Kind.DOUBT:
+        if frame.kind is not StackOperationKind.TAIL:
+            if frame.back == UNKNOWN or frame.kind is StackOperationKind.DOUBT:
                 return
             yield frame
         frame = frame.below

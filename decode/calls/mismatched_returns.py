@@ -11,13 +11,13 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.calls.returns import sets_stack_at
-from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.events import NO_OFFSET, EventKind, MismatchedReturn
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.support.errors import Progress, silent
 
-Seen = tuple[int, int]
+ReturnPair = tuple[int, int]
 """A position, and where the return before it should have gone."""
 
 
@@ -45,7 +45,7 @@ def with_mismatched_returns(events: list[Event], found: list[Event]) -> list[Eve
     return sorted([*found, *events], key=lambda event: (event.position, event.kind is not EventKind.MISMATCHED_RETURN))
 
 
-def _seen(calls: CallHistory, progress: Progress) -> Iterator[Seen]:
+def _seen(calls: CallHistory, progress: Progress) -> Iterator[ReturnPair]:
     for span, tally in enumerate(calls.tallies):
         progress("looking at returns (parts)", span, len(calls.tallies))
         if calls.mismatched.isdisjoint(tally.steps):
@@ -57,7 +57,7 @@ def _seen(calls: CallHistory, progress: Progress) -> Iterator[Seen]:
             position += step.unit.part.count
 
 
-def _in_step(calls: CallHistory, step: Step, position: int) -> Iterator[Seen]:
+def _in_step(calls: CallHistory, step: CallStep, position: int) -> Iterator[ReturnPair]:
     """Yield the returns on the way into an entry that begins at a position, and in it."""
     unit, at = step.unit, step.origin.calls(calls.frames)
     at.do(unit.edge.operations)

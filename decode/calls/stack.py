@@ -4,7 +4,7 @@ No stack pointer is needed to tell them apart. A task waits in a call, or in a t
 newest call of this stack, but right behind the newest call of one that waits, goes on there; so does a return from a
 trap. Where the function that returns took another stack, and where the program asked for a trap, it may be either:
 other tasks come first, the one that waits longest before the others. Where the stacks that fit differ, it is not known
-which one goes on until a return tells; until then the frames end there (`Kind.DOUBT`).
+which one goes on until a return tells; until then the frames end there (`StackOperationKind.DOUBT`).
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.calls.frame import (
     Choice,
     Frame,
     Frames,
-    Kind,
+    StackOperationKind,
     Waiting,
     has_not_gone_on,
     is_call,
@@ -93,7 +93,7 @@ class Calls:
         self._frames = frames
         self.stack, self.level, self.waiting = stack, level, waiting
         self.lows = [level]
-        self.kind = Kind.BEGIN
+        self.kind = StackOperationKind.BEGIN
         self.expected = UNKNOWN
         self._names: list[int] | None = None  # most of the time nothing becomes of the stacks
 
@@ -118,21 +118,21 @@ class Calls:
             _DO[operation.kind](self, operation)
 
     def _call(self, operation: Operation) -> None:
-        self._push(Kind.CALL, operation)
+        self._push(StackOperationKind.CALL, operation)
 
     def _tail(self, operation: Operation) -> None:
-        self._push(Kind.TAIL, operation)
+        self._push(StackOperationKind.TAIL, operation)
 
     def _switch(self, operation: Operation) -> None:
         """Return to the function that jumped here, or switch to one at the level of this one."""
-        self.kind = Kind.SWITCH
+        self.kind = StackOperationKind.SWITCH
         top = self.stack
-        if top is not None and top.kind is Kind.TAIL and top.function == operation.function:
+        if top is not None and top.kind is StackOperationKind.TAIL and top.function == operation.function:
             self._pop_to(top)
 
     def _jump(self, operation: Operation) -> None:
         frame = no_tail(self.stack)
-        self.kind = Kind.RETURN
+        self.kind = StackOperationKind.RETURN
         if operation.switches and self._go_on_elsewhere(operation, frame):
             return
         if is_call(frame, operation.to):
@@ -145,16 +145,16 @@ class Calls:
             self._switch(operation)
 
     def _return(self, operation: Operation) -> None:
-        self.kind = Kind.RETURN
+        self.kind = StackOperationKind.RETURN
         frame = no_tail(self.stack)
         if operation.switches and self._go_on_elsewhere(operation, frame):
             return
         if frame is None:
             if not self._resume(operation.to, self._called_at(operation.to)):
                 self._come_out()
-        elif frame.kind is Kind.DOUBT:
+        elif frame.kind is StackOperationKind.DOUBT:
             self._settle(operation, frame)
-        elif frame.kind is Kind.CALL and operation.to in (frame.back, UNKNOWN):
+        elif frame.kind is StackOperationKind.CALL and operation.to in (frame.back, UNKNOWN):
             self._pop_to(frame)
         else:
             self._return_further(operation, frame)
@@ -163,18 +163,20 @@ class Calls:
         """Return to an address other than the expected one: to that of an older call, of another task's newest call,
         or into the function of an older call.
         """
-        frame = next((it for it in newer(self.stack) if it.kind is Kind.CALL and it.back == operation.to), None)
+        frame = next(
+            (it for it in newer(self.stack) if it.kind is StackOperationKind.CALL and it.back == operation.to), None
+        )
         waiting = [] if frame is not None or operation.unexpected else self._called_at(operation.to)
         if self._resume(operation.to, waiting):
             return
         frame = frame or self._call_in(operation)
-        if operation.unexpected and nearest.kind is Kind.CALL and frame in (None, nearest):
+        if operation.unexpected and nearest.kind is StackOperationKind.CALL and frame in (None, nearest):
             self.expected = nearest.back
         if frame is not None:
             self._pop_to(frame)
         elif operation.switches and self._resume(operation.to, self._called_in(operation)):
             return
-        elif nearest.kind is Kind.TRAP or operation.unexpected:
+        elif nearest.kind is StackOperationKind.TRAP or operation.unexpected:
             # Handlers return to addresses they put there. Of an overwritten return address, the caller still waits.
             self.stack, self.level = nearest, nearest.level + 1
             self._lower()
@@ -187,7 +189,7 @@ class Calls:
         """
         found = self._waiting_at(operation.to)
         here = is_call(nearest, operation.to)
-        if not found and not here and nearest is not None and nearest.kind is Kind.CALL:
+        if not found and not here and nearest is not None and nearest.kind is StackOperationKind.CALL:
             here = nearest.function == operation.function != operation.to
             found = self._called_in(operation) if here else []
         if not found:
@@ -215,7 +217,7 @@ class Calls:
         return [
             (number, frame)
             for number, frame in nearest
-            if frame is not None and frame.kind is Kind.CALL and frame.function == operation.function
+            if frame is not None and frame.kind is StackOperationKind.CALL and frame.function == operation.function
         ]
 
     def _call_in(self, operation: Operation) -> Frame | None:
@@ -225,7 +227,7 @@ class Calls:
         if operation.function in (UNKNOWN, operation.to):
             return None
         for frame in newer(self.stack):
-            if frame.kind is Kind.TRAP:
+            if frame.kind is StackOperationKind.TRAP:
                 return None
             if frame.function == operation.function:
                 return frame
@@ -238,10 +240,10 @@ class Calls:
             self._call(operation)
 
     def _trap(self, operation: Operation) -> None:
-        self._push(Kind.TRAP, operation)
+        self._push(StackOperationKind.TRAP, operation)
 
     def _trap_return(self, operation: Operation) -> None:
-        self.kind = Kind.TRAP_RETURN
+        self.kind = StackOperationKind.TRAP_RETURN
         newest = newest_trap(self.stack)
         interrupted = newest is not None and operation.to == newest.back and not newest.asked
         if interrupted and not operation.switches:
@@ -257,11 +259,11 @@ class Calls:
         """Return to an older trap, or elsewhere into an interrupted function, or into another task."""
         frame, left = self.stack, False
         while frame is not None:
-            if frame.kind is Kind.TRAP:
+            if frame.kind is StackOperationKind.TRAP:
                 within = operation.function == frame.function and operation.to != operation.function
                 if _resumes(frame, operation.to) or within:
                     return self._pop_to(frame)
-            left = left or frame.kind is not Kind.TAIL
+            left = left or frame.kind is not StackOperationKind.TAIL
             frame = frame.below
         if left or operation.to == operation.function:  # to another task, or into a first one
             self._leave()
@@ -270,13 +272,13 @@ class Calls:
         return None
 
     def _forget(self, operation: Operation) -> None:
-        self.kind = Kind.FORGET
+        self.kind = StackOperationKind.FORGET
         del self._named()[1:]
         self.waiting = ()
         self._begin_anew()
 
     def _begin(self, operation: Operation) -> None:
-        self.kind = Kind.BEGIN
+        self.kind = StackOperationKind.BEGIN
 
     def _repeat(self, operation: Operation) -> None:
         """Repeat the operations until nothing changes any more."""
@@ -288,7 +290,7 @@ class Calls:
         if operation.times > DEPTH_AT_MOST:
             self._forget(operation)
 
-    def _push(self, kind: Kind, operation: Operation) -> None:
+    def _push(self, kind: StackOperationKind, operation: Operation) -> None:
         self.kind = kind
         back, origin = operation.back, operation.origin
         self.stack = self._frames.on(self.stack, kind, back, origin, self.level, asked=operation.asked)
@@ -420,7 +422,7 @@ class Calls:
         for it in doubt.choices:
             if it.waited in self.waiting:
                 top = no_tail(it.stack)
-                for choice in top.choices if top is not None and top.kind is Kind.DOUBT else (it,):
+                for choice in top.choices if top is not None and top.kind is StackOperationKind.DOUBT else (it,):
                     if choice.waited in self.waiting:
                         possible.setdefault(id(choice.waited), choice)
         return list(possible.values())
@@ -431,7 +433,11 @@ class Calls:
         Those that wait in a call take turns. Interrupts change the turns of those that wait in a trap.
         """
         top = no_tail(waited)
-        if waited.doubt is None or self.waiting.count(waited) == 1 or (top is not None and top.kind is Kind.CALL):
+        if (
+            waited.doubt is None
+            or self.waiting.count(waited) == 1
+            or (top is not None and top.kind is StackOperationKind.CALL)
+        ):
             return
         names = self._named()
         for number, stack in enumerate(self.waiting, 1):
@@ -469,16 +475,16 @@ def _resumes(trap: Frame, to: int) -> bool:
     return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
 
 
-_DO: dict[Kind, Callable[[Calls, Operation], None]] = {
-    Kind.BEGIN: Calls._begin,
-    Kind.CALL: Calls._call,
-    Kind.TAIL: Calls._tail,
-    Kind.SWITCH: Calls._switch,
-    Kind.JUMP: Calls._jump,
-    Kind.RETURN: Calls._return,
-    Kind.SWAP: Calls._swap,
-    Kind.TRAP: Calls._trap,
-    Kind.TRAP_RETURN: Calls._trap_return,
-    Kind.FORGET: Calls._forget,
-    Kind.REPEAT: Calls._repeat,
+_DO: dict[StackOperationKind, Callable[[Calls, Operation], None]] = {
+    StackOperationKind.BEGIN: Calls._begin,
+    StackOperationKind.CALL: Calls._call,
+    StackOperationKind.TAIL: Calls._tail,
+    StackOperationKind.SWITCH: Calls._switch,
+    StackOperationKind.JUMP: Calls._jump,
+    StackOperationKind.RETURN: Calls._return,
+    StackOperationKind.SWAP: Calls._swap,
+    StackOperationKind.TRAP: Calls._trap,
+    StackOperationKind.TRAP_RETURN: Calls._trap_return,
+    StackOperationKind.FORGET: Calls._forget,
+    StackOperationKind.REPEAT: Calls._repeat,
 }

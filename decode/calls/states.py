@@ -14,7 +14,7 @@ from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import Edge, Edges, Operation, simplify
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, Kind, Waiting
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.stack import Calls, Names
 from rvtrace_gdb.decode.history.events import EventKind
@@ -242,7 +242,7 @@ class Summaries:
         if len(again) * times <= _LISTED:
             operations = simplify(inner.operations + again * times)
         else:
-            operations = (*inner.operations, Operation(Kind.REPEAT, inner=again, times=times))
+            operations = (*inner.operations, Operation(StackOperationKind.REPEAT, inner=again, times=times))
         begins = inner.begins * part.times + edge.begins * times
         return Summary(part, inner.first, inner.last, begins, operations, inner.height + 1)
 
@@ -288,7 +288,7 @@ class Summaries:
             if done and skip >= each:
                 rounds = min(skip // each, part.times - done)
                 again = simplify(edge.operations + inner.operations)
-                calls.do((Operation(Kind.REPEAT, inner=again, times=rounds),))
+                calls.do((Operation(StackOperationKind.REPEAT, inner=again, times=rounds),))
                 done, skip = done + rounds, skip - rounds * each
                 continue
             if done and edge.begins:
@@ -311,7 +311,7 @@ NOTHING = -2
 """The address that stands for the instruction before the first one."""
 NEVER = -1 << 62
 """A level below all others."""
-_BEGIN = Edge(True, (Operation(Kind.BEGIN),))
+_BEGIN = Edge(True, (Operation(StackOperationKind.BEGIN),))
 
 Key = AnyPath | MarkedEntry
 """What runs next."""
@@ -332,7 +332,7 @@ class Unit:
         self.operations = edge.operations + summary.operations
 
 
-class State(dict[Key, "Step"]):
+class CallState(dict[Key, "CallStep"]):
     """The call stacks between two entries, with the *last* instruction before and its *program*.
 
     Its items are the steps taken from there, made by *take*.
@@ -347,7 +347,7 @@ class State(dict[Key, "Step"]):
         waiting: Waiting,
         last: int,
         program: int,
-        take: "Callable[[State, Key], Step]",
+        take: "Callable[[CallState, Key], CallStep]",
     ) -> None:
         super().__init__()
         self.stack, self.level, self.waiting = stack, level, waiting
@@ -357,12 +357,12 @@ class State(dict[Key, "Step"]):
         """Return the call stacks, to apply operations to them."""
         return Calls(frames, self.stack, self.level, self.waiting)
 
-    def __missing__(self, key: Key) -> "Step":
+    def __missing__(self, key: Key) -> "CallStep":
         step = self[key] = self._take(self, key)
         return step
 
 
-class Step(dict[Key, "Step"]):
+class CallStep(dict[Key, "CallStep"]):
     """The result of a unit in a state, and the steps taken after this one. Steps are compared by identity.
 
     lows  as in `Calls`; *known*: one stack ran all the time. *low*: its lowest level, else NEVER
@@ -373,7 +373,7 @@ class Step(dict[Key, "Step"]):
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
-    def __init__(self, origin: State, unit: Unit, state: State, calls: Calls) -> None:
+    def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: Calls) -> None:
         super().__init__()
         self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
         self.known = len(calls.lows) == 1
@@ -381,7 +381,7 @@ class Step(dict[Key, "Step"]):
         self.names: Names | None = None if self.known else calls.names
         self.begins = unit.begins
 
-    def __missing__(self, key: Key) -> "Step":
+    def __missing__(self, key: Key) -> "CallStep":
         step = self[key] = self.state[key]
         return step
 
@@ -392,42 +392,42 @@ class States:
     def __init__(self, images: list[Image]) -> None:
         self.frames = Frames()
         self._images = images
-        self._states: dict[tuple[int, int, int, int, int], State] = {}
+        self._states: dict[tuple[int, int, int, int, int], CallState] = {}
         self._units: dict[tuple[int, int, Key], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
-        self.mismatched: set[Step] = set()
+        self.mismatched: set[CallStep] = set()
         """The steps with a return that does not go where its call came from."""
         self.first = self._state(None, 0, (), NOTHING, 0)
         """The state before anything ran."""
 
-    def _step(self, state: State, key: Key) -> Step:
+    def _step(self, state: CallState, key: Key) -> CallStep:
         unit = self._unit(state, key)
         calls = state.calls(self.frames)
         calls.do(unit.operations)
         program = key.program if isinstance(key, MarkedEntry) else state.program
         following = self._state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
-        step = Step(state, unit, following, calls)
+        step = CallStep(state, unit, following, calls)
         if calls.expected != UNKNOWN:
             self.mismatched.add(step)
         return step
 
-    def _state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> State:
+    def _state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> CallState:
         key = (id(stack), level, id(waiting), last, program)
         state = self._states.get(key)
         if state is None or state.stack is not stack or state.waiting is not waiting:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = self._states[key] = State(stack, level, waiting, last, program, self._step)
+            state = self._states[key] = CallState(stack, level, waiting, last, program, self._step)
         return state
 
-    def _unit(self, state: State, key: Key) -> Unit:
+    def _unit(self, state: CallState, key: Key) -> Unit:
         """Return what runs next in a state."""
         unit = self._units.get((state.last, state.program, key))
         if unit is None:
             unit = self._units[state.last, state.program, key] = self._new_unit(state, key)
         return unit
 
-    def _new_unit(self, state: State, key: Key) -> Unit:
+    def _new_unit(self, state: CallState, key: Key) -> Unit:
         entry, program, traps = key[:3] if isinstance(key, MarkedEntry) else (key, state.program, ())
         summaries = self._of_program(program, program)
         edges = self._of_program(program, state.program).edges
@@ -450,7 +450,7 @@ class States:
         return known
 
 
-def walk(state: State, keys: Iterable[Key]) -> list[Step]:
+def walk(state: CallState, keys: Iterable[Key]) -> list[CallStep]:
     """Return the steps from a state on. The loop is that of `accumulate`: a step knows its
     successors as a state does.
     """

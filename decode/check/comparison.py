@@ -17,7 +17,7 @@ class Notify:
     """The next block begins with an instruction that a trigger asked to be reported."""
 
 
-Item = Block | IngressTrap | Context | Notify
+CheckedIngressItem = Block | IngressTrap | Context | Notify
 
 
 class Message(NamedTuple):
@@ -27,13 +27,13 @@ class Message(NamedTuple):
     offset: int
 
 
-class Part(NamedTuple):
+class CheckedPart(NamedTuple):
     """Consecutive instructions, and the messages that reported them.
 
     *foreign*: how many further messages there were that do not report what ran.
     """
 
-    items: Sequence[Item]
+    items: Sequence[CheckedIngressItem]
     messages: Sequence[Message]
     foreign: int = 0
 
@@ -48,10 +48,10 @@ class Interval:
         self.opening, self.start, self.begin = opening, start, begin
         self.closing: Any = None
         self.end = self.position = 0
-        self.parts: list[Part] | None = []
+        self.parts: list[CheckedPart] | None = []
         self.size = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: CheckedPart) -> None:
         """Add a part, if the parts are kept."""
         self.size += len(part.items) + len(part.messages)
         if self.parts is not None:
@@ -71,7 +71,7 @@ class Comparison(ABC):
         self._made: deque[bytes] = deque()
         self._sent: deque[Message] = deque()
 
-    def align(self, parts: Iterable[Part], closing: Any) -> Alignment:
+    def align(self, parts: Iterable[CheckedPart], closing: Any) -> Alignment:
         """Return how the messages of a whole interval go together, of which nothing was fed."""
         for part in parts:
             self.receive(part.messages)
@@ -81,7 +81,7 @@ class Comparison(ABC):
         sent = [message.raw for message in self._sent]
         return aligned(list(self._made), sent, lambda made, raw: made == raw or self.is_same(made, raw))
 
-    def feed(self, part: Part) -> None:
+    def feed(self, part: CheckedPart) -> None:
         """Encode what ran next and compare the messages so far."""
         if self.difference is None:
             self.receive(part.messages)
@@ -136,7 +136,7 @@ class Comparison(ABC):
         return True
 
     @abstractmethod
-    def encode(self, part: Part) -> None:
+    def encode(self, part: CheckedPart) -> None:
         """Let the encoder make the messages for what ran."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ interval cannot be encoded by itself: only the first one after tracing starts is
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rvtrace_gdb.decode.check.comparison import Message, Notify, Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Message, Notify
 from rvtrace_gdb.decode.check.etrace_comparison import (
     UNKNOWN,
     Build,
@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.check.verdict import Difference, Verdict
 from rvtrace_gdb.decode.etrace import decoder as etrace
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Packets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
-from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Format, Malformed, Packet, Sync
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Malformed, Packet, Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.etrace.places import packet_name
@@ -38,7 +38,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
 
-_START, _TRAP, _CONTEXT, _SUPPORT = (Format.SYNC | kind << FORMAT_BITS for kind in Sync)
+_START, _TRAP, _CONTEXT, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in Sync)
 _HEADS = bytes(byte & 0b1111 for byte in range(256))
 _BREAKS = re.compile(b"[" + bytes((_START, _TRAP, _CONTEXT, _SUPPORT)) + b"]")
 _STARTING = re.compile(b"[" + bytes((_START, _TRAP)) + b"]")
@@ -112,7 +112,7 @@ class CheckedHart(HartDecoder):
         if head is None:
             self._add(piece, events, messages, image)
         elif head == _CONTEXT:
-            self._checker.part(Part((), (), 1))
+            self._checker.part(CheckedPart((), (), 1))
         elif head == _SUPPORT:
             self._supported(piece, messages[0], image, mode)
         else:
@@ -125,7 +125,7 @@ class CheckedHart(HartDecoder):
             if isinstance(event.fact, Start) and event.fact.reason is StartReason.NOTIFICATION:
                 self._rows.add(piece.history, begin, event.position, image)
                 self._rows.flush(image)
-                self._checker.part(Part((Notify(),), ()))
+                self._checker.part(CheckedPart((Notify(),), ()))
                 begin = max(begin, event.position)
         self._rows.add(piece.history, begin, piece.end, image, messages)
 
@@ -169,7 +169,7 @@ class CheckedHart(HartDecoder):
         elif self._state.place.mode is not Mode.ON:
             self._checker.drop(lost=False)
         else:
-            self._checker.part(Part((), (), 1))
+            self._checker.part(CheckedPart((), (), 1))
 
     def _status(self, payload: bytes) -> int:
         """Return qual_status of a support packet."""

@@ -12,12 +12,12 @@ from functools import lru_cache
 from sys import maxsize
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Message, Notify, Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval, Message, Notify
 from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop
 from rvtrace_gdb.decode.etrace.encoder.state import Resync
-from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
+from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
 from rvtrace_gdb.decode.etrace.places import packet_name
@@ -164,7 +164,7 @@ class EtraceComparison(Comparison):
         self._lenient = False
         self._foreign = False
 
-    def encode(self, part: Part) -> None:
+    def encode(self, part: CheckedPart) -> None:
         if part.foreign and self._build.period and not self._foreign:
             self._foreign = True
             self._encoder.forget_period()
@@ -221,7 +221,7 @@ class EtraceComparison(Comparison):
             return False
         if ours[:2] != theirs[:2]:
             return False
-        if ours.format == Format.SYNC and ours.subformat == Sync.SUPPORT:
+        if ours.format == TeInstFormat.SYNC and ours.subformat == Sync.SUPPORT:
             return ours.fields.get("qual_status") == theirs.fields.get("qual_status")
         return self._determined(ours) == self._determined(theirs)
 

@@ -14,7 +14,7 @@ decided, because some choices that an encoder makes at the end of an interval ha
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval
 from rvtrace_gdb.decode.check.verdict import Difference, Differing, Verdict
 
 PERIODS = (0, -1, -2)
@@ -117,7 +117,7 @@ class IntervalChecker(Generic[_Build]):
         if self._first is None and self._build is not None:
             self._comparison = self._scheme.comparison(self._build, opening)
 
-    def part(self, part: Part) -> None:
+    def part(self, part: CheckedPart) -> None:
         """Add what ran next."""
         if self._current is None:
             return

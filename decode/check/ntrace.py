@@ -6,7 +6,7 @@ An interval goes from a synchronizing message to the next one, that one included
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from rvtrace_gdb.decode.check.comparison import Message, Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Message
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, ClosingKind, NtraceScheme, Opening
 from rvtrace_gdb.decode.check.rows import Rows, checking
@@ -117,7 +117,7 @@ class CheckedHart(HartDecoder):
         if head is None:
             self._add(piece, events, messages, image, len(frames))
         elif head == _OWNERSHIP:
-            self._checker.part(Part((), (), 1))
+            self._checker.part(CheckedPart((), (), 1))
         elif head == _STOP:
             self._stop(piece, messages[0], image, before)
         else:
@@ -138,7 +138,7 @@ class CheckedHart(HartDecoder):
         """Add rows and messages to the open interval."""
         begin = piece.begin
         if len(messages) < frames and self._checker.is_open:
-            self._checker.part(Part((), (), frames - len(messages)))
+            self._checker.part(CheckedPart((), (), frames - len(messages)))
         for event in events:
             if event.kind is EventKind.TRAP:
                 self._rows.add(piece.history, begin, event.position, image)
@@ -148,7 +148,7 @@ class CheckedHart(HartDecoder):
                 if trap is None:
                     self._checker.drop(lost=False)
                     return
-                self._checker.part(Part((trap,), ()))
+                self._checker.part(CheckedPart((trap,), ()))
         self._rows.add(piece.history, begin, piece.end, image, messages)
 
     def _synchronized(

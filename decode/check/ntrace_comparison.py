@@ -10,7 +10,7 @@ from enum import Enum
 from sys import maxsize
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Message, Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval, Message
 from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace import messages as layouts
@@ -123,7 +123,7 @@ class NtraceComparison(Comparison):
         self._at_start, self._foreign = True, False
         self._unproven = False  # whether a message repeats, of an encoder that is not known to do that
 
-    def encode(self, part: Part) -> None:
+    def encode(self, part: CheckedPart) -> None:
         items = [item for item in part.items if isinstance(item, Block | IngressTrap)]
         if part.foreign and self._at_start:
             self._encoder.count_foreign(part.foreign)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from rvtrace_gdb.decode.check.comparison import Item, Message, Part
+from rvtrace_gdb.decode.check.comparison import CheckedIngressItem, CheckedPart, Message
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, KnownBlocks, blocks_from_pcs
@@ -27,7 +27,7 @@ class Blocks:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Image, KnownBlocks]] = {}
 
-    def of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[Item]:
+    def of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[CheckedIngressItem]:
         """Return the blocks of these rows, which have no gap. *next_pc*: where execution went on, if known.
 
         Only that shows whether a custom instruction at the end has jumped.
@@ -39,7 +39,7 @@ class Blocks:
                 return [*blocks_from_pcs([*pcs, next_pc], image, known)][:-1]
         return [*blocks_from_pcs(pcs, image, known)]
 
-    def whole(self, pcs: list[int], image: Image) -> tuple[Sequence[Item], list[int]]:
+    def whole(self, pcs: list[int], image: Image) -> tuple[Sequence[CheckedIngressItem], list[int]]:
         """Return the blocks that these rows contain whole, and the rows of the one that is not at its end."""
         end = len(pcs)
         while end and self._goes_on(pcs, end - 1, image):
@@ -120,10 +120,10 @@ class Rows:
                 self._checker.drop(lost=False)
                 return
             if blocks or messages:
-                self._checker.part(Part(blocks, messages))
+                self._checker.part(CheckedPart(blocks, messages))
                 messages = ()
         if messages:
-            self._checker.part(Part((), messages))
+            self._checker.part(CheckedPart((), messages))
 
     def flush(self, image: Image, next_pc: int | None = None) -> None:
         """Add the rows that wait for the end of their block. *next_pc*: where execution went on, if known."""
@@ -134,7 +134,7 @@ class Rows:
             self._checker.drop(lost=False)
             return
         if blocks:
-            self._checker.part(Part(blocks, ()))
+            self._checker.part(CheckedPart(blocks, ()))
 
     def end(self, offset: int, image: Image) -> Verdict:
         """End the trace, which has *offset* bytes, and return what was found."""

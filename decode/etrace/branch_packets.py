@@ -6,16 +6,16 @@ Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encode
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
-from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Format, Packet
+from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Setup
-from rvtrace_gdb.decode.etrace.places import STOPPED, Places, Result, one_instruction, packet_name
+from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     Arrival,
     Goal,
+    HartKnowledge,
     InferredAddress,
     Mode,
-    Place,
     Step,
     TableEffect,
     Tables,
@@ -56,24 +56,24 @@ def _large_count(packet: Packet, count: int) -> tuple[Report, ...]:
 class BranchPackets:
     """The steps of packets of formats 0, 1 and 2."""
 
-    def __init__(self, places: Places, xlen: int, count_bits: int) -> None:
+    def __init__(self, places: StateTable, xlen: int, count_bits: int) -> None:
         """*count_bits*: as `Options.branch_count_bits`."""
         self._places = places
         self._count_bits = count_bits
         self._mask = (1 << xlen) - 1
 
-    def step(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Return the step of *packet* at *place*."""
         if place.mode is Mode.ADRIFT:
             return self._resume_at_address(place, packet, ())
         if place.mode is not Mode.ON:
             cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
             why = Loss(cause, (packet_name(packet),))
-            return Result(self._places.loss(self._places.state(place), EventKind.LOSS, why))
+            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, why))
         count = packet.fields.get("branch_count", 0)
         if count >> self._count_bits:
             noise = Loss(LossCause.BRANCH_COUNT_TOO_LARGE, (packet_name(packet), count.bit_length(), self._count_bits))
-            return Result(self._places.loss(self._places.state(place), EventKind.LOSS, noise))
+            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, noise))
         walker = self._places.walker(place)
         walk, again = self.start_walk(place, walker, stack)
         if walk.fault:
@@ -85,7 +85,7 @@ class BranchPackets:
         goal = self._goal(place.setup, packet, address)
         if is_uncounted(packet.fields):
             found = self._find_count(place, packet, stack, goal)
-            if isinstance(found, Result):
+            if isinstance(found, StepResult):
                 return found
             packet = found
         counted = "branch_count" in packet.fields
@@ -117,9 +117,9 @@ class BranchPackets:
         if packet.fields.get("notify") and address is not None:
             report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
             step = step._replace(path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
-        return Result(step, not walk.calls.overflowed, guard)
+        return StepResult(step, not walk.calls.overflowed, guard)
 
-    def start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
+    def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
         """Return the start of a packet's walk, and the jump targets on it.
 
         If the code led to the last address and the packet is not format 3, that address was the target of a jump and is
@@ -138,10 +138,10 @@ class BranchPackets:
         walk.irets = 0
         return walk, (place.last_pc,) if arrival is Arrival.JUMPED else ()
 
-    def _address(self, place: Place, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
+    def _address(self, place: HartKnowledge, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
         """Return the address that a packet reports: None for none, NOT_CACHED if the cache entry is empty."""
         fields = packet.fields
-        if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
+        if packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
             index = fields.get("index", 0)
             for target in again:
                 if tables.jump_index(target) == index:
@@ -151,7 +151,7 @@ class BranchPackets:
             return None
         return self._reported(place, packet)
 
-    def _reported(self, place: Place, packet: Packet) -> int:
+    def _reported(self, place: HartKnowledge, packet: Packet) -> int:
         """Return the address in a packet, which may be relative to the one before it."""
         base = 0 if place.setup.modes.full_address else place.reference
         return base + packet.fields["address"] & self._mask
@@ -176,7 +176,7 @@ class BranchPackets:
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
-    def _find_count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
+    def _find_count(self, place: HartKnowledge, packet: Packet, stack: Stack, goal: Goal) -> Packet | StepResult:
         """Return the packet with its number of branches, which was not sent; a gap if several are possible."""
         walker = self._places.walker(place)
         trials: list[_CountTrial] = []
@@ -200,7 +200,7 @@ class BranchPackets:
             else self._ambiguous_count(place, left, goal)
         )
 
-    def _ambiguous_count(self, place: Place, trials: list[_CountTrial], goal: Goal) -> Result:
+    def _ambiguous_count(self, place: HartKnowledge, trials: list[_CountTrial], goal: Goal) -> StepResult:
         """Return the result if several numbers of branches lead to the address.
 
         The walk of the lowest number is certain, because it is part of all others, and so is the address. The outcome
@@ -213,12 +213,12 @@ class BranchPackets:
         path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
         cacheable = not lowest.walk.calls.overflowed
         if any(trial.outcome != lowest.outcome for trial in trials):
-            return Result(Step(path, self._places.lost(place), reports, calls=calls), cacheable)
+            return StepResult(Step(path, self._places.lost(place), reports, calls=calls), cacheable)
         walk = self._places.walker(place).start(NOWHERE, address, None)
         self._places.walker(place).retire_at(walk, address, lowest.outcome)
         following = place._replace(next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None)
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return Result(
+        return StepResult(
             Step(path, self._places.state(following), (*reports, resumed), one_instruction(address), calls), cacheable
         )
 
@@ -248,27 +248,27 @@ class BranchPackets:
 
     # Missing code
 
-    def _code_missing(self, place: Place, packet: Packet, walk: Walk) -> Result:
+    def _code_missing(self, place: HartKnowledge, packet: Packet, walk: Walk) -> StepResult:
         """Return the result if the walk reached missing code: decoding resumes at the next address."""
         following = self._places.without_code(place)
         if following.place.mode is Mode.LOST or self._places.walker(place).image.knows(walk.place):
             return self._places.mismatch(place, packet, walk, walk.fault)
         report = self._places.contradiction(place, packet, walk.place, walk.fault)
         if report.kind is EventKind.MISMATCH:
-            return Result(Step(walk.path, following, (report,)), retry=True, cacheable=False)
+            return StepResult(Step(walk.path, following, (report,)), retry=True, cacheable=False)
         result = self._resume_at_address(place, packet, (report,))
-        return Result(result.step._replace(path=walk.path))
+        return StepResult(result.step._replace(path=walk.path))
 
-    def _resume_at_address(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
+    def _resume_at_address(self, place: HartKnowledge, packet: Packet, reports: tuple[Report, ...]) -> StepResult:
         """Resume at the packet's address, if there is code."""
         fields = packet.fields
         if "address" not in fields:
-            return Result(Step(None, self._places.state(place._replace(mode=Mode.ADRIFT)), reports))
+            return StepResult(Step(None, self._places.state(place._replace(mode=Mode.ADRIFT)), reports))
         address = self._reported(place, packet)
         walker = self._places.walker(place)
         if walker.is_unknown(address) or (is_uncounted(fields) and walker.is_branch(address)):
             following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
-            return Result(Step(None, self._places.state(following), reports))
+            return StepResult(Step(None, self._places.state(following), reports))
         count = fields.get("branches", 0)
         outcome = not fields["branch_map"] >> count - 1 & 1 if count and walker.is_branch(address) else None
         walk = walker.start(NOWHERE, address, None)
@@ -277,4 +277,4 @@ class BranchPackets:
             mode=Mode.ON, next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None
         )
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return Result(Step(None, self._places.state(following), (*reports, resumed), one_instruction(address)))
+        return StepResult(Step(None, self._places.state(following), (*reports, resumed), one_instruction(address)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from rvtrace_gdb.decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, Packets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams, complete_history
@@ -124,9 +124,9 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         source = packets.source if self._split else 0
         if self._only not in (None, packets.source) or not self._is_decoded(source):
             self._skipped += packets.length
-        elif packets.kind is Kind.INSTRUCTION:
+        elif packets.kind is ContentKind.INSTRUCTION:
             self._hart(source).run(packets)
-        elif packets.kind is Kind.DATA:
+        elif packets.kind is ContentKind.DATA:
             self._hart(source).run_data(packets)
         else:
             self._hart(source).ignore(packets)

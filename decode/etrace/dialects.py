@@ -20,13 +20,13 @@ from rvtrace_gdb.decode.etrace.layout import (
     TVAL,
     WHERE,
     Field,
-    Format,
+    FieldEncoding,
     Key,
-    Kind,
     Layout,
     Malformed,
-    Reader,
+    PayloadReader,
     Sync,
+    TeInstFormat,
     address_bits,
     fixed,
     gate,
@@ -54,21 +54,21 @@ class Rules(NamedTuple):
     zero_padded: bool = False
     by_length: bool = False
     uncounted: bool = False
-    key: Callable[[Reader], Key] | None = None
+    key: Callable[[PayloadReader], Key] | None = None
 
 
 _THADDR = Field("thaddr", fixed(1))
-_NO_IRREPORT = Field("irreport", fixed(0), Kind.IMPLIED)
-_CONTEXT: Layout = {(Format.SYNC, Sync.CONTEXT): WHERE}
-_START: Layout = {(Format.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS)}
+_NO_IRREPORT = Field("irreport", fixed(0), FieldEncoding.IMPLIED)
+_CONTEXT: Layout = {(TeInstFormat.SYNC, Sync.CONTEXT): WHERE}
+_START: Layout = {(TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS)}
 
 # rv_tracer: addresses are compressed separately; notify is a copy of the full address's MSB and never has a meaning.
-_PULP_ADDRESS = Field("address", address_bits, Kind.BYTES_ADDRESS)
+_PULP_ADDRESS = Field("address", address_bits, FieldEncoding.BYTES_ADDRESS)
 _PULP_REPORTING = (
-    Field("address", address_bits, Kind.BYTES_REPORTED),
-    Field("notify", fixed(1), Kind.SILENT),
-    Field("updiscon", fixed(1), Kind.FLAG),
-    Field("irreport", fixed(1), Kind.FLAG),
+    Field("address", address_bits, FieldEncoding.BYTES_REPORTED),
+    Field("notify", fixed(1), FieldEncoding.SILENT),
+    Field("updiscon", fixed(1), FieldEncoding.FLAG),
+    Field("irreport", fixed(1), FieldEncoding.FLAG),
 )
 
 
@@ -82,27 +82,27 @@ def _has_tval(_: Modes, fields: Mapping[str, int], left: int) -> bool:
 
 
 _PULP: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_PULP_REPORTING),
-    (Format.ADDR_ONLY, None): _PULP_REPORTING,
-    (Format.SYNC, Sync.START): (BRANCH, *WHERE, _PULP_ADDRESS),
-    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
+    (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_PULP_REPORTING),
+    (TeInstFormat.ADDR_ONLY, None): _PULP_REPORTING,
+    (TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, _PULP_ADDRESS),
+    (TeInstFormat.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
     **_CONTEXT,
 }
 
 # PT10: an early version of the document without thaddr and irreport; tval is the EPC of illegal instructions. tval is
 # sent for interrupts too, according to one decoder; the other accepts any length.
 _PT10_REPORTING = (
-    Field("address", address_bits, Kind.REPORTED),
-    Field("notify", fixed(1), Kind.FLAG),
-    Field("updiscon", fixed(1), Kind.FLAG),
+    Field("address", address_bits, FieldEncoding.REPORTED),
+    Field("notify", fixed(1), FieldEncoding.FLAG),
+    Field("updiscon", fixed(1), FieldEncoding.FLAG),
     _NO_IRREPORT,
 )
 _PT10: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_PT10_REPORTING),
-    (Format.ADDR_ONLY, None): _PT10_REPORTING,
+    (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_PT10_REPORTING),
+    (TeInstFormat.ADDR_ONLY, None): _PT10_REPORTING,
     **_START,
-    (Format.SYNC, Sync.TRAP): (
-        *(BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), Kind.IMPLIED), ADDRESS),
+    (TeInstFormat.SYNC, Sync.TRAP): (
+        *(BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), FieldEncoding.IMPLIED), ADDRESS),
         TVAL._replace(condition=_has_tval),
     ),
     **_CONTEXT,
@@ -110,33 +110,33 @@ _PT10: Layout = {
 
 # ET20: the address is the last field and starts at a byte boundary; its length follows from the packet's.
 _ET20_REPORTING = (
-    Field("notify", address_bits, Kind.LAST_FLAG),
-    Field("updiscon", fixed(1), Kind.FLAG),
+    Field("notify", address_bits, FieldEncoding.LAST_FLAG),
+    Field("updiscon", fixed(1), FieldEncoding.FLAG),
     _NO_IRREPORT,
-    Field("", fixed(0), Kind.SPARE),
-    Field("address", address_bits, Kind.LAST_REPORTED),
+    Field("", fixed(0), FieldEncoding.SPARE),
+    Field("address", address_bits, FieldEncoding.LAST_REPORTED),
 )
 _ET20: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_ET20_REPORTING),
-    (Format.ADDR_ONLY, None): _ET20_REPORTING,
+    (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_ET20_REPORTING),
+    (TeInstFormat.ADDR_ONLY, None): _ET20_REPORTING,
     **_START,
-    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(condition=is_exception)),
+    (TeInstFormat.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(condition=is_exception)),
     **_CONTEXT,
 }
 
 # QEMU: notify is a copy of bit 31 of the address; format 2 is sent with 3 as its format.
 _QEMU_REPORTING = (
-    Field("address", address_bits, Kind.REPORTED),
-    Field("notify", fixed(1), Kind.SILENT),
-    Field("updiscon", fixed(1), Kind.FLAG),
-    Field("irreport", fixed(1), Kind.FLAG),
-    Field("", fixed(3), Kind.SPARE),
+    Field("address", address_bits, FieldEncoding.REPORTED),
+    Field("notify", fixed(1), FieldEncoding.SILENT),
+    Field("updiscon", fixed(1), FieldEncoding.FLAG),
+    Field("irreport", fixed(1), FieldEncoding.FLAG),
+    Field("", fixed(3), FieldEncoding.SPARE),
 )
 _QEMU: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_QEMU_REPORTING),
-    (Format.ADDR_ONLY, None): _QEMU_REPORTING,
+    (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_QEMU_REPORTING),
+    (TeInstFormat.ADDR_ONLY, None): _QEMU_REPORTING,
     **_START,
-    (Format.SYNC, Sync.TRAP): STANDARD[Format.SYNC, Sync.TRAP],
+    (TeInstFormat.SYNC, Sync.TRAP): STANDARD[TeInstFormat.SYNC, Sync.TRAP],
     **_CONTEXT,
 }
 _QEMU_MAP_BITS = (31, 3, *MAP_BITS[2:])
@@ -146,14 +146,14 @@ _QEMU_FLAGS = (0b000001, 0b111110)
 impossible."""
 
 
-def _qemu_key(read: Reader) -> Key:
+def _qemu_key(read: PayloadReader) -> Key:
     """Read format and subformat. Format 2 is recognized by its length of 9 bytes and the flags at its end."""
     format = read.take(FORMAT_BITS)
-    if format != Format.SYNC:
+    if format != TeInstFormat.SYNC:
         return format, None
     flags = read.bits >> FORMAT_BITS + _QEMU_ADDRESS_BITS & 0b111111
     if read.end == FORMAT_BITS + _QEMU_ADDRESS_BITS + 6 and flags in _QEMU_FLAGS:
-        return Format.ADDR_ONLY, None
+        return TeInstFormat.ADDR_ONLY, None
     return format, read.take(FORMAT_BITS)
 
 

@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
-from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
-from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Packets
+from rvtrace_gdb.decode.etrace.layout import Ext, Malformed, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.loss_detection import (
     LOOKAHEAD,
     SyncPeriodChecker,
@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.etrace.loss_detection import (
 )
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
-from rvtrace_gdb.decode.etrace.places import Result, packet_name
+from rvtrace_gdb.decode.etrace.places import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
     Mode,
@@ -178,7 +178,7 @@ class HartDecoder(stepping.HartDecoder):
             packets = waiting[0]
             if self._stopped:
                 self._unused += sum(packets.sizes)
-            elif packets.kind is Kind.DATA:
+            elif packets.kind is ContentKind.DATA:
                 self._run_data(packets)
             elif (at := self._decode(packets, default)) >= 0:
                 waiting[0] = packets.part(at)
@@ -189,7 +189,7 @@ class HartDecoder(stepping.HartDecoder):
         """Return the payloads after that at *index*, as far as they are there and needed."""
         yield from packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
         for others in islice(self._waiting, 1, None):
-            if others.kind is Kind.INSTRUCTION:
+            if others.kind is ContentKind.INSTRUCTION:
                 yield from others.payloads[:LOOKAHEAD]
 
     def _decode(self, packets: Packets, default: Verdict) -> int:
@@ -322,7 +322,7 @@ class HartDecoder(stepping.HartDecoder):
         return not retry or self._stopped or self._decode_new(packets, index, packet, default)
 
     def _step(self, payload: bytes, packet: Packet, offset: int) -> bool:
-        """Take the step of *packet*, and return whether the packet is to be decoded again, see `Result`."""
+        """Take the step of *packet*, and return whether the packet is to be decoded again, see `StepResult`."""
         state = self._state
         result = self._step_function.step(state, packet, self._stack, self._tables)
         if packet.fields.get("denable"):
@@ -346,7 +346,7 @@ class HartDecoder(stepping.HartDecoder):
     def _lose(self, cause: LossCause, detail: str, offset: int) -> None:
         self._take(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
 
-    def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
+    def _remember(self, state: State, payload: bytes, packet: Packet, result: StepResult) -> None:
         """Remember that *payload* leads from *state* to *result*."""
         step, cacheable, guard, _ = result
         if step.state.place.setup != state.place.setup:
@@ -357,7 +357,7 @@ class HartDecoder(stepping.HartDecoder):
         if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
             known[key] = NotCached(packet)
             return
-        if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
+        if packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
             index = packet.fields.get("index", 0)  # 0 for a cache of one entry
             lookup = known.get(key)
             if not isinstance(lookup, CacheFork):

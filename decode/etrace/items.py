@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.packet import DataPacket
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
-from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
-from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Idle, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import EncapsulatedItem as Found
+from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
 from rvtrace_gdb.decode.history.event_wording import fact_text
@@ -60,7 +60,7 @@ class SourceState:
 
         Call this once for each packet, in order.
         """
-        return self._sync_address(packet) if packet.format == Format.SYNC else self._branch_address(packet)
+        return self._sync_address(packet) if packet.format == TeInstFormat.SYNC else self._branch_address(packet)
 
     def time_remark(self, item: "Item") -> str:
         """Return the note on a packet with an earlier time than the last one before it that has one, or nothing."""
@@ -254,9 +254,11 @@ class Itemizer:
             timestamp=piece.time,
             setup=known.setup,
         )
-        if piece.kind is not Kind.OTHER:
+        if piece.kind is not ContentKind.OTHER:
             try:
-                item = self._data(item, piece.source) if piece.kind is Kind.DATA else self._instruction(item, known)
+                item = (
+                    self._data(item, piece.source) if piece.kind is ContentKind.DATA else self._instruction(item, known)
+                )
             except Malformed as error:
                 known.forget()
                 return item._replace(problem=str(error))
@@ -277,7 +279,7 @@ class Itemizer:
                 self._packets.clear()
             self._packets[key] = packet
         address = known.address(packet)
-        if packet.format == Format.SYNC:
+        if packet.format == TeInstFormat.SYNC:
             self._synchronize(packet, known, item.source)
         return item._replace(packet=packet, address=address)
 
@@ -310,7 +312,7 @@ class _LocatedPacket(NamedTuple):
     offset: int
     length: int
     source: int
-    kind: Kind
+    kind: ContentKind
     payload: bytes
     time: int | None
 

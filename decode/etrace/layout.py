@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 
 
-class Format(IntEnum):
+class TeInstFormat(IntEnum):
     """The first two bits of each packet."""
 
     OPT_EXT = 0
@@ -49,7 +49,7 @@ class BranchFmt(IntEnum):
     ADDR_FAIL = 3
 
 
-class Kind(Enum):
+class FieldEncoding(Enum):
     """How the bits of a field are encoded."""
 
     VALUE = "value"
@@ -100,7 +100,7 @@ class Field(NamedTuple):
 
     name: str
     bits: Callable[[Parameters], int]
-    kind: Kind = Kind.VALUE
+    kind: FieldEncoding = FieldEncoding.VALUE
     condition: Condition | None = None
 
 
@@ -143,7 +143,7 @@ def fixed(bits: int) -> Callable[[Parameters], int]:
 
 def gate(condition: Condition) -> Field:
     """Return a field at which packets end unless *condition* is true."""
-    return Field("", fixed(0), Kind.GATE, condition)
+    return Field("", fixed(0), FieldEncoding.GATE, condition)
 
 
 def has_branches(_: Modes, fields: Mapping[str, int], left: int) -> bool:
@@ -165,21 +165,21 @@ def is_exception(_: Modes, fields: Mapping[str, int], left: int) -> bool:
 
 
 _RETURNS = (
-    Field("irreport", fixed(1), Kind.FLAG),
-    Field("irdepth", lambda p: 0 if p.iret_ext else irdepth_bits(p), Kind.DEPTH),
-    Field("irets", lambda p: _IRETS_BITS if p.iret_ext else 0, Kind.DEPTH),
+    Field("irreport", fixed(1), FieldEncoding.FLAG),
+    Field("irdepth", lambda p: 0 if p.iret_ext else irdepth_bits(p), FieldEncoding.DEPTH),
+    Field("irets", lambda p: _IRETS_BITS if p.iret_ext else 0, FieldEncoding.DEPTH),
 )
 
 _REPORTING = (
-    Field("address", address_bits, Kind.REPORTED),
-    Field("notify", fixed(1), Kind.FLAG),
-    Field("updiscon", fixed(1), Kind.FLAG),
+    Field("address", address_bits, FieldEncoding.REPORTED),
+    Field("notify", fixed(1), FieldEncoding.FLAG),
+    Field("updiscon", fixed(1), FieldEncoding.FLAG),
     *_RETURNS,
 )
 """The address of formats 0 to 2 and its flags."""
 
 BRANCHES = Field("branches", fixed(5))
-MAP = Field("branch_map", fixed(31), Kind.MAP)
+MAP = Field("branch_map", fixed(31), FieldEncoding.MAP)
 BRANCH = Field("branch", fixed(1))
 WHERE = (
     Field("privilege", lambda p: p.privilege_width),
@@ -187,7 +187,7 @@ WHERE = (
     Field("context", lambda p: p.context_width),
 )
 CAUSE = (Field("ecause", lambda p: p.ecause_width), Field("interrupt", fixed(1)))
-ADDRESS = Field("address", address_bits, Kind.ADDRESS)
+ADDRESS = Field("address", address_bits, FieldEncoding.ADDRESS)
 TVAL = Field("tval", lambda p: p.iaddress_width)
 
 Key = tuple[int, int | None]
@@ -196,22 +196,22 @@ Layout = Mapping[Key, tuple[Field, ...]]
 """The fields after format and subformat. For support packets see `packet.LAYOUTS`."""
 
 STANDARD: Layout = {
-    (Format.OPT_EXT, Ext.BRANCH_COUNT): (
+    (TeInstFormat.OPT_EXT, Ext.BRANCH_COUNT): (
         Field("branch_count", fixed(BRANCH_COUNT_BITS)),
         Field("branch_fmt", fixed(2)),
         gate(_has_counted_address),
         *_REPORTING,
     ),
-    (Format.OPT_EXT, Ext.JUMP_TARGET): (
+    (TeInstFormat.OPT_EXT, Ext.JUMP_TARGET): (
         Field("index", lambda p: p.cache_size),
         BRANCHES,
         MAP._replace(condition=has_branches),
         *_RETURNS,
     ),
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_REPORTING),
-    (Format.ADDR_ONLY, None): _REPORTING,
-    (Format.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS),
-    (Format.SYNC, Sync.TRAP): (
+    (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_REPORTING),
+    (TeInstFormat.ADDR_ONLY, None): _REPORTING,
+    (TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS),
+    (TeInstFormat.SYNC, Sync.TRAP): (
         BRANCH,
         *WHERE,
         *CAUSE,
@@ -219,7 +219,7 @@ STANDARD: Layout = {
         ADDRESS._replace(condition=_has_trap_address),
         TVAL._replace(condition=is_exception),
     ),
-    (Format.SYNC, Sync.CONTEXT): WHERE,
+    (TeInstFormat.SYNC, Sync.CONTEXT): WHERE,
 }
 
 
@@ -254,7 +254,7 @@ class PlacedField(NamedTuple):
     after  bits of the fields after it, if all of them have a known width
     """
 
-    kind: Kind
+    kind: FieldEncoding
     name: str
     bits: int
     mask: int
@@ -264,11 +264,11 @@ class PlacedField(NamedTuple):
     after: int
 
 
-_GATE, _FLAG, _VALUE, _REPORTED = Kind.GATE, Kind.FLAG, Kind.VALUE, Kind.REPORTED
-_MAP, _ADDRESS, _DEPTH = Kind.MAP, Kind.ADDRESS, Kind.DEPTH
+_GATE, _FLAG, _VALUE, _REPORTED = FieldEncoding.GATE, FieldEncoding.FLAG, FieldEncoding.VALUE, FieldEncoding.REPORTED
+_MAP, _ADDRESS, _DEPTH = FieldEncoding.MAP, FieldEncoding.ADDRESS, FieldEncoding.DEPTH
 
-_FULL = {Kind.REPORTED: Kind.ADDRESS, Kind.BYTES_REPORTED: Kind.BYTES_ADDRESS}
-_WITHOUT_WIDTH = (Kind.GATE, Kind.SPARE, Kind.IMPLIED)
+_FULL = {FieldEncoding.REPORTED: FieldEncoding.ADDRESS, FieldEncoding.BYTES_REPORTED: FieldEncoding.BYTES_ADDRESS}
+_WITHOUT_WIDTH = (FieldEncoding.GATE, FieldEncoding.SPARE, FieldEncoding.IMPLIED)
 
 
 def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
@@ -296,7 +296,7 @@ def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes)
     return tuple(reversed(placed))
 
 
-class Reader:
+class PayloadReader:
     """Reads the fields of one payload.
 
     bits    the payload as a number
@@ -357,18 +357,18 @@ class Reader:
     def _read_other(self, place: PlacedField) -> None:
         """Read a field of a kind that only some encoders have."""
         kind, name, width = place.kind, place.name, place.bits
-        if kind is Kind.SPARE:
+        if kind is FieldEncoding.SPARE:
             self.at = self.at + width if width else self.at + 7 & ~7
-        elif kind is Kind.IMPLIED:
+        elif kind is FieldEncoding.IMPLIED:
             self.fields[name] = width
-        elif kind is Kind.SILENT:
+        elif kind is FieldEncoding.SILENT:
             self.fields[name] = 0
             self.at += 1
-        elif kind is Kind.LAST_FLAG:
+        elif kind is FieldEncoding.LAST_FLAG:
             self.fields[name] = self.take(1) ^ (self.bits < 0)
-        elif kind is Kind.LAST_REPORTED:
+        elif kind is FieldEncoding.LAST_REPORTED:
             self._last(place)
-        elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
+        elif kind in (FieldEncoding.BYTES_ADDRESS, FieldEncoding.BYTES_REPORTED):
             self._whole_bytes(place)
 
     def _last(self, place: PlacedField) -> None:
@@ -390,7 +390,7 @@ class Reader:
 def _signed(value: int, width: int, place: PlacedField) -> int:
     """Return an address that was sent in *width* bits, which may be more or fewer than it has."""
     value = value - (value >> width - 1 << width) & place.mask
-    if not place.full and place.kind is not Kind.BYTES_ADDRESS:
+    if not place.full and place.kind is not FieldEncoding.BYTES_ADDRESS:
         value -= value >> place.bits - 1 << place.bits
     return value << place.lsb
 
@@ -427,27 +427,27 @@ class Writer:
             left = ANY_LENGTH if (place.name or "address") in self._fields else 0
             if place.condition is None or place.condition(self._modes, self._fields, left):
                 self._write(place)
-            elif place.kind is Kind.GATE:
+            elif place.kind is FieldEncoding.GATE:
                 break
 
     def _write(self, place: PlacedField) -> None:
         kind, name, width = place.kind, place.name, place.bits
-        if kind is Kind.FLAG:
+        if kind is FieldEncoding.FLAG:
             self.put(name, self._fields.get(name, 0) ^ self._before(), 1)
-        elif kind is Kind.SPARE:
+        elif kind is FieldEncoding.SPARE:
             self._fill(width or -self.at % 8)
-        elif kind is Kind.DEPTH and not self._fields.get("irreport"):
+        elif kind is FieldEncoding.DEPTH and not self._fields.get("irreport"):
             self._fill(width)
-        elif kind is Kind.MAP:
+        elif kind is FieldEncoding.MAP:
             self.put(name, self._given(name), self._map_bits[self._given("branches")])
-        elif kind in (Kind.SILENT, Kind.IMPLIED):
+        elif kind in (FieldEncoding.SILENT, FieldEncoding.IMPLIED):
             self._leave_out(place)
-        elif kind in (Kind.VALUE, Kind.DEPTH):
+        elif kind in (FieldEncoding.VALUE, FieldEncoding.DEPTH):
             self.put(name, self._given(name), width)
-        elif kind is Kind.LAST_FLAG:
+        elif kind is FieldEncoding.LAST_FLAG:
             sent, size = self._address(place, "address")
             self.put(name, self._fields.get(name, 0) ^ sent >> size - 1, 1)
-        elif kind is not Kind.GATE:
+        elif kind is not FieldEncoding.GATE:
             self.put(name, *self._address(place, name))
 
     def _address(self, place: PlacedField, name: str) -> tuple[int, int]:
@@ -457,23 +457,23 @@ class Writer:
         if value & (1 << place.lsb) - 1:
             raise ValueError(f"{name} {value:#x} has one of the {place.lsb} low bits that are not sent")
         value >>= place.lsb
-        if not place.full and kind not in (Kind.ADDRESS, Kind.BYTES_ADDRESS):
+        if not place.full and kind not in (FieldEncoding.ADDRESS, FieldEncoding.BYTES_ADDRESS):
             value &= place.mask
             value -= value >> width - 1 << width
         elif not 0 <= value <= place.mask:
             raise ValueError(f"{name} {self._given(name):#x} does not fit {width} bits")
         size = min((value if value >= 0 else ~value).bit_length() // 8 + 1, (width + 7) // 8)  # bytes, sign included
-        if kind in (Kind.LAST_REPORTED, Kind.LAST_FLAG):
+        if kind in (FieldEncoding.LAST_REPORTED, FieldEncoding.LAST_FLAG):
             width = 8 * size
-        elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
+        elif kind in (FieldEncoding.BYTES_ADDRESS, FieldEncoding.BYTES_REPORTED):
             width = 8 * size + 1
         return value & (1 << width) - 1, width
 
     def _leave_out(self, place: PlacedField) -> None:
-        value = place.bits if place.kind is Kind.IMPLIED else 0
+        value = place.bits if place.kind is FieldEncoding.IMPLIED else 0
         if self._fields.get(place.name, value) != value:
             raise ValueError(f"{place.name} can only be {value} in these packets")
-        self.at += place.kind is Kind.SILENT
+        self.at += place.kind is FieldEncoding.SILENT
 
     def _fill(self, width: int) -> None:
         self.put("", -self._before() & (1 << width) - 1, width)

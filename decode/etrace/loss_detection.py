@@ -24,7 +24,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.encapsulation import Packets
-from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Format, Malformed, Packet, Sync
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Malformed, Packet, Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec
 from rvtrace_gdb.decode.etrace.state import State, Step, Tables
@@ -34,7 +34,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.stepping.control_flow import Stack
 from rvtrace_gdb.decode.stepping.reports import MessageCountJudge, Report
 
-_START, _TRAP, _, _SUPPORT = (Format.SYNC | kind << FORMAT_BITS for kind in Sync)
+_START, _TRAP, _, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in Sync)
 _STARTS = bytes((_START,))
 _HEAD_BITS = 4  # format and subformat of a synchronization
 _HEADS = bytes(byte & (1 << _HEAD_BITS) - 1 for byte in range(256))
@@ -246,7 +246,7 @@ class SyncVerifier:
         If program and trace differ at the same address as before, the program is wrong, not the trace.
         """
         losses = [report for report in step.reports if report.lost]
-        if packet.format == Format.SYNC or all(_cause(report) in _HARMLESS for report in losses):
+        if packet.format == TeInstFormat.SYNC or all(_cause(report) in _HARMLESS for report in losses):
             return Verdict.BELIEVED
         places = [_mismatch_address(report) for report in losses]
         return (

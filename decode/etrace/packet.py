@@ -19,13 +19,13 @@ from rvtrace_gdb.decode.etrace.layout import (
     FORMAT_BITS,
     Ext,
     Field,
-    Format,
     Key,
     Malformed,
     Packet,
+    PayloadReader,
     PlacedField,
-    Reader,
     Sync,
+    TeInstFormat,
     Writer,
     byte_count,
     f0s_width,
@@ -269,23 +269,23 @@ class Codec:
         self._modes = modes
         self._rules = dialects.RULES[dialect]
         self._f0s_width = layout.f0s_width(parameters)
-        formats = {**self._rules.layout, (Format.SYNC, Sync.SUPPORT): LAYOUTS[supported].fields}
+        formats = {**self._rules.layout, (TeInstFormat.SYNC, Sync.SUPPORT): LAYOUTS[supported].fields}
         self._shapes = {key: placed_fields(fields, parameters, modes) for key, fields in formats.items()}
 
     def parse(self, payload: bytes) -> Packet:
         """Parse the packet in *payload*. Raises Malformed."""
         if not payload:
             raise Malformed("an empty packet")
-        read = Reader(payload, self._modes, self._rules.map_bits)
+        read = PayloadReader(payload, self._modes, self._rules.map_bits)
         format, subformat = self._key(read)
-        if format == Format.OPT_EXT:
+        if format == TeInstFormat.OPT_EXT:
             self._check_extension(subformat)
         read.read(self._shape(format, subformat))
-        self._check_length(read, format == Format.SYNC and subformat == Sync.SUPPORT)
+        self._check_length(read, format == TeInstFormat.SYNC and subformat == Sync.SUPPORT)
         fields = read.fields
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
             raise Malformed("reserved branch_fmt 1")
-        if self._rules.by_length and format == Format.DIFF_DELTA:
+        if self._rules.by_length and format == TeInstFormat.DIFF_DELTA:
             dialects.settle_branches(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
 
@@ -301,11 +301,11 @@ class Codec:
         write.write(shape)
         return write.payload(compressed=compress and self._rules.compressed, zero_padded=self._rules.zero_padded)
 
-    def _key(self, read: Reader) -> Key:
+    def _key(self, read: PayloadReader) -> Key:
         if self._rules.key is not None:
             return self._rules.key(read)
         format = read.take(FORMAT_BITS)
-        if format in (Format.DIFF_DELTA, Format.ADDR_ONLY):
+        if format in (TeInstFormat.DIFF_DELTA, TeInstFormat.ADDR_ONLY):
             return format, None
         width = self._subformat_width(format)
         return format, read.take(width) if width else self._only_extension()
@@ -318,7 +318,7 @@ class Codec:
         return shape
 
     def _subformat_width(self, format: int) -> int:
-        return 2 if format == Format.SYNC else self._f0s_width
+        return 2 if format == TeInstFormat.SYNC else self._f0s_width
 
     def _only_extension(self) -> int:
         """Return the subformat of format 0 if it is not transmitted: that of the only extension in use."""
@@ -338,7 +338,7 @@ class Codec:
         if subformat == Ext.BRANCH_COUNT and not self._parameters.bpred_size:
             raise Malformed("a count of predicted branches, but no branch predictor: bpred_size is 0")
 
-    def _check_length(self, read: Reader, open_ended: bool) -> None:
+    def _check_length(self, read: PayloadReader, open_ended: bool) -> None:
         """Raise Malformed for a payload that is too long, or too short in a dialect without compression.
 
         The bits up to a whole byte may have any value (e-trace-encap, "Packet Length"); further whole bytes must repeat

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.layout import Format, Packet
+from rvtrace_gdb.decode.etrace.layout import Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options, Setup
-from rvtrace_gdb.decode.etrace.state import Mode, Place, State, Step, Walk
+from rvtrace_gdb.decode.etrace.state import HartKnowledge, Mode, State, Step, Walk
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss
 from rvtrace_gdb.decode.history.history import Path
@@ -22,7 +22,7 @@ _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1,
 4 is debug mode."""
 
 
-class Result(NamedTuple):
+class StepResult(NamedTuple):
     """A step and how it may be used.
 
     cacheable  whether it may be remembered, because it depends only on place, payload, and what the step contains
@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
 def packet_name(packet: Packet) -> str:
     """What a packet is called in messages."""
-    subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
+    subformat = packet.subformat if packet.format in (TeInstFormat.SYNC, TeInstFormat.OPT_EXT) else None
     return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
 
 
@@ -47,16 +47,16 @@ def one_instruction(address: int) -> Path:
     return Path(((address,),))
 
 
-class Places:
+class StateTable:
     """The places of one program under one set of options, each with the state that remembers the steps from it."""
 
     def __init__(self, program: Program, options: Options) -> None:
         self._program = program
         self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
         self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
-        self._states: dict[Place, State] = {}
+        self._states: dict[HartKnowledge, State] = {}
         setup = Setup(options.parameters, options.modes)
-        place = Place(
+        place = HartKnowledge(
             mode=Mode.LOST,
             next_pc=NOWHERE,
             last_pc=NOWHERE,
@@ -82,7 +82,7 @@ class Places:
         reports = (*self.pending_trap(state.place, None), Report(kind, why, lost=True))
         return Step(None, self.lost(state.place), reports, calls=CLEARS)
 
-    def context(self, place: Place, packet: Packet) -> Context:
+    def context(self, place: HartKnowledge, packet: Packet) -> Context:
         """Return the context from the fields privilege and context of a format 3 packet."""
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
         if place.setup.parameters.privilege_width == 1 and prv == 1:
@@ -90,19 +90,19 @@ class Places:
         scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
         return Context(prv, virtual, scontext)
 
-    def context_reports(self, place: Place, context: Context) -> tuple[Report, ...]:
+    def context_reports(self, place: HartKnowledge, context: Context) -> tuple[Report, ...]:
         """Return the report of a change of the context, if it is one."""
         change = ContextChange(place.context, context)
         return (Report(EventKind.CONTEXT, change),) if change.changed else ()
 
-    def pending_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
+    def pending_trap(self, place: HartKnowledge, handler: int | None) -> tuple[Report, ...]:
         """Return the report of the trap whose handler was not reported with it, if there is one."""
         if place.trap is None:
             return ()
         trap, epc, _, moved, maybe_moved = place.trap
         return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, moved=moved, maybe_moved=maybe_moved),)
 
-    def is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
+    def is_gap(self, place: HartKnowledge, address: int) -> tuple[bool, bool]:
         """Return `moved` and `maybe_moved` of a report that tracing continues at *address* (NOWHERE: not known)."""
         if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
             return False, False
@@ -110,28 +110,28 @@ class Places:
             return False, True
         return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
 
-    def mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
+    def mismatch(self, place: HartKnowledge, packet: Packet, walk: Walk, why: str) -> StepResult:
         """Return the result of a packet that contradicts the program, with the walk up to there."""
         report = self.contradiction(place, packet, walk.place, why)
         calls = walk.calls.effect(clears=True)
-        return Result(Step(walk.path, self.lost(place), (report,), calls=calls), not walk.calls.overflowed)
+        return StepResult(Step(walk.path, self.lost(place), (report,), calls=calls), not walk.calls.overflowed)
 
-    def contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
+    def contradiction(self, place: HartKnowledge, packet: Packet, at: int, why: str) -> Report:
         """Return the report that *packet* and the program do not agree at an address."""
         return contradiction_report(self._program, self.walker(place).image, at, why, packet_name(packet))
 
-    def lost(self, place: Place) -> State:
+    def lost(self, place: HartKnowledge) -> State:
         """Return the state after a loss: where the hart is is not known."""
         return self.state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))
 
-    def state(self, place: Place) -> State:
+    def state(self, place: HartKnowledge) -> State:
         """Return the state of a place."""
         known = self._states.get(place)
         if known is None:
             known = self._states[place] = State(place)
         return known
 
-    def walker(self, place: Place) -> Walker:
+    def walker(self, place: HartKnowledge) -> Walker:
         """Return the walker for the code of a place's context."""
         key = (place.context, place.setup)
         walker = self._walker_of_setup.get(key)
@@ -143,7 +143,7 @@ class Places:
             self._walker_of_setup[key] = walker
         return walker
 
-    def without_code(self, place: Place) -> State:
+    def without_code(self, place: HartKnowledge) -> State:
         """Return the state after missing code.
 
         It is ADRIFT, unless later packets depend on calls, branches or jumps there.

@@ -388,7 +388,7 @@ class InferredAddress(NamedTuple):
     irets: int
 
 
-class Place(NamedTuple):
+class HartKnowledge(NamedTuple):
     """The decoder's knowledge of the hart, without the remembered steps.
 
     next_pc    the next instruction, NOWHERE if that is not known
@@ -413,7 +413,7 @@ class State(dict[bytes, "Remembered"]):
 
     __slots__ = ("place",)
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: HartKnowledge) -> None:
         super().__init__()
         self.place = place
 

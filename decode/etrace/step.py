@@ -12,16 +12,16 @@ the causes in mcause: causes that are designated for custom or platform use are 
 from collections.abc import Callable
 
 from rvtrace_gdb.decode.etrace.branch_packets import BranchPackets
-from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
+from rvtrace_gdb.decode.etrace.layout import Packet, Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
-from rvtrace_gdb.decode.etrace.places import STOPPED, Places, Result, one_instruction, packet_name
+from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     Arrival,
     Goal,
+    HartKnowledge,
     Mode,
     PendingTrap,
-    Place,
     State,
     Step,
     TableEffect,
@@ -80,28 +80,28 @@ class StepFunction:
     def __init__(self, program: Program, options: Options) -> None:
         self._options = options
         self._mask = (1 << program.xlen) - 1
-        self._places = Places(program, options)
+        self._places = StateTable(program, options)
         self._branches = BranchPackets(self._places, program.xlen, options.branch_count_bits)
         self.initial = self._places.initial
         self.forget = self._places.forget
         self.loss = self._places.loss
 
-    def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Return the step of *packet* in *state*.
 
         Contradictions between trace and program are reports, not exceptions.
         """
-        if packet.format != Format.SYNC:
+        if packet.format != TeInstFormat.SYNC:
             return self._branches.step(state.place, packet, stack, tables)
         if impossible := impossible_value(packet, packet_name(packet)):
-            return Result(self._places.loss(state, EventKind.LOSS, impossible))
+            return StepResult(self._places.loss(state, EventKind.LOSS, impossible))
         return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
     def can_resume(self, state: State, packet: Packet) -> bool:
         """Whether a packet determines the pc of the hart, which is not known in *state*."""
         if state.place.mode is Mode.ADRIFT:
-            return packet.format == Format.SYNC or "address" in packet.fields
-        return state.place.mode is Mode.LOST and packet.format == Format.SYNC
+            return packet.format == TeInstFormat.SYNC or "address" in packet.fields
+        return state.place.mode is Mode.LOST and packet.format == TeInstFormat.SYNC
 
     def end(self, state: State) -> tuple[Report, ...]:
         """Return the remaining reports at the end of the trace."""
@@ -109,7 +109,7 @@ class StepFunction:
 
     # Format 3
 
-    def _start(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def _start(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Handle subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
         context = self._places.context(place, packet)
@@ -117,7 +117,7 @@ class StepFunction:
         if place.mode is not Mode.ON:
             if self._places.walker(there).is_unknown(address):
                 return self._sync_without_code(there, packet, address, self._places.pending_trap(place, address))
-            return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
+            return StepResult(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._places.walker(place)
         same = place.context.prv is None or context.prv == place.context.prv
         walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
@@ -147,12 +147,12 @@ class StepFunction:
             result = result._replace(step=result.step._replace(tables=effect._replace(targets=targets)))
         return result
 
-    def _keeps_outcome(self, place: Place, result: Result) -> Result:
+    def _keeps_outcome(self, place: HartKnowledge, result: StepResult) -> StepResult:
         """Continue after a repeated branch where it led before: rv_tracer's branch bit is not its outcome then."""
         state = self._places.state(result.step.state.place._replace(next_pc=place.next_pc))
         return result._replace(step=result.step._replace(state=state))
 
-    def _walk_to_sync(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
+    def _walk_to_sync(self, place: HartKnowledge, walker: Walker, address: int, stack: Stack) -> Walk:
         """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.
 
         If the last address is one step before the synchronization, it was reported because of it. Otherwise it was the
@@ -163,8 +163,8 @@ class StepFunction:
         return self._branches.start_walk(place, walker, stack)[0]
 
     def _synchronized(
-        self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
-    ) -> Result:
+        self, place: HartKnowledge, packet: Packet, walk: Walk, address: int, context: Context, known: int
+    ) -> StepResult:
         """Return the result of a walk that reached the address of a synchronization.
 
         *known*: the next pc, or NOWHERE.
@@ -181,10 +181,10 @@ class StepFunction:
         step = Step(
             path=path, state=following, reports=reports, landing=last_one, calls=calls, tables=effect, synchronizes=True
         )
-        return Result(step, not (walk.calls.overflowed or keeps))
+        return StepResult(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
-        self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
+        self, place: HartKnowledge, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
     ) -> tuple[Walk, State, TableEffect | None]:
         """Return the walk, the state and the effect after the instruction that a synchronizing packet reports.
 
@@ -203,7 +203,7 @@ class StepFunction:
             effect = TableEffect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._places.state(following), effect
 
-    def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
+    def _resume(self, place: HartKnowledge, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
         """Return the step that starts decoding at the address of a synchronizing packet."""
         continues = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
         kept = stack if continues else None
@@ -228,12 +228,12 @@ class StepFunction:
             synchronizes=True,
         )
 
-    def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def _trap(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Handle subformat 1: an exception or interrupt."""
         walker = self._places.walker(place)
         if place.mode is Mode.ON and walker.is_unknown(place.last_pc):  # the address that the packet before reported
             report = self._places.contradiction(place, packet, place.last_pc, walker.why_unknown(place.last_pc))
-            return Result(Step(None, self._places.lost(place), (report,), calls=CLEARS), False, retry=True)
+            return StepResult(Step(None, self._places.lost(place), (report,), calls=CLEARS), False, retry=True)
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
@@ -250,7 +250,7 @@ class StepFunction:
             kept = self._stack_after_trap(place, stack)
             calls = None if kept is stack else replacement(kept)
             cacheable = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
-            return Result(Step(None, self._places.state(following), reports, calls=calls), cacheable)
+            return StepResult(Step(None, self._places.state(following), reports, calls=calls), cacheable)
         handler = sent_address
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
@@ -258,7 +258,7 @@ class StepFunction:
                 trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
                 lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
                 reports = (*self._places.pending_trap(place, None), trap, lost)
-                return Result(Step(None, self._places.lost(place), reports, calls=CLEARS))
+                return StepResult(Step(None, self._places.lost(place), reports, calls=CLEARS))
             handler = known & self._mask
         context = self._places.context(place, packet)
         there = place._replace(context=context)
@@ -284,11 +284,16 @@ class StepFunction:
             tables=effect,
             synchronizes=True,
         )
-        return Result(step, not (keeps or epc_from_stack))
+        return StepResult(step, not (keeps or epc_from_stack))
 
     def _sync_without_code(
-        self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None
-    ) -> Result:
+        self,
+        place: HartKnowledge,
+        packet: Packet,
+        address: int,
+        before: tuple[Report, ...] = (),
+        path: Path | None = None,
+    ) -> StepResult:
         """Return the gap for a synchronization at an address without code.
 
         *place* has the packet's context; *before*: earlier reports, which are dropped if the program is complete,
@@ -297,9 +302,9 @@ class StepFunction:
         report = self._places.contradiction(place, packet, address, self._places.walker(place).why_unknown(address))
         following = self._places.without_code(place._replace(reference=address, trap=None))
         reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
-        return Result(Step(path, following, reports, calls=CLEARS), path is None)
+        return StepResult(Step(path, following, reports, calls=CLEARS), path is None)
 
-    def _epc(self, place: Place, told: int, stack: Stack) -> int:
+    def _epc(self, place: HartKnowledge, told: int, stack: Stack) -> int:
         """Return the EPC of a trap, NOWHERE if it is not known.
 
         *told*: the address in its packet if that is the EPC of an exception where no code leads; NOWHERE if it is the
@@ -324,7 +329,7 @@ class StepFunction:
         implicit = place.setup.modes.implicit_return and walker.is_return(place.last_pc)
         return stack[0] if implicit and stack is not None else NOWHERE
 
-    def _stack_after_trap(self, place: Place, stack: Stack) -> Stack:
+    def _stack_after_trap(self, place: HartKnowledge, stack: Stack) -> Stack:
         """Return the call stack after a trap, if it is kept at a synchronization.
 
         A call or return right before the trap retired, so the encoder has counted it, but no walk has passed it.
@@ -335,25 +340,25 @@ class StepFunction:
         self._places.walker(place).leave(walk)
         return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
-    def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def _context_change(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Handle subformat 2: the context has changed, at an imprecise place. The flow continues."""
         context = self._places.context(place, packet)
         following = self._places.state(place._replace(context=context))
-        return Result(Step(None, following, self._places.context_reports(place, context)))
+        return StepResult(Step(None, following, self._places.context_reports(place, context)))
 
-    def _support(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def _support(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
         """Handle subformat 3: the encoder's settings, and why tracing stopped."""
         fields = packet.fields
         place = self._set_up(place, packet)
         qual_status = fields.get("qual_status", QualStatus.NO_CHANGE)
         if qual_status == QualStatus.TRACE_LOST:
             why = Loss(LossCause.PACKETS_LOST)
-            return Result(self._places.loss(self._places.state(place), EventKind.OVERFLOW, why))
+            return StepResult(self._places.loss(self._places.state(place), EventKind.OVERFLOW, why))
         if qual_status == QualStatus.NO_CHANGE and fields.get("ienable", 1):
             mode = Mode.OFF if place.mode is Mode.LOST else place.mode
-            return Result(Step(None, self._places.state(place._replace(mode=mode))))
+            return StepResult(Step(None, self._places.state(place._replace(mode=mode))))
         if place.mode in STOPPED:
-            return Result(Step(None, self._places.state(place), calls=CLEARS))
+            return StepResult(Step(None, self._places.state(place), calls=CLEARS))
         walk = Walk(NOWHERE, NOWHERE, self._places.walker(place).start(NOWHERE, NOWHERE, stack).calls)
         at = place.next_pc if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
@@ -368,9 +373,11 @@ class StepFunction:
         mode = Mode.HALTED if halted else Mode.OFF
         following = place._replace(mode=mode, next_pc=at, last_pc=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)
-        return Result(Step(walk.path, self._places.state(following), reports, calls=calls), not walk.calls.overflowed)
+        return StepResult(
+            Step(walk.path, self._places.state(following), reports, calls=calls), not walk.calls.overflowed
+        )
 
-    def _open_end(self, place: Place, qual_status: int) -> Open | None:
+    def _open_end(self, place: HartKnowledge, qual_status: int) -> Open | None:
         """Return why the next instruction is not known where tracing stops."""
         if place.mode not in (Mode.ON, Mode.TRAPPED):
             return None
@@ -378,7 +385,7 @@ class StepFunction:
             return Open.TRAP
         return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
 
-    def _set_up(self, place: Place, packet: Packet) -> Place:
+    def _set_up(self, place: HartKnowledge, packet: Packet) -> HartKnowledge:
         """Return the place with the parameters and modes of a support packet."""
         if self._options.pinned:
             return place
@@ -386,7 +393,7 @@ class StepFunction:
         return place._replace(setup=Setup(parameters, modes))
 
 
-_Handler = Callable[[StepFunction, Place, Packet, Stack, Tables], Result]
+_Handler = Callable[[StepFunction, HartKnowledge, Packet, Stack, Tables], StepResult]
 _SYNCS: dict[Sync, _Handler] = {
     Sync.START: StepFunction._start,
     Sync.TRAP: StepFunction._trap,

@@ -14,7 +14,16 @@ from rvtrace_gdb.decode.etrace.data.codec import Mode, modes_of, response_mode
 from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.items import Item
-from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Packet, Sync
+from rvtrace_gdb.decode.etrace.layout import (
+    LEAST_BRANCH_COUNT,
+    PRIVILEGES,
+    BranchFmt,
+    Ext,
+    Key,
+    Packet,
+    Sync,
+    TeInstFormat,
+)
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Setup
 from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.csrs import trap_text
@@ -160,7 +169,7 @@ def _missing(packet: Packet) -> str:
         return "its address is relative to one that is not known here"
     if "index" in packet.fields:
         return "the contents of the jump target cache follow from the code"
-    is_trap = (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP)
+    is_trap = (packet.format, packet.subformat) == (TeInstFormat.SYNC, Sync.TRAP)
     return "the address of that handler was not sent" if is_trap else ""
 
 
@@ -273,7 +282,7 @@ def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
 
 
 def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    support = packet.read_support(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
+    support = packet.read_support(Packet(TeInstFormat.SYNC, Sync.SUPPORT, dict(fields)), options)
     yield "tracing on" if support.ienable else "tracing off"
     yield f"reserved encoder_mode {support.encoder_mode}" if support.encoder_mode else ""
     yield _STATUS[support.qual_status]
@@ -283,14 +292,14 @@ def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
 
 
 _MEANING: Mapping[Key, Meaning] = {
-    (Format.OPT_EXT, Ext.BRANCH_COUNT): _branch_count,
-    (Format.OPT_EXT, Ext.JUMP_TARGET): _jump_target,
-    (Format.DIFF_DELTA, None): _diff_delta,
-    (Format.ADDR_ONLY, None): _addr_only,
-    (Format.SYNC, Sync.START): _start,
-    (Format.SYNC, Sync.TRAP): _trap,
-    (Format.SYNC, Sync.CONTEXT): _context,
-    (Format.SYNC, Sync.SUPPORT): _support,
+    (TeInstFormat.OPT_EXT, Ext.BRANCH_COUNT): _branch_count,
+    (TeInstFormat.OPT_EXT, Ext.JUMP_TARGET): _jump_target,
+    (TeInstFormat.DIFF_DELTA, None): _diff_delta,
+    (TeInstFormat.ADDR_ONLY, None): _addr_only,
+    (TeInstFormat.SYNC, Sync.START): _start,
+    (TeInstFormat.SYNC, Sync.TRAP): _trap,
+    (TeInstFormat.SYNC, Sync.CONTEXT): _context,
+    (TeInstFormat.SYNC, Sync.SUPPORT): _support,
 }
 
 

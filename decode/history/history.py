@@ -434,7 +434,7 @@ def _trap_fields(trap: Trap) -> Fields:
     return found
 
 
-class Run(NamedTuple):
+class HistoryRun(NamedTuple):
     """The positions *begin* to *end* - 1 of a hart's history."""
 
     hart: int
@@ -442,14 +442,14 @@ class Run(NamedTuple):
     end: int
 
 
-def interleaved_runs(histories: Mapping[int, History]) -> Iterator[Run]:
+def interleaved_runs(histories: Mapping[int, History]) -> Iterator[HistoryRun]:
     """Yield all positions of all *histories* in the order of their times, in pieces as long as possible.
 
     Each history keeps its own order. Of equal times, the hart with the lower number comes first; harts without times
     come last, one after the other.
     """
     timed = [_pieces(hart, histories[hart]) for hart in sorted(histories) if histories[hart].times]
-    current: Run | None = None
+    current: HistoryRun | None = None
     for _, piece in merge(*timed):
         if current is not None and current.hart == piece.hart:
             current = current._replace(end=piece.end)
@@ -459,7 +459,7 @@ def interleaved_runs(histories: Mapping[int, History]) -> Iterator[Run]:
             current = piece
     if current is not None:
         yield current
-    yield from (Run(hart, 0, len(histories[hart])) for hart in untimed(histories) if len(histories[hart]))
+    yield from (HistoryRun(hart, 0, len(histories[hart])) for hart in untimed(histories) if len(histories[hart]))
 
 
 def untimed(histories: Mapping[int, History]) -> list[int]:
@@ -467,7 +467,7 @@ def untimed(histories: Mapping[int, History]) -> list[int]:
     return [hart for hart in sorted(histories) if not histories[hart].times]
 
 
-def _pieces(hart: int, history: History) -> Iterator[tuple[int, Run]]:
+def _pieces(hart: int, history: History) -> Iterator[tuple[int, HistoryRun]]:
     """Yield (time, positions) with times that never fall: a time earlier than the one before it is ignored.
 
     What ran before the first time belongs to the first piece.
@@ -476,8 +476,8 @@ def _pieces(hart: int, history: History) -> Iterator[tuple[int, Run]]:
     for position, now in history.times:
         if now > time:
             if position > begin:
-                yield time, Run(hart, begin, position)
+                yield time, HistoryRun(hart, begin, position)
                 begin = position
             time = now
     if len(history) > begin:
-        yield time, Run(hart, begin, len(history))
+        yield time, HistoryRun(hart, begin, len(history))

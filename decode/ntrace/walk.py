@@ -35,7 +35,7 @@ from rvtrace_gdb.decode.stepping.control_flow import (
 
 _PASSED = (CONTINUES, DIRECT)
 
-class _Place(NamedTuple):
+class _WalkPoint(NamedTuple):
     """A point of a walk: the pc, the number of parts and halfwords before it, and the call stack there."""
 
     pc: int
@@ -44,7 +44,7 @@ class _Place(NamedTuple):
     calls: Mark
 
 
-_NO_PLACE = _Place(NOWHERE, 0, 0, NO_MARK)
+_NO_PLACE = _WalkPoint(NOWHERE, 0, 0, NO_MARK)
 
 
 class Run(NamedTuple):
@@ -194,7 +194,7 @@ class Walker(stepping.Walker[Run]):
                 if steps > STEPS_AT_MOST:
                     fault = f"more than {steps - 1} jumps and branches in a row"
                     return Walk(parts[:first], pc, before, calls, last=None, fault=fault)
-                marked = _Place(pc, len(parts), walked, calls.mark())
+                marked = _WalkPoint(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
         return Walk(parts, pc, walked, calls, last=None, fault=fault)
 
@@ -322,13 +322,13 @@ def _bit_count(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _possible_rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
+def _possible_rounds(since: _WalkPoint, walked: int, limit: int | None, calls: Calls) -> int:
     """Return how many further rounds from that point fit, without the last one."""
     most = FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
     return calls.rounds(since.calls, most)
 
 
-def _add_rounds(since: _Place, rounds: int, parts: list[PathPart], walked: int, calls: Calls) -> int:
+def _add_rounds(since: _WalkPoint, rounds: int, parts: list[PathPart], walked: int, calls: Calls) -> int:
     """Add *rounds* rounds from that point, and return the halfwords walked."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))

@@ -398,24 +398,24 @@ class ClosedLoop:
 _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 
 
-_Run = TypeVar("_Run")
+_OutcomeRun = TypeVar("_OutcomeRun")
 
 
-class Walker(ABC, Generic[_Run]):
+class Walker(ABC, Generic[_OutcomeRun]):
     """Walks one program. *stacked*: return addresses are remembered, so that walks depend on them."""
 
     def __init__(self, image: Image, segments: Segments, *, stacked: bool) -> None:
         self.image = image
         self._segments = segments
         self._stacked = stacked
-        self._runs: dict[tuple[int, int, int | None], _Run | None] = {}
+        self._runs: dict[tuple[int, int, int | None], _OutcomeRun | None] = {}
 
     def forget(self) -> None:
         """Drop the remembered segments and runs. They are built again when needed."""
         self._segments.forget()
         self._runs.clear()
 
-    def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> _Run | None:
+    def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> _OutcomeRun | None:
         """Return the walk of RUN_BITS outcomes from *pc* on, None if it has a fault or an undecided end."""
         key = (pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:
@@ -426,5 +426,5 @@ class Walker(ABC, Generic[_Run]):
         return run
 
     @abstractmethod
-    def _run(self, pc: int, outcomes: int, stack: Stack) -> _Run | None:
+    def _run(self, pc: int, outcomes: int, stack: Stack) -> _OutcomeRun | None:
         """Walk RUN_BITS outcomes."""

@@ -12,10 +12,10 @@ from rvtrace_gdb.decode.stepping.hart import HartDecoder
 from rvtrace_gdb.decode.stepping.reports import Losses, LostBytes
 from rvtrace_gdb.support.errors import Progress
 
-_Hart = TypeVar("_Hart", bound=HartDecoder)
+_AnyHartDecoder = TypeVar("_AnyHartDecoder", bound=HartDecoder)
 
 
-class StreamDecoder(ABC, Generic[_Hart]):
+class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
     """Decodes the traces of several harts, fed in pieces of any size.
 
     programs  the program of each hart by source (messages of other harts are skipped), or one program for all harts
@@ -38,7 +38,7 @@ class StreamDecoder(ABC, Generic[_Hart]):
         self._expected = total
         self._builders = builders
         self._split = split
-        self._harts: dict[int, _Hart] = {}
+        self._harts: dict[int, _AnyHartDecoder] = {}
         self._losses = Losses()
         self._idle = self._skipped = 0  # bytes
 
@@ -47,7 +47,7 @@ class StreamDecoder(ABC, Generic[_Hart]):
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
 
     @abstractmethod
-    def _new_hart(self, program: Program, builder: HistoryBuilder) -> _Hart:
+    def _new_hart(self, program: Program, builder: HistoryBuilder) -> _AnyHartDecoder:
         """Return the decoder of a hart whose first message has come."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class StreamDecoder(ABC, Generic[_Hart]):
         """Whether there is a program for this hart."""
         return not isinstance(self._programs, Mapping) or source in self._programs
 
-    def _hart(self, source: int) -> _Hart:
+    def _hart(self, source: int) -> _AnyHartDecoder:
         """Return the decoder of a hart, after reporting pending losses to it."""
         hart = self._harts.get(source)
         if hart is None:

@@ -20,7 +20,7 @@ DEPTH = 10  # levels of the tree that are shown without /n
 MODIFIERS = "lic"
 
 
-class Format(NamedTuple):
+class FunctionsFormat(NamedTuple):
     """The modifiers of `trace functions /lic`."""
 
     lines: bool = False
@@ -56,7 +56,7 @@ class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
     def invoke(self, argument: str, from_tty: bool) -> None:
         argument, fold = split_unfolded(argument)
         letters, numbers = split_modifiers(argument, MODIFIERS)
-        style = Format(*(letter in (letters or "") for letter in MODIFIERS))
+        style = FunctionsFormat(*(letter in (letters or "") for letter in MODIFIERS))
         found = PagedList("functions", lines=style.lines or None, fold=fold)
         size = page_size("function-call-history")
         found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
@@ -85,7 +85,7 @@ def _depth(argument: str) -> int:
     return DEPTH if match[1] is None else int(match[1])
 
 
-def _line(style: Format, row: FunctionRow) -> str:
+def _line(style: FunctionsFormat, row: FunctionRow) -> str:
     """Return the line for a function, as gdb prints it."""
     text = row_line(row, listing.Symbols(), calls=style.calls, instructions=style.instructions)
     if style.lines and row.pc is not None:

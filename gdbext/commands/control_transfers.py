@@ -31,14 +31,14 @@ _NUMBER = re.compile(r"(^\s*|,\s*)([0-9]{1,9})")
 class Selection(NamedTuple):
     """The parsed argument: the *style* of the instructions, None: without them; *numbers*: the range, as rows."""
 
-    style: listing.Format | None
+    style: listing.HistoryFormat | None
     numbers: str
 
 
 def parse(argument: str) -> Selection:
     """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
     letters, numbers = split_modifiers(argument, INSTRUCTIONS + listing.MODIFIERS)
-    return Selection(None if letters is None else listing.Format.of(letters), as_rows(numbers))
+    return Selection(None if letters is None else listing.HistoryFormat.of(letters), as_rows(numbers))
 
 
 def as_rows(numbers: str) -> str:
@@ -49,7 +49,7 @@ def as_rows(numbers: str) -> str:
 class Records:
     """Formats the pages of one listing; before the youngest record, what ran after it."""
 
-    def __init__(self, style: listing.Format | None) -> None:
+    def __init__(self, style: listing.HistoryFormat | None) -> None:
         self._style = style
         self._hart: int | None = None  # the one whose history has the instructions
         self._lister: listing.Lister | None = None

@@ -145,7 +145,7 @@ _NO_FILE = "No source file named"
 _MASK = (1 << 64) - 1
 
 
-class Shown(NamedTuple):
+class ShownLines(NamedTuple):
     """The source lines *first* to *last* of a *file* that are printed, and its *lines* with code."""
 
     file: str
@@ -202,7 +202,7 @@ def _request_coverage(numbers: str, **asked: Any) -> dict[str, Any]:
     return result
 
 
-def _source(place: str) -> list[Shown]:
+def _source(place: str) -> list[ShownLines]:
     """Return the source of a place, nothing if it has none. Raises gdb.GdbError."""
     in_file = _LINES.fullmatch(place)
     if in_file:
@@ -220,7 +220,7 @@ def _source(place: str) -> list[Shown]:
     return _functions(place, sals)
 
 
-def _line_range(whole: Shown, line: int, last: str | None) -> Shown:
+def _line_range(whole: ShownLines, line: int, last: str | None) -> ShownLines:
     """Return lines of a file: FIRST,LAST, or those around *line*, as many as `list` shows."""
     if line > whole.last:
         raise gdb.GdbError(f'No line {line} in file "{os.path.basename(whole.file)}".')
@@ -233,7 +233,7 @@ def _line_range(whole: Shown, line: int, last: str | None) -> Shown:
     return whole._replace(first=first, last=first + size - 1)
 
 
-def _file(name: str) -> Shown | None:
+def _file(name: str) -> ShownLines | None:
     """Return the source file with this name, or whose name ends with it. Raises gdb.GdbError for several."""
     quoted = f'"{name}"' if " " in name else name
     try:
@@ -245,13 +245,13 @@ def _file(name: str) -> Shown | None:
     if len(found) > 1:
         raise gdb.GdbError(f"trace coverage: {name} is ambiguous: {', '.join(sorted(found))}")
     for file, entries in found.items():
-        return Shown(file, Lines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
+        return ShownLines(file, Lines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
     return None
 
 
-def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[Shown]:
+def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[ShownLines]:
     """Return the functions that a place names, each once: copies of one are shown together."""
-    found: dict[tuple[str, str], Shown] = {}
+    found: dict[tuple[str, str], ShownLines] = {}
     for sal in sals:
         scope = _scope_of(place, scopes(int(sal.pc) & _MASK))
         if sal.symtab is None or scope is None:
@@ -261,7 +261,7 @@ def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[Shown]:
         numbers = [entry.line for entry in lines.entries]
         first = [] if scope.inlined else [scope.line]
         if numbers:
-            found[file, scope.name] = Shown(file, lines, min(first + numbers), max(numbers))
+            found[file, scope.name] = ShownLines(file, lines, min(first + numbers), max(numbers))
     return [found[key] for key in sorted(found)]
 
 
@@ -277,7 +277,7 @@ def _scope_of(place: str, chain: list[Scope]) -> Scope | None:
     return chain[-1] if chain else None
 
 
-def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> None:
+def _show_source(shown: ShownLines, numbers: str, *, named: bool, noted: bool) -> None:
     """Print source with counts. *named*: with the name of the file; *noted*: with the notes about what was counted."""
     with tracer().at_work("looking up lines"):
         begin, end = shown.lines.span()
@@ -303,7 +303,7 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> Non
         print_missing(result)
 
 
-def _hints(shown: Shown, branches: Iterable[BranchRow]) -> dict[int, list[str]]:
+def _hints(shown: ShownLines, branches: Iterable[BranchRow]) -> dict[int, list[str]]:
     """Return, by line, the hints about branches that went only one way."""
     found: dict[int, list[str]] = {}
     own = {entry.pc for entry in shown.lines.entries}
@@ -345,14 +345,14 @@ def _show_symbols(place: str, numbers: str) -> None:
             _show_instructions(begin, end, numbers, noted=not i)
 
 
-def _lines_between(begin: int, end: int) -> Shown | None:
+def _lines_between(begin: int, end: int) -> ShownLines | None:
     symtab: gdb.Symtab | None = gdb.find_pc_line(begin).symtab
     if symtab is None:
         return None
     file = symtab.fullname()
     lines = Lines(file, line_tables(file).get(file) or table_of(symtab)).within(begin, end)
     numbers = [entry.line for entry in lines.entries]
-    return Shown(file, lines, min(numbers), max(numbers)) if numbers else None
+    return ShownLines(file, lines, min(numbers), max(numbers)) if numbers else None
 
 
 def _show_instructions(begin: int, end: int, numbers: str, *, noted: bool) -> None:

@@ -177,7 +177,7 @@ HART: its number in the debug module; default: all."""
         _request("usb_resume", hart=hart)
 
 
-class Step(Command, name="trace usb step", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class StepCommand(Command, name="trace usb step", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Let one hart that the USB adapter reaches execute one instruction.
 Usage: trace usb step [HART]
 
@@ -224,4 +224,4 @@ def _hart(text: str, command: str) -> int | None:
     return int(words[0]) if words else None
 
 
-COMMANDS = (Regs, Info, Usb, Halt, Resume, Step, Reg)
+COMMANDS = (Regs, Info, Usb, Halt, Resume, StepCommand, Reg)

@@ -49,7 +49,7 @@ class History(Command, name="trace history"):
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = [word for word in argument.split() if word != ALL]
         letters, numbers = split_modifiers(" ".join(words), listing.MODIFIERS)
-        style = listing.Format() if letters is None else listing.Format.of(letters)
+        style = listing.HistoryFormat() if letters is None else listing.HistoryFormat.of(letters)
         every_hart = words != argument.split()
         events, times = None if style.omit_events else True, None if style.omit_times else True
         found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())
@@ -82,7 +82,7 @@ def _home() -> int | None:
 class Printer:
     """Formats the pages of one listing; each hart has its own mark."""
 
-    def __init__(self, style: listing.Format) -> None:
+    def __init__(self, style: listing.HistoryFormat) -> None:
         self._style = style
         self._listers: dict[int | None, listing.Lister] = {}
 

@@ -105,7 +105,7 @@ def _row(writer: Writer, hart: int) -> Iterator[str]:
     line = source_lines.line_of(row.pc) if row.function is None and row.pc is not None else None
     if line is not None and writer.kind == "instruction":
         yield line
-    yield from listing.Lister(listing.Format(), listing.current_mark(hart)).lines([row])
+    yield from listing.Lister(listing.HistoryFormat(), listing.current_mark(hart)).lines([row])
 
 
 COMMAND = "trace who-wrote"

@@ -21,7 +21,7 @@ from rvtrace_gdb.rows.list_rows import HistoryRow
 NO_LIMIT = 1 << 62
 
 
-class State(NamedTuple):
+class WindowState(NamedTuple):
     """The state of the history and of gdb, from which the window's content follows, except for scrolling.
 
     length    the number of rows of the history, 0 without one; *gaps* of them are gaps
@@ -72,7 +72,7 @@ class State(NamedTuple):
         return "What ran since is not read out yet: `trace history` reads it."
 
 
-def look(most: int | None, *, anew: bool = False) -> State:
+def look(most: int | None, *, anew: bool = False) -> WindowState:
     """Return the current state.
 
     *most*: the number of bytes that may be read out of the target for it; None: none, and nothing is decoded. *anew*:
@@ -84,7 +84,7 @@ def look(most: int | None, *, anew: bool = False) -> State:
     found = tracer().request("glance", context=context, most=None if running else most, anew=anew or None)
     mark = listing.current_mark(found["hart"])
     selected = None if mark.number is None else position.selected_number()
-    return State(**found, running=running, number=mark.number, selected=selected, pc=mark.pc)
+    return WindowState(**found, running=running, number=mark.number, selected=selected, pc=mark.pc)
 
 
 GAP, EVENT, NUMBER, NOTE = "1;31", "36", "2", "1;33"  # colours, as parameters of SGR
@@ -104,7 +104,7 @@ class Lines:
         """Drop what gdb knew about addresses: the program or the code in memory has changed."""
         self._lister = None
 
-    def fetch(self, state: State, first: int, last: int) -> list[Line]:
+    def fetch(self, state: WindowState, first: int, last: int) -> list[Line]:
         """Return the lines numbered *first* to *last*, with the events before and between them. Raises gdb.GdbError."""
         begin, end = max(1, first), min(last, state.length) + 1
         if begin >= end:
@@ -112,7 +112,7 @@ class Lines:
         page = PagedList("history", events=True, times=True).rows(begin, end, state.hart)
         coloured = gdb.parameter("style enabled")
         if self._lister is None or self._coloured != coloured:
-            self._lister, self._coloured = listing.Lister(listing.Format(omit_pc=True)), coloured
+            self._lister, self._coloured = listing.Lister(listing.HistoryFormat(omit_pc=True)), coloured
         with listing.readable_code():
             texts = list(self._lister.lines(page.rows, page.events))
         return _aligned(_lines(page.rows, texts, state))
@@ -136,7 +136,7 @@ def coloured(text: str, colour: str) -> str:
     return f"\x1b[{colour}m{text}{NORMAL}" if gdb.parameter("style enabled") else text
 
 
-def _lines(rows: Sequence[HistoryRow], texts: list[str], state: State) -> list[tuple[Line, str]]:
+def _lines(rows: Sequence[HistoryRow], texts: list[str], state: WindowState) -> list[tuple[Line, str]]:
     """Return (line without the instruction, instruction) for each text."""
     pcs = {row.number: row.pc for row in rows}
     lines = []
@@ -154,7 +154,9 @@ def printable_row(text: str) -> str:
     return "\t".join(printable(part) for part in text.split("\t"))
 
 
-def _line(number: int | None, pc: int | None, place: str, instruction: str | None, state: State) -> tuple[Line, str]:
+def _line(
+    number: int | None, pc: int | None, place: str, instruction: str | None, state: WindowState
+) -> tuple[Line, str]:
     if number is None:
         return Line(coloured(place, EVENT)), ""
     if pc is None:
@@ -162,7 +164,7 @@ def _line(number: int | None, pc: int | None, place: str, instruction: str | Non
     return Line(place, number, _mark(number, pc, state), pc), (instruction or "").replace("\t", " ")
 
 
-def _mark(number: int, pc: int, state: State) -> str:
+def _mark(number: int, pc: int, state: WindowState) -> str:
     """Return the mark of a line: "=>" for the selected frame, " >" for the thread's position."""
     if number == (state.selected or state.number) or pc == state.pc:
         return "=>"

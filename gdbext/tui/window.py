@@ -26,7 +26,7 @@ import gdb
 from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import tracer
-from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, State, coloured, look
+from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, WindowState, coloured, look
 from rvtrace_gdb.gdbext.tui.viewport import Line, around, middle_of, wrapped
 
 KEYS = {
@@ -79,7 +79,7 @@ LINES_AT_MOST = 1 << 16  # of a file: the window is scrolled up in steps that ha
 _HEIGHT = re.compile(r"^\W*src\s+(\d+)", re.M)
 
 
-class Source:
+class SourceWindow:
     """The source window, whose position is known only between two prompts."""
 
     def __init__(self) -> None:
@@ -162,8 +162,8 @@ class Window:
 
     def __init__(self, window: gdb.TuiWindow) -> None:
         self._window = window
-        self._lines, self._source = Lines(), Source()
-        self._state = State()
+        self._lines, self._source = Lines(), SourceWindow()
+        self._state = WindowState()
         self._anchor: int | None = None  # the number in the middle, None: where gdb is
         self._column = 0
         self._shown: list[Line] = []
@@ -233,7 +233,7 @@ class Window:
     def retire(self) -> None:
         """Disconnect the window, which stays on the screen, before rvtrace is loaded again."""
         self.close()
-        self._state = State()
+        self._state = WindowState()
         self.show_problem("rvtrace was loaded again: `layout src`, then `layout trace`.")
 
     # Events of gdb
@@ -291,7 +291,7 @@ class Window:
         return max(1, self._window.height - len(self._notes()))
 
     def _notes(self) -> list[str]:
-        note = self._state.note() if self._state != State() else None
+        note = self._state.note() if self._state != WindowState() else None
         lines = wrapped(note, self._window.width) if note else []
         return [coloured(line, NOTE) for line in lines[: max(1, self._window.height - 1)]]
 

@@ -35,7 +35,7 @@ class Owner(Enum):
     """The setting belongs to one encoder among several with the same settings."""
 
 
-class Kind(Enum):
+class SettingKind(Enum):
     """The types of settings' values."""
 
     NUMBER = "number"
@@ -50,7 +50,7 @@ class Setting(NamedTuple):
     """*allowed*: the numbers or names; *source*: the discovery parameter or register field that contains it."""
 
     owner: Owner
-    kind: Kind
+    kind: SettingKind
     meaning: str
     source: str = ""
     allowed: range | tuple[str, ...] = ()
@@ -61,11 +61,11 @@ LONGEST_PERIOD = 1 << 19
 
 
 def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> Setting:
-    return Setting(owner, Kind.NUMBER, meaning, source, range(least, most + 1))
+    return Setting(owner, SettingKind.NUMBER, meaning, source, range(least, most + 1))
 
 
 def _flag(owner: Owner, meaning: str, source: str = "") -> Setting:
-    return Setting(owner, Kind.FLAG, meaning, source)
+    return Setting(owner, SettingKind.FLAG, meaning, source)
 
 
 _P, _M, _O, _E = Owner.PARAMETERS, Owner.MODES, Owner.OPTIONS, Owner.ENCAPSULATION
@@ -110,12 +110,14 @@ SETTINGS: Mapping[str, Setting] = {
     "branch_count_bits": _number(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
                                  "trTeInstSyncMode 2 or 3, trTeInstSyncMax", least=1),
     "pinned": _flag(_O, "support packets are ignored: the modes apply to the whole trace"),
-    "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(one.value for one in SupportLayout)),
-    "dialect": Setting(_O, Kind.CHOICE, "the kind of encoder that sent the packets", "",
+    "support": Setting(_O, SettingKind.CHOICE, "layout of support packets", "",
+                       tuple(one.value for one in SupportLayout)),
+    "dialect": Setting(_O, SettingKind.CHOICE, "the kind of encoder that sent the packets", "",
                        tuple(one.value for one in Dialect)),
-    "trap_vector": Setting(_O, Kind.ADDRESS, "where traps lead if their addresses are omitted", "mtvec or stvec"),
-    "trap_handlers": Setting(_O, Kind.HANDLERS, "the same for individual causes"),
-    "encapsulation": Setting(_E, Kind.CHOICE, "how the packets are encapsulated", "", NAMES),
+    "trap_vector": Setting(_O, SettingKind.ADDRESS, "where traps lead if their addresses are omitted",
+                           "mtvec or stvec"),
+    "trap_handlers": Setting(_O, SettingKind.HANDLERS, "the same for individual causes"),
+    "encapsulation": Setting(_E, SettingKind.CHOICE, "how the packets are encapsulated", "", NAMES),
     "src_bits": _number(_E, 16, "width of srcID", "trTeSrcBits"),
     "timestamp_bytes": _number(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
     "type_bits": _number(_E, 8, "width of the type of a packet; 0: all are te_inst"),
@@ -153,22 +155,22 @@ def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dic
 
 def _checked(key: str, value: Any) -> Value:
     setting = SETTINGS[key]
-    if setting.kind is Kind.FLAG:
+    if setting.kind is SettingKind.FLAG:
         if isinstance(value, bool):
             return value
         raise BadSetting(key, f"is {value_text(value)}, must be true or false")
-    if setting.kind is Kind.NUMBER:
+    if setting.kind is SettingKind.NUMBER:
         if isinstance(value, int) and not isinstance(value, bool) and value in setting.allowed:
             return value
         assert isinstance(setting.allowed, range)
         raise BadSetting(
             key, f"is {value_text(value)}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}"
         )
-    if setting.kind is Kind.CHOICE:
+    if setting.kind is SettingKind.CHOICE:
         if isinstance(value, str) and value in setting.allowed:
             return value
         raise BadSetting(key, f"is {value_text(value)}, must be one of {', '.join(map(str, setting.allowed))}")
-    return _address(key, value) if setting.kind is Kind.ADDRESS else _handlers(key, value)
+    return _address(key, value) if setting.kind is SettingKind.ADDRESS else _handlers(key, value)
 
 
 def _address(key: str, value: Any) -> str:
@@ -219,7 +221,7 @@ def etrace_of(values: Values, base: ETrace = _DEFAULTS) -> ETrace:
     parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
     for key, value in values.items():
         setting = SETTINGS[key]
-        if setting.kind not in (Kind.ADDRESS, Kind.HANDLERS) and setting.owner is not Owner.NOTHING:
+        if setting.kind not in (SettingKind.ADDRESS, SettingKind.HANDLERS) and setting.owner is not Owner.NOTHING:
             parts[setting.owner][_FIELD.get(key, key)] = _typed(key, value)
     before = base.options
     options = replace(
@@ -254,9 +256,9 @@ def _get(trace_options: ETrace, key: str, setting: Setting) -> Value | None:
     options = trace_options.options
     if setting.owner is Owner.NOTHING:
         return None
-    if setting.kind is Kind.ADDRESS:
+    if setting.kind is SettingKind.ADDRESS:
         return None if options.trap_handlers.tvec is None else f"{options.trap_handlers.tvec:#x}"
-    if setting.kind is Kind.HANDLERS:
+    if setting.kind is SettingKind.HANDLERS:
         return {
             f"{'i' * interrupt}{cause}": f"{address:#x}"
             for (cause, interrupt), address in options.trap_handlers.handlers.items()

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
@@ -46,7 +46,7 @@ VERSION = 6
 `records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`.
 """
 
-_PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
 _BEGIN = b"PK\x03\x04"  # of the first member of a ZIP container
 _BITS = range(65)  # of an address or a timestamp
 Fetch = Callable[[Member], bytes]

@@ -53,7 +53,7 @@ one.
 
 
 @dataclass(frozen=True)
-class Found:
+class DeviceTreeContents:
     """The contents of a device tree. *notes*: what the user must check. *text*: the file of the description.
 
     *nodes*: the path of each component's node, by its name.
@@ -65,7 +65,7 @@ class Found:
     nodes: Mapping[str, str]
 
 
-def trace_components(root: Node, buffers: Buffers) -> Found:
+def trace_components(root: Node, buffers: Buffers) -> DeviceTreeContents:
     """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
     nodes = [node for node in root.walk() if node.okay and _said(node) is not None]
     if not nodes:
@@ -96,14 +96,14 @@ class _Import:
         self._own_sinks = self._sinks_inside()
         self._memory = tuple(_memory(root))
 
-    def found(self) -> Found:
+    def found(self) -> DeviceTreeContents:
         components = [self._component(node) for node in self._nodes]
         components = self._with_buffers([*components, *self._own_sinks.values()])
         self._notes += self._about_harts()
         self._notes += _about_memory(self._memory)
         paths = {name: path for path, name in self._names.items()}
         text = tables.text(self._description(components), self._header(), paths)
-        return Found(file.parse(text, self._root.file), tuple(self._notes), text, paths)
+        return DeviceTreeContents(file.parse(text, self._root.file), tuple(self._notes), text, paths)
 
     def _header(self) -> str:
         return "\n".join([f"Written by rvtrace import-dt from {self._root.file}.", *self._notes])

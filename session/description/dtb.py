@@ -150,12 +150,12 @@ def read(data: bytes, file: str) -> Node:
     `DeviceTreeError`.
     """
     try:
-        return _Reader(data, file).root()
+        return _StructureReader(data, file).root()
     except (struct.error, IndexError):
         raise DeviceTreeError("is a damaged device tree: it ends too early", file) from None
 
 
-class _Reader:
+class _StructureReader:
     """Reads the structure block of one DTB."""
 
     def __init__(self, data: bytes, file: str) -> None:

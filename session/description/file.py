@@ -60,7 +60,7 @@ from rvtrace_gdb.session.description.model import (
     OpenOcd,
     PibSink,
     RamSink,
-    Source,
+    SourceDescription,
 )
 from rvtrace_gdb.session.description.tables import Table, Tables
 from rvtrace_gdb.support import toml
@@ -93,7 +93,7 @@ class _Graph:
         for name, count in Counter(component.name for component in components).items():
             if count > 1:
                 raise self._read.error(f'"{name}" is used by {count} components', "[[component]]", "name")
-        own_registers = [c for c in components if isinstance(c, Source) or not c.inside]
+        own_registers = [c for c in components if isinstance(c, SourceDescription) or not c.inside]
         self._apart(own_registers)
         self._components = {component.name: component for component in components}
 
@@ -113,8 +113,8 @@ class _Graph:
     def _error(self, problem: str, name: str, key: str) -> DescriptionError:
         return self._read.error(problem, table_of(name), key)
 
-    def _sources(self) -> list[Source]:
-        return [c for c in self._components.values() if isinstance(c, Source)]
+    def _sources(self) -> list[SourceDescription]:
+        return [c for c in self._components.values() if isinstance(c, SourceDescription)]
 
     def _funnels(self) -> list[Funnel]:
         return [c for c in self._components.values() if isinstance(c, Funnel)]
@@ -132,16 +132,16 @@ class _Graph:
         components = self._components.values()
         if not any(isinstance(component, Encoder) for component in components):
             raise no_encoder(self._read.file)
-        if all(isinstance(component, Source) for component in components):
+        if all(isinstance(component, SourceDescription) for component in components):
             what = 'there is none of type "ram_sink", "pib_sink" or "atb_bridge"; `rvtrace init` looks for one'
             raise self._read.error(what, "[[component]]")
 
     def _placed(self, component: AnyComponent) -> AnyComponent:
         """Return the component; a sink inside another component gets its base."""
-        if isinstance(component, Source) or not component.inside:
+        if isinstance(component, SourceDescription) or not component.inside:
             return component
         host = self._components.get(component.inside)
-        if not isinstance(host, Source):
+        if not isinstance(host, SourceDescription):
             problem = f'there is no encoder or funnel "{component.inside}"'
         elif host.version:
             problem = f'"{host.name}" has version = {host.version}: since ratification a sink has registers of its own'
@@ -153,7 +153,7 @@ class _Graph:
             return replace(component, base=host.base)
         raise self._error(problem, component.name, "inside")
 
-    def _feeding(self, source: Source) -> Source:
+    def _feeding(self, source: SourceDescription) -> SourceDescription:
         """Return *source* with what it feeds, if there is only one possibility."""
         candidates = [c.name for c in self._components.values() if self._may_feed(source, c)]
         if not source.to:
@@ -169,12 +169,12 @@ class _Graph:
                 raise self._error(f'"{name}" is named twice', source.name, "to")
         return source
 
-    def _may_feed(self, source: Source, other: AnyComponent) -> bool:
-        if isinstance(other, Source):
+    def _may_feed(self, source: SourceDescription, other: AnyComponent) -> bool:
+        if isinstance(other, SourceDescription):
             return isinstance(other, Funnel) and other is not source
         return other.inside in ("", source.name)
 
-    def _why_not(self, source: Source, name: str, candidates: Sequence[str]) -> str:
+    def _why_not(self, source: SourceDescription, name: str, candidates: Sequence[str]) -> str:
         other = self._components.get(name)
         if other is None:
             what = "sink or funnel" if self._funnels() else "sink"

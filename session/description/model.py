@@ -154,11 +154,11 @@ class Tandem:
         return f"from {self.socket}" if self.socket else f"in {self.file}"
 
 
-Source = Encoder | Funnel
+SourceDescription = Encoder | Funnel
 """A component that feeds others."""
 Sink = RamSink | PibSink | AtbBridge
 """A component through which trace leaves the others."""
-AnyComponent = Source | Sink
+AnyComponent = SourceDescription | Sink
 
 
 @dataclass(frozen=True)

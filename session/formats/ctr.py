@@ -7,7 +7,7 @@ capture (the oldest is 1), the register values, and their meaning.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, Entry, unpack
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, CtrEntry, unpack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
 from rvtrace_gdb.decode.ctr.records import Options, Record, record_text
@@ -19,11 +19,11 @@ from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support.errors import Progress, silent
 
 
-class Item(NamedTuple):
+class RecordItem(NamedTuple):
     """An entry at byte *offset* of the capture, and its meaning; *record* None: it is not valid."""
 
     offset: int
-    entry: Entry
+    entry: CtrEntry
     record: Record | None
 
     @property
@@ -36,7 +36,7 @@ class Item(NamedTuple):
         return self.record is None
 
 
-def record_of(entry: Entry, offset: int = 0) -> Record | None:
+def record_of(entry: CtrEntry, offset: int = 0) -> Record | None:
     """Return the meaning of an entry, None if it is not valid. A source or target of 0 is in a mode that is not
     recorded.
     """
@@ -47,11 +47,11 @@ def record_of(entry: Entry, offset: int = 0) -> Record | None:
     return Record(entry.source_pc, entry.target_pc, kind, entry.mispredicted, cycles, saturated, offset, reserved)
 
 
-def items(data: bytes) -> Iterator[Item]:
+def items(data: bytes) -> Iterator[RecordItem]:
     """Yield all entries in *data*, the oldest first. Bytes after the last whole entry are ignored."""
     whole = len(data) - len(data) % ENTRY_BYTES
     for number, entry in enumerate(unpack(data[:whole])):
-        yield Item(number * ENTRY_BYTES, entry, record_of(entry, number * ENTRY_BYTES))
+        yield RecordItem(number * ENTRY_BYTES, entry, record_of(entry, number * ENTRY_BYTES))
 
 
 class Itemizer:
@@ -60,15 +60,15 @@ class Itemizer:
     def __init__(self) -> None:
         self._data, self._offset = b"", 0
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes) -> Iterator[RecordItem]:
         self._data += data
         whole = len(self._data) - len(self._data) % ENTRY_BYTES
         ready, self._data = self._data[:whole], self._data[whole:]
         offset, self._offset = self._offset, self._offset + whole
         for item in items(ready):
-            yield Item(offset + item.offset, item.entry, record_of(item.entry, offset + item.offset))
+            yield RecordItem(offset + item.offset, item.entry, record_of(item.entry, offset + item.offset))
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[RecordItem]:
         """Return nothing: captures hold whole entries."""
         return iter(())
 
@@ -76,7 +76,7 @@ class Itemizer:
 class Wording:
     """Writes entries as text."""
 
-    def text(self, item: Item, *, raw: bool = False) -> str:
+    def text(self, item: RecordItem, *, raw: bool = False) -> str:
         """Return the line for *item*, without its offset. *raw*: with the register values."""
         line = "Invalid" if item.record is None else record_text(item.record)
         if not raw:
@@ -84,7 +84,7 @@ class Wording:
         source, target, data = item.entry
         return f"{line} ctrsource={source:#x} ctrtarget={target:#x} ctrdata={data:#x}"
 
-    def is_odd(self, item: Item) -> bool:
+    def is_odd(self, item: RecordItem) -> bool:
         """Return whether it is something that no hart records."""
         return False
 
@@ -118,7 +118,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self._items)
 
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, RecordItem]]:
         """Yield (number, item) for the numbers *begin* to *end* - 1."""
         return ((number, self._items[number - 1]) for number in range(begin, min(end, len(self) + 1)))
 
@@ -145,7 +145,7 @@ class _RecordsDecoding:
 def decoding(
     data: bytes, program: Program, trace_options: CtrRegisterValues, *, wrapped: bool, stop_at_error: bool
 ) -> _RecordsDecoding:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return _RecordsDecoding(data, program, trace_options)
 
 
@@ -164,19 +164,19 @@ def checker(
 
 
 def itemizer(trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Itemizer()
 
 
 def wording(trace_options: CtrRegisterValues) -> Wording:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Wording()
 
 
 def numbered_items(
     data: bytes, trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool, progress: Progress
 ) -> Entries:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Entries(data, trace_options)
 
 
@@ -185,5 +185,5 @@ def has_sources(trace_options: CtrRegisterValues) -> bool:
     return False
 
 
-def source_of(item: Item) -> None:
+def source_of(item: RecordItem) -> None:
     """Records do not carry the hart."""

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
-from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.layout import Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
@@ -153,7 +153,7 @@ def nonsense(data: bytes, trace_options: ETrace, xlen: int, wrapped: bool, limit
     bad, synchronizes, only_data = 0, False, True
     for item in chain(itemizer.feed(data), itemizer.finish()):
         if item.packet is not None:
-            of_sync = item.packet.format == Format.SYNC
+            of_sync = item.packet.format == TeInstFormat.SYNC
             synchronizes |= of_sync and item.packet.subformat in (Sync.START, Sync.TRAP)
             only_data &= of_sync and item.packet.subformat == Sync.SUPPORT
         known = item.packet is not None or item.data is not None

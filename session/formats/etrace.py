@@ -93,7 +93,7 @@ def without_sync_period(trace_options: ETrace) -> ETrace:
 def decoding(
     data: bytes, program: Program, trace_options: ETrace, *, wrapped: bool, stop_at_error: bool
 ) -> PiecewiseDecoding:
-    """See `Format`."""
+    """See `TraceFormat`."""
     options = replace(trace_options.options, stop_at_error=stop_at_error)
     return PiecewiseDecoding(
         data, lambda: StreamDecoder(program, options, trace_options.encapsulation, wrapped=wrapped)
@@ -103,13 +103,13 @@ def decoding(
 def arriving_decoder(
     program: Program, trace_options: ETrace, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> StreamDecoder:
-    """See `Format`."""
+    """See `TraceFormat`."""
     options = replace(trace_options.options, stop_at_error=stop_at_error)
     return StreamDecoder(program, options, trace_options.encapsulation, wrapped=wrapped, builders=builders)
 
 
 def checker(program: Program, trace_options: ETrace, progress: Progress, *, wrapped: bool, total: int) -> Checker:
-    """See `Format`."""
+    """See `TraceFormat`."""
     from rvtrace_gdb.decode.check.etrace import StreamChecker  # only where a trace is checked
 
     return StreamChecker(

@@ -1,7 +1,7 @@
 """The interface of a trace format, and what the formats share.
 
-Each module of this package that has the functions of `Format` reads one format; `session.formats.registry` has their
-names. Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
+Each module of this package that has the functions of `TraceFormat` reads one format; `session.formats.registry` has
+their names. Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
 """
 
 from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ class Checker(Protocol):
         ...
 
 
-class Format(Protocol):
+class TraceFormat(Protocol):
     """One trace format. *trace_options*: those of a trace of this format. *wrapped*: the trace may begin anywhere."""
 
     def decoding(
@@ -125,7 +125,7 @@ class Format(Protocol):
         ...
 
 
-class EncoderFormat(Format, Protocol):
+class EncoderFormat(TraceFormat, Protocol):
     """A format that encoders with trTe* registers send."""
 
     def options_of_encoder(self, encoder: CapturedEncoder) -> Any:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode, TeFormat
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, SourceState
@@ -28,8 +28,8 @@ N_TRACE_MAJOR = 1
 
 def ntrace_options(encoder: EncoderSettings, *, alone: bool) -> Options:
     """Return the decoder's options; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
-    if encoder.format != Format.N_TRACE:
-        name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
+    if encoder.format != TeFormat.N_TRACE:
+        name = "E-Trace" if encoder.format == TeFormat.E_TRACE else f"trTeFormat {encoder.format}"
         raise undecodable(encoder, name)
     if (
         encoder.version and encoder.protocol_version[0] != N_TRACE_MAJOR
@@ -80,7 +80,7 @@ def without_sync_period(trace_options: Options) -> Options:
 def decoding(
     data: bytes, program: Program, trace_options: Options, *, wrapped: bool, stop_at_error: bool
 ) -> PiecewiseDecoding:
-    """See `Format`."""
+    """See `TeFormat`."""
     options = replace(trace_options, stop_at_error=stop_at_error)
     return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, wrapped=wrapped))
 
@@ -88,14 +88,14 @@ def decoding(
 def arriving_decoder(
     program: Program, trace_options: Options, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> StreamDecoder:
-    """See `Format`."""
+    """See `TeFormat`."""
     return StreamDecoder(
         program, replace(trace_options, stop_at_error=stop_at_error), wrapped=wrapped, builders=builders
     )
 
 
 def checker(program: Program, trace_options: Options, progress: Progress, *, wrapped: bool, total: int) -> Checker:
-    """See `Format`."""
+    """See `TeFormat`."""
     from rvtrace_gdb.decode.check.ntrace import StreamChecker  # only where a trace is checked
 
     return StreamChecker(program, trace_options, progress, wrapped=wrapped, total=total)

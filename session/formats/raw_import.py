@@ -22,12 +22,12 @@ from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_r
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SYNC_MAX_LOWEST_UNIT,
-    Format,
     InstMode,
     SyncMode,
+    TeFormat,
 )
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
-from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Packets
 from rvtrace_gdb.decode.ntrace.decoder import source_of
 from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MDO_BITS
@@ -76,7 +76,7 @@ def etrace_encoder(name: str, hart: int, trace_options: ETrace, source: int = 0)
             trTeEnable=1,
             trTeInstTracing=1,
             trTeInstMode=InstMode.VENDOR,
-            trTeFormat=Format.E_TRACE,
+            trTeFormat=TeFormat.E_TRACE,
         ),
         impl=encoder_registers.ENCODER_IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER),
         features=_features(trace_options, source),
@@ -101,7 +101,7 @@ def etrace_sources(data: bytes, trace_options: ETrace, *, wrapped: bool = False)
     found: set[int] = set()
     deframer = trace_options.encapsulation.deframer(wrapped=wrapped)
     for item in chain(deframer.feed(data), deframer.finish()):
-        if not isinstance(item, Packets) or item.kind is not Kind.INSTRUCTION or item.source in found:
+        if not isinstance(item, Packets) or item.kind is not ContentKind.INSTRUCTION or item.source in found:
             continue
         if any(map(_starts, item.payloads)):
             found.add(item.source)
@@ -270,7 +270,7 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
             trTeInstMode=InstMode.BTM if options.btm else InstMode.HTM,
             trTeInstSyncMode=SyncMode.MESSAGES if options.sync_period else SyncMode.OFF,
             trTeInstSyncMax=options.sync_period.bit_length() - 1 - SYNC_MAX_LOWEST_UNIT if options.sync_period else 0,
-            trTeFormat=Format.N_TRACE,
+            trTeFormat=TeFormat.N_TRACE,
         ),
         impl=encoder_registers.ENCODER_IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER, trTeProtocolMajor=1),
         features=encoder_registers.INST_FEATURES.pack(
@@ -310,15 +310,15 @@ _OF_FEW = 75  # percent of them are messages
 _DENSE = 16  # a program's trace has so many bytes for each instruction, or fewer
 
 
-class _Format(NamedTuple):
+class _FormatSigns(NamedTuple):
     """*least*: the share of the bytes that must be messages, in percent."""
 
     name: str
     least: int
 
 
-_FORMATS = {NTrace: _Format("N-Trace", 25), ETrace: _Format("E-Trace", 75)}
-_TANDEM = _Format("a tandem trace", 25)
+_FORMATS = {NTrace: _FormatSigns("N-Trace", 25), ETrace: _FormatSigns("E-Trace", 75)}
+_TANDEM = _FormatSigns("a tandem trace", 25)
 
 
 class _Read(NamedTuple):

@@ -10,9 +10,9 @@ from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats.format import (
     Decoding,
     EncoderFormat,
-    Format,
     Itemizer,
     NumberedItems,
+    TraceFormat,
     TraceOptions,
     Wording,
 )
@@ -20,13 +20,13 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 FORMATS = ("ntrace", "etrace", "tandem", "ctr")
 """The names of all formats: `TraceOptions.format`, and the module of this package that reads it."""
-ENCODER_FORMATS = {int(encoder_registers.Format.E_TRACE): "etrace"}
+ENCODER_FORMATS = {int(encoder_registers.TeFormat.E_TRACE): "etrace"}
 """The formats of encoders, by trTeFormat. N-Trace refuses other values."""
 
 
-def format_of(trace_options: TraceOptions) -> Format:
+def format_of(trace_options: TraceOptions) -> TraceFormat:
     """Return the format of a trace with the options *trace_options*."""
-    module: Format = _module(trace_options.format)
+    module: TraceFormat = _module(trace_options.format)
     return module
 
 

@@ -1,8 +1,8 @@
 """Decodes a trace while its bytes arrive, in bounded memory: the output of a probe at a chip's pins.
 
 `StreamFollower` decodes, `StreamFile` writes the bytes at once to a file beside the capture that they become in the
-end, and `Reader` reads the stream in a thread while earlier bytes are decoded: a probe that is not read in time loses
-bytes.
+end, and `StreamReader` reads the stream in a thread while earlier bytes are decoded: a probe that is not read in time
+loses bytes.
 """
 
 import mmap
@@ -33,7 +33,7 @@ _PIECE = 1 << 14
 """Bytes decoded before their rows are returned: limits memory, and the delay of the first line."""
 
 
-class Source(NamedTuple):
+class StreamSource(NamedTuple):
     """The sources of a stream. *harts*: by source; None: any source, numbered alike. *alone*: there is only one.
     """
 
@@ -42,13 +42,13 @@ class Source(NamedTuple):
     alone: bool
 
 
-def source_of(capture: Capture) -> Source:
+def source_of(capture: Capture) -> StreamSource:
     """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     trace_options = sinks.options_of(fed)
     has_sources = registry.has_sources(trace_options)
     harts = dict(sinks.sources(fed, has_sources=has_sources))
-    return Source(trace_options, harts, alone=not has_sources or len(fed) == 1)
+    return StreamSource(trace_options, harts, alone=not has_sources or len(fed) == 1)
 
 
 @dataclass
@@ -79,7 +79,9 @@ class StreamFollower:
     No bytes make it raise.
     """
 
-    def __init__(self, source: Source, program: Program, *, wrapped: bool = False, stop_at_error: bool = False) -> None:
+    def __init__(
+        self, source: StreamSource, program: Program, *, wrapped: bool = False, stop_at_error: bool = False
+    ) -> None:
         self.counts = Counts()
         self._source = source
         self._builders: dict[int, IncrementalBuilder] = {}
@@ -302,7 +304,7 @@ class Spool:
             self._changed.notify_all()
 
 
-class Reader:
+class StreamReader:
     """Reads *stream* into *spool*, in a thread, from `start` to its end or `stop`."""
 
     def __init__(self, stream: Stream, spool: Spool) -> None:

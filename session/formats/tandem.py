@@ -54,7 +54,7 @@ MOST_RAW = 96
 """The number of bytes that are shown of a group, or of bytes that are none."""
 
 
-class Item(NamedTuple):
+class GroupItem(NamedTuple):
     """Consecutive bytes of a trace: a group, or bytes that are none (*group* None; *why* there is none).
 
     *number*: of the group, counted from 1. *raw*: its bytes; of bytes that are not a group at most the first
@@ -87,15 +87,15 @@ class Itemizer:
         self._head = b""  # the first bytes that are in no item yet
         self._base = self._before = 0  # bytes and groups that the trace has dropped
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes) -> Iterator[GroupItem]:
         self._trace.feed(data)
         return self._fresh()
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[GroupItem]:
         self._trace.finish()
         return self._fresh()
 
-    def _fresh(self) -> Iterator[Item]:
+    def _fresh(self) -> Iterator[GroupItem]:
         """Yield the items that were found since the last call."""
         trace = self._trace
         found = [self._placed(item) for item in _items_of_part(trace, 0, len(trace), trace.losses, self._head)]
@@ -105,27 +105,29 @@ class Itemizer:
         self._base += trace.forget(len(trace), 0)
         return iter(found)
 
-    def _placed(self, item: Item) -> Item:
+    def _placed(self, item: GroupItem) -> GroupItem:
         """Return *item* with the number and offset that it has in the whole trace."""
         offset, group = self._base + item.offset, item.group
         placed = None if group is None else group._replace(offset=offset)
         return item._replace(offset=offset, number=self._before + item.number, group=placed)
 
 
-def _items_of_part(trace: TraceGroups, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
+def _items_of_part(
+    trace: TraceGroups, first: int, last: int, losses: list[Hole], head: bytes = b""
+) -> Iterator[GroupItem]:
     """Yield the groups *first* to *last* - 1, and losses among and after them. *head*: see `_bytes`."""
     for loss in losses:
         yield from (_item(trace, number) for number in range(first, loss.group))
         first = max(first, loss.group)
         raw = _bytes(trace, loss.offset, min(loss.length, MOST_RAW), head)
-        yield Item(loss.offset, loss.length, loss.group + 1, raw, None, loss.why)
+        yield GroupItem(loss.offset, loss.length, loss.group + 1, raw, None, loss.why)
     yield from (_item(trace, number) for number in range(first, last))
 
 
-def _item(trace: TraceGroups, number: int) -> Item:
+def _item(trace: TraceGroups, number: int) -> GroupItem:
     group = trace.group(number)
     raw = bytes(trace.data[group.offset : group.offset + group.size])
-    return Item(group.offset, group.size, number + 1, raw, group, problems=trace.problems(number))
+    return GroupItem(group.offset, group.size, number + 1, raw, group, problems=trace.problems(number))
 
 
 def _bytes(trace: TraceGroups, begin: int, size: int, head: bytes) -> bytes:
@@ -150,7 +152,7 @@ class Groups:
         losses = self._trace.losses
         return max(len(self._trace), losses[-1].group + 1 if losses else 0)
 
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, GroupItem]]:
         """Yield (number, item) for the numbers *begin* to *end* - 1."""
         losses = self._trace.losses
         wanted = losses[bisect_left(losses, begin - 1, key=_group) : bisect_left(losses, end - 1, key=_group)]
@@ -185,7 +187,7 @@ class Wording:
     def __init__(self, parameters: TandemParameters) -> None:
         self._parameters = parameters
 
-    def text(self, item: Item, *, raw: bool = False) -> str:
+    def text(self, item: GroupItem, *, raw: bool = False) -> str:
         """Return the line for *item*, without its offset. *raw*: with the bytes."""
         group = item.group
         columns = _columns(group) if group is not None else iter([("BYTES", str(item.size))])
@@ -200,7 +202,7 @@ class Wording:
         meaning = "; ".join(_meaning(item, self._parameters.xlen))
         return f"{line} # {meaning}" if meaning else line
 
-    def is_odd(self, item: Item) -> bool:
+    def is_odd(self, item: GroupItem) -> bool:
         """Return whether it is something that no encoder sends."""
         return item.group is None or any(not problem.is_warning for problem in item.problems)
 
@@ -248,7 +250,7 @@ def _register(regno: int) -> str:
     return register_name(regno).partition(" (")[0].replace(" ", "-")
 
 
-def _meaning(item: Item, xlen: int) -> Iterator[str]:
+def _meaning(item: GroupItem, xlen: int) -> Iterator[str]:
     if item.group is None:
         yield item.why
         return
@@ -333,7 +335,7 @@ class _TandemDecoding:
 def decoding(
     data: bytes, program: Program, trace_options: TandemPort, *, wrapped: bool, stop_at_error: bool
 ) -> _TandemDecoding:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return _TandemDecoding(
         lambda: TandemDecoding(data, program, trace_options.parameters, wrapped=wrapped, stop_at_error=stop_at_error)
     )
@@ -342,7 +344,7 @@ def decoding(
 def arriving_decoder(
     program: Program, trace_options: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> IncrementalDecoder:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return IncrementalDecoder(
         program, trace_options.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error
     )
@@ -357,17 +359,17 @@ def checker(program: Program, trace_options: TandemPort, progress: Progress, *, 
 
 
 def itemizer(trace_options: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Itemizer(trace_options.parameters, wrapped=wrapped)
 
 
 def wording(trace_options: TandemPort) -> Wording:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Wording(trace_options.parameters)
 
 
 def numbered_items(data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:
-    """See `Format`."""
+    """See `TraceFormat`."""
     return Groups(data, trace_options, wrapped=wrapped, progress=progress)
 
 
@@ -376,5 +378,5 @@ def has_sources(trace_options: TandemPort) -> bool:
     return False
 
 
-def source_of(item: Item) -> None:
+def source_of(item: GroupItem) -> None:
     """A tandem trace does not carry the source."""

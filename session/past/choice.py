@@ -12,11 +12,11 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.past.reconstructed.facts import Known
+    from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 
 OFF = "off"
 """Nothing is reconstructed."""
-Facts = Callable[[], "Known | None"]
+Facts = Callable[[], "HartFacts | None"]
 """Returns from what values are reconstructed; None: they are not."""
 
 
@@ -48,7 +48,7 @@ def past_of(session: PastSource, it: SelectedHistory, progress: Progress = silen
     return kept[it.values]
 
 
-def facts_of(session: PastSource, it: SelectedHistory) -> "Known | None":
+def facts_of(session: PastSource, it: SelectedHistory) -> "HartFacts | None":
     """Return from what values are reconstructed; None: the trace has them, or a debugger wrote nobody knows where."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of
     from rvtrace_gdb.session.past.halts import hides_writes

@@ -21,7 +21,7 @@ from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, Capture
 from rvtrace_gdb.support.extents import Extent
 
 
-class _Seen(NamedTuple):
+class _SeenResume(NamedTuple):
     """The hart goes on at a position of the history, at *pc*."""
 
     position: int
@@ -39,7 +39,7 @@ class _Halt(NamedTuple):
         it = self.writes
         return it.unknown, sorted(it.registers.items()), it.memory
 
-    def may_be(self, seen: _Seen) -> bool:
+    def may_be(self, seen: _SeenResume) -> bool:
         return self.pc is None or self.pc == seen.pc
 
 
@@ -113,18 +113,18 @@ def _has_end(captured: Captured | None) -> bool:
     return not captured.missing and not captured.lost and not full
 
 
-def _seen(history: History, *, has_beginning: bool) -> list[_Seen | None]:
+def _seen(history: History, *, has_beginning: bool) -> list[_SeenResume | None]:
     """Return where the hart goes on after a halt, with breaks where others may be hidden. *has_beginning*: the first
     instruction is the first one that was traced.
     """
-    found: list[_Seen | None] = []
+    found: list[_SeenResume | None] = []
     for event in history.events:
         fact, position = event.fact, event.position
         if isinstance(fact, Start):
             is_first = has_beginning and not found and position == 0
             if is_first or fact.reason.resumes:
                 known = position < len(history) and history.pc(position) != GAP
-                found.append(_Seen(position, history.pc(position)) if known else _BREAK)
+                found.append(_SeenResume(position, history.pc(position)) if known else _BREAK)
             elif not fact.reason.marks and fact.reason not in ONLY_SAY_WHERE:
                 found.append(_BREAK)
         elif isinstance(fact, Loss) or (isinstance(fact, Stop) and fact.reason not in MAYBE_HALTS):
@@ -145,7 +145,7 @@ def _listed(written: Sequence[DebuggerWrites]) -> Iterator[_Halt | None]:
         yield _Halt(it.pc, it)
 
 
-def _agreeing(seen: Sequence[_Seen | None], listed: Sequence[_Halt | None]) -> dict[int, _Halt]:
+def _agreeing(seen: Sequence[_SeenResume | None], listed: Sequence[_Halt | None]) -> dict[int, _Halt]:
     """Return the halts, by position, as far as both sequences agree from here on, that are certain."""
     found = {}
     for number, (place, halt) in enumerate(zip(seen, listed, strict=False)):
@@ -156,7 +156,7 @@ def _agreeing(seen: Sequence[_Seen | None], listed: Sequence[_Halt | None]) -> d
     return found
 
 
-def _alone(listed: Sequence[_Halt | None], number: int, place: _Seen) -> bool:
+def _alone(listed: Sequence[_Halt | None], number: int, place: _SeenResume) -> bool:
     """Return whether no halt beside this one, of another content, may be at the same place."""
     halt = listed[number]
     assert halt is not None
@@ -165,7 +165,7 @@ def _alone(listed: Sequence[_Halt | None], number: int, place: _Seen) -> bool:
 
 
 def _same_beside(
-    listed: Sequence[_Halt | None], number: int, step: int, place: _Seen, is_same: Callable[[_Halt], bool]
+    listed: Sequence[_Halt | None], number: int, step: int, place: _SeenResume, is_same: Callable[[_Halt], bool]
 ) -> bool:
     number += step
     while 0 <= number < len(listed):

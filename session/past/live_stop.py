@@ -15,14 +15,14 @@ from rvtrace_gdb.session.replay.backend import HartContext
 from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
-from rvtrace_gdb.session.target.target_state import TargetState
+from rvtrace_gdb.session.target.target_state import SavedTarget
 from rvtrace_gdb.support.extents import Extent, cut
 
 T = TypeVar("T")
 PAGE = 4096
 _PIECE = 1024  # bytes in a packet: less than the smallest PacketSize of OpenOCD and QEMU allows
 _AT_ONCE = 16  # pages
-Known = list[KnownValue]
+KnownValues = list[KnownValue]
 """Bytes, None for unknown ones."""
 
 
@@ -32,7 +32,7 @@ class StopReader(Protocol):
     def registers(self) -> Mapping[int, int] | None:
         """Return the registers by number, with the pc; None: they cannot be read."""
 
-    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+    def memory(self, extents: Sequence[Extent]) -> list[KnownValues] | None:
         """Return the bytes of extents of memory; None: nothing can be read now."""
 
 
@@ -82,7 +82,7 @@ class ThroughGdb:
             return None
         return {number: value for number, value in {**found, **kept.registers}.items() if value is not None}
 
-    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+    def memory(self, extents: Sequence[Extent]) -> list[KnownValues] | None:
         pieces = list(cut(extents, _PIECE))
         answers = self._ask(lambda it: it.transact_all([b"m%x,%x" % piece for piece in pieces], self._hart))
         kept = self._debugger.writes.kept(self._hart)
@@ -98,14 +98,14 @@ class ThroughGdb:
 class ThroughLink:
     """A `StopReader` through the session's link, for a hart that nothing has resumed while *stands* returns true."""
 
-    def __init__(self, state: TargetState, hart: int, stands: Callable[[], bool]) -> None:
+    def __init__(self, state: SavedTarget, hart: int, stands: Callable[[], bool]) -> None:
         self._state, self._hart, self._stands = state, hart, stands
 
     def registers(self) -> Mapping[int, int] | None:
         found = self._state.registers_now(self._hart) if self._stands() else None
         return None if found is None else {**found.registers, PC: found.pc}
 
-    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+    def memory(self, extents: Sequence[Extent]) -> list[KnownValues] | None:
         return [self._state.memory_now(self._hart, *it) for it in extents] if self._stands() else None
 
 
@@ -134,7 +134,7 @@ class LiveStop:
 
     def __init__(self, reader: StopReader, rams: Sequence[Extent]) -> None:
         self._reader, self._rams = reader, rams
-        self._pages: dict[int, Known] = {}
+        self._pages: dict[int, KnownValues] = {}
         self._translated = False
 
     def state(self) -> StopState | None:
@@ -159,7 +159,7 @@ class LiveStop:
                 found.append(byte)
         return bytes(found)
 
-    def _page(self, page: int, wanted: int) -> Known:
+    def _page(self, page: int, wanted: int) -> KnownValues:
         """Return a page; it is read with those behind it, as many as are wanted."""
         if page not in self._pages:
             pages = range(page, page + min(wanted, _AT_ONCE) * PAGE, PAGE)

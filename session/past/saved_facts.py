@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, KnownValue, StopState, own_ram
 from rvtrace_gdb.session.capture.model import Capture, Captured, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.queries.ends import can_lead_to
 from rvtrace_gdb.session.selected_history import SelectedHistory
 
@@ -30,7 +30,7 @@ _BEGINS = (StartReason.EXIT_FROM_DEBUG, StartReason.TRACE_ENABLED, StartReason.T
 """With these a trace begins that was started while the hart was halted."""
 
 
-def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | None = None) -> Known:
+def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | None = None) -> HartFacts:
     """Return what a capture says of the hart of a history. *captured*: what the history was decoded from."""
     saved = {it.at: it for it in capture.registers if it.hart == selected.hart}
     start, stop = saved.get(SavedAt.START), saved.get(SavedAt.STOP)
@@ -38,7 +38,7 @@ def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | N
     halts = halt_writes(selected.history, written, captured)
     begins = start is not None and _begins_at(selected, start) and begins_as_saved(halts, written)
     ends = stop is not None and ends_at(selected.history, selected.program, stop.pc)
-    return Known(
+    return HartFacts(
         machine_of(capture, selected, [it for it in (start, stop) if it is not None]),
         _beginning(capture, selected.program, start) if start is not None and begins else None,
         halts,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr import procedures
-from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.entries import CtrEntry
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.dump import field_texts
@@ -117,12 +117,12 @@ class Line(NamedTuple):
     """An entry: its number, the registers, the record if it is valid, and what ran between the older record and it."""
 
     number: int
-    entry: Entry
+    entry: CtrEntry
     record: Record | None
     between: Stretch | None
 
 
-class Shown:
+class ShownRecords:
     """The records of one hart, the youngest first."""
 
     def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
@@ -158,7 +158,7 @@ class Shown:
         return _between(self._now)
 
 
-def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[Shown, list[str]]:
+def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[ShownRecords, list[str]]:
     """Return the current records of the context's hart, and lines for the user. Raises as `ctr_commands.look`."""
     ctr_commands.look(session, context, way, progress)
     decoded = session.harts(context, progress)
@@ -169,10 +169,10 @@ def shown(session: Session, context: Context, way: Way | None, progress: Progres
     if not isinstance(source, CapturedRecords):
         raise NoTrace("this trace has no control transfer records: `trace history` shows it")
 
-    def make() -> Shown:
-        return Shown(source, decode(source.data, decoded.program, source.in_force), history)
+    def make() -> ShownRecords:
+        return ShownRecords(source, decode(source.data, decoded.program, source.in_force), history)
 
-    return session.cached(Shown, history, make), session.warnings() + other_hart(hart, context)
+    return session.cached(ShownRecords, history, make), session.warnings() + other_hart(hart, context)
 
 
 def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:

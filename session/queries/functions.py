@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.coverage import Counts
 from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
@@ -97,7 +97,7 @@ class Functions:
         """Return the reason of a gap, or the trap that led to a function, "" for none."""
         if function.pc == GAP:
             return self._history.gap_at(function.begin).as_gap
-        return (self.calls.trap_at(function.begin) or _TRAP) if function.kind is Kind.TRAP else ""
+        return (self.calls.trap_at(function.begin) or _TRAP) if function.kind is StackOperationKind.TRAP else ""
 
     def _call(self, level: int, node: Node, depth: int) -> CallRow:
         known = node.function != UNKNOWN
@@ -121,7 +121,7 @@ class Functions:
         return found[0]
 
 
-class Part(NamedTuple):
+class CountedPart(NamedTuple):
     """The positions that are counted, numbered *first* to *last*, with their *gaps*.
 
     *elsewhere*: how many instructions of other programs than gdb's ran; they are not counted.
@@ -153,10 +153,10 @@ class Coverage:
             raise RangeError(f"Expected positive number, got: {args.strip()}.")
         self._wanted = range(chosen.begin - 1, chosen.end - 1)
 
-    def counted(self, progress: Progress = silent) -> Part:
+    def counted(self, progress: Progress = silent) -> CountedPart:
         """Count the selected part, which is done once, and return what was counted."""
         found, elsewhere = self._counts(progress)
-        return Part(self._wanted.start + 1, self._wanted.stop, found.gaps, elsewhere)
+        return CountedPart(self._wanted.start + 1, self._wanted.stop, found.gaps, elsewhere)
 
     def addresses(self, begin: int = 0, end: int = 1 << 64) -> list[tuple[int, int]]:
         """Return (address, how often it ran) of the instructions that ran from *begin* to *end* - 1."""

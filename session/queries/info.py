@@ -27,7 +27,7 @@ from rvtrace_gdb.session.description.model import (
 )
 from rvtrace_gdb.session.queries import registers
 from rvtrace_gdb.session.queries.missing import Looked, missing, nothing_arrives
-from rvtrace_gdb.session.queries.registers import Seen, in_capture, linked
+from rvtrace_gdb.session.queries.registers import ComponentSeen, in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
@@ -38,7 +38,7 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 
 @dataclass(frozen=True)
-class Found(Looked):
+class ComponentFound(Looked):
     """A component as it was found. *hart*: of an encoder, what is known of its hart. *texts*: its capabilities, or its
     settings.
     """
@@ -50,7 +50,7 @@ class Found(Looked):
 
 def find_component(
     link: Link, description: Description, component: AnyComponent, *, in_use: bool, progress: Progress = silent
-) -> Found:
+) -> ComponentFound:
     """Read a component; the capabilities of one that is disabled are probed, and its registers restored.
 
     *in_use*: nothing is probed, because its trace may not have been read yet. Raises the transport's errors when the
@@ -64,23 +64,23 @@ def find_component(
     if seen.can_be_tried and own_registers and not in_use:
         return replace(_tried(seen, notes, progress), hart=hart, state=state)
     does = (*_does(component, seen), *notes)
-    return Found(seen, state=state, version=seen.version, hart=hart, texts=does)
+    return ComponentFound(seen, state=state, version=seen.version, hart=hart, texts=does)
 
 
-def _tried(seen: Seen, notes: tuple[str, ...], progress: Progress) -> Found:
+def _tried(seen: ComponentSeen, notes: tuple[str, ...], progress: Progress) -> ComponentFound:
     """Probe a component that is disabled or in reset."""
     try:
         able = capabilities(seen.component, progress)
     except ComponentError as error:
-        return Found(seen, error, version=seen.version, texts=(*notes, warning(error)))
+        return ComponentFound(seen, error, version=seen.version, texts=(*notes, warning(error)))
     has = (f"has {', '.join(able.has)}",) if able.has else ()
     lacks = (f"has no {', '.join(able.lacks)}",) if able.lacks else ()
     more = tuple(warning(note) for note in able.identity.notes if note not in seen.notes)
     texts = (*has, *lacks, *notes, *more)
-    return Found(seen, impl=able.identity.impl, version=able.identity.version, texts=texts)
+    return ComponentFound(seen, impl=able.identity.impl, version=able.identity.version, texts=texts)
 
 
-def texts(component: AnyComponent, found: Found | None) -> Iterator[str]:
+def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str]:
     """Yield the texts about a component, except for its connections. *found* None: it could not be read."""
     block = found.seen.component.block if found else _block(component)
     inside = "" if isinstance(component, Encoder | Funnel) else component.inside
@@ -106,7 +106,7 @@ def _version(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}" if version[0] else "0"
 
 
-def _state(seen: Seen) -> str:
+def _state(seen: ComponentSeen) -> str:
     """Describe the state; "" if it is unknown: the notes say why."""
     if seen.control is None or (seen.active and not seen.usable):
         return ""
@@ -130,7 +130,7 @@ def _described(component: AnyComponent) -> Iterator[str]:
         yield f"ID {component.id:#x} on the trace bus"
 
 
-def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
+def _does(component: AnyComponent, seen: ComponentSeen) -> Iterator[str]:
     """Yield its settings while it is enabled; for version 0 also its sinks."""
     if not seen.usable or not isinstance(component, Encoder | Funnel):
         return
@@ -144,7 +144,7 @@ def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
             yield warning(error)
 
 
-def _sinks_of_version_0(seen: Seen) -> Iterator[str]:
+def _sinks_of_version_0(seen: ComponentSeen) -> Iterator[str]:
     """Yield the sinks in flags of teImpl and tfImpl: hasSRAMSink, hasFunnelSink..."""
     impl = seen.component.block.impl
     there = [name for name, on in impl.unpack(seen.impl or 0).items() if on and name.startswith("has")]
@@ -168,7 +168,7 @@ def _hart(link: Link, encoder: Encoder) -> tuple[str, str | None]:
 _LEAST = 10  # columns before the text, as in `trace status`
 
 
-class Entry(NamedTuple):
+class ComponentEntry(NamedTuple):
     """A component, and the texts about it."""
 
     name: str
@@ -217,7 +217,7 @@ class _Asked:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
-    def found(self, component: AnyComponent) -> Found | None:
+    def found(self, component: AnyComponent) -> ComponentFound | None:
         """Return the current state of a component, None if it cannot be read."""
         if self.problem is not None:
             return None
@@ -234,37 +234,43 @@ class _Asked:
             return None
 
 
-def _of_target(description: Description, connect: Connect, in_use: bool, progress: Progress) -> Iterator[Entry]:
+def _of_target(
+    description: Description, connect: Connect, in_use: bool, progress: Progress
+) -> Iterator[ComponentEntry]:
     """Yield every component, from the encoders on."""
     file = f" ({description.file})" if description.file else ""
-    yield Entry("target", (f"{description.name}{file}, {description.way}",))
+    yield ComponentEntry("target", (f"{description.name}{file}, {description.way}",))
     if description.qemu:
-        yield Entry("note", ("QEMU has no trace components: it is traced in software, as `trace status` shows",))
+        yield ComponentEntry(
+            "note", ("QEMU has no trace components: it is traced in software, as `trace status` shows",)
+        )
         return
     for port in description.tandem:
-        yield Entry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
-    topology, seen = Topology(description), dict[str, Found]()
+        yield ComponentEntry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
+    topology, seen = Topology(description), dict[str, ComponentFound]()
     with _Asked(description, connect, in_use, progress) as asked:
         for component in description.components:
             found = asked.found(component)
             seen |= {component.name: found} if found else {}
             first, *more = texts(component, found)
-            yield Entry(component.name, (first, *more, *_connections(topology, component)))
+            yield ComponentEntry(component.name, (first, *more, *_connections(topology, component)))
         if asked.problem is not None:
-            yield Entry("warning", (f"the target cannot be reached: {asked.problem}",))
+            yield ComponentEntry("warning", (f"the target cannot be reached: {asked.problem}",))
             return
         yield from _hindrances(description, seen, asked.harts)
 
 
-def _hindrances(description: Description, seen: Mapping[str, Found], harts: Sequence[str]) -> Iterator[Entry]:
+def _hindrances(
+    description: Description, seen: Mapping[str, ComponentFound], harts: Sequence[str]
+) -> Iterator[ComponentEntry]:
     """Yield what is missing to trace, and what makes a trace empty."""
     what = tuple(missing(description, seen, harts))
     if what:
-        yield Entry("missing", what)
+        yield ComponentEntry("missing", what)
     with suppress(ComponentError):  # the component's own lines say so
         notes = tuple(nothing_arrives(description, seen))
         if notes:
-            yield Entry("note", notes)
+            yield ComponentEntry("note", notes)
 
 
 def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
@@ -292,34 +298,36 @@ def _named(fed: AnyComponent, feeder: Funnel) -> str:
     return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, Funnel) else fed.name
 
 
-def of_capture(capture: Capture) -> Iterator[Entry]:
+def of_capture(capture: Capture) -> Iterator[ComponentEntry]:
     """Yield what a trace was recorded with."""
-    yield Entry("capture", (f"of {capture.target}, {capture.created}",))
+    yield ComponentEntry("capture", (f"of {capture.target}, {capture.created}",))
     for encoder in capture.encoders:
         made = encoder.in_force
         where = f" at {made.base:#x}" if made.base else ""
         to = [f"to {sink.in_force.name}" for sink in capture.sinks if made.name in sink.encoders]
-        yield Entry(made.name, (f"trace encoder{where}, hart {encoder.hart}", report.protocol(made), *to))
+        yield ComponentEntry(made.name, (f"trace encoder{where}, hart {encoder.hart}", report.protocol(made), *to))
     for sink in capture.sinks:
         stored = sink.in_force
         if stored.base:
             what = f"RAM sink at {stored.base:#x}: {report.buffer(stored)}"
         else:
             what = f"{counted(len(sink.data), 'byte')} that {'was' if len(sink.data) == 1 else 'were'} imported"
-        yield Entry(stored.name, (what, f"from {', '.join(sink.encoders) or 'nothing'}"))
+        yield ComponentEntry(stored.name, (what, f"from {', '.join(sink.encoders) or 'nothing'}"))
     for records in capture.records:
         kept = records.in_force
         what = f"Control Transfer Records {kept.version}, {kept.depth} entries, hart {records.hart}"
-        yield Entry(kept.name, (what,))
+        yield ComponentEntry(kept.name, (what,))
     for port in capture.tandem:
-        yield Entry(port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _size(port)))
+        yield ComponentEntry(
+            port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _size(port))
+        )
 
 
 def _size(port: CapturedTandem) -> str:
     return f"{counted(len(port.data), 'byte')}{', older trace was overwritten' if port.wrapped else ''}"
 
 
-def _in_columns(entries: Iterable[Entry]) -> list[str]:
+def _in_columns(entries: Iterable[ComponentEntry]) -> list[str]:
     """Format the names, and the texts in a column."""
     found = list(entries)
     width = max(_LEAST, 2 + max(len(entry.name) for entry in found))

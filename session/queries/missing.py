@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import (
     RAM_WP_LOW,
 )
 from rvtrace_gdb.session.description.model import AnyComponent, Description, Encoder, Funnel, RamSink
-from rvtrace_gdb.session.queries.registers import Seen
+from rvtrace_gdb.session.queries.registers import ComponentSeen
 from rvtrace_gdb.session.sources.hardware import Topology
 
 _GONE = ("unknown", "unavailable")
@@ -27,7 +27,7 @@ class Looked:
     such hart.
     """
 
-    seen: Seen
+    seen: ComponentSeen
     problem: ComponentError | None = None
     impl: int | None = None
     state: str | None = ""
@@ -112,7 +112,7 @@ def _traces(looked: Looked | None) -> bool:
     return looked is not None and looked.seen.usable and looked.seen.flag("InstTracing")
 
 
-def _is_empty(seen: Seen) -> bool:
+def _is_empty(seen: ComponentSeen) -> bool:
     if seen.component.block is not RAM_SINK or not seen.usable or not seen.flag("Enable"):
         return False
     read = seen.component.read

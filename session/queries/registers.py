@@ -56,7 +56,7 @@ _IN_RESET = "it is in reset: its other registers are undefined until it is activ
 
 
 @dataclass(frozen=True)
-class Seen:
+class ComponentSeen:
     """What was found at a component's address.
 
     *component*: with the registers of the version that it reports. *control*: its tr??Control, None if it cannot be
@@ -110,34 +110,34 @@ def place(description: Description, found: AnyComponent) -> AnyComponent:
     return description.component(inside) if inside else found
 
 
-def see(link: Link, found: AnyComponent) -> Seen:
+def see(link: Link, found: AnyComponent) -> ComponentSeen:
     """Read a component's state, kind and version. Raises the transport's errors when the link fails."""
     component = Component(link, found.base, RATIFIED[found.kind], found.name)
     try:
         control = read_stable(component, component.block.control)
         if not control & 1:
-            return Seen(_of_version(component, found, None), control)
+            return ComponentSeen(_of_version(component, found, None), control)
         return _identified(component, found, control)
     except ComponentAccess as error:
-        return Seen(component, None, notes=(f"cannot be read: {error.cause}",))
+        return ComponentSeen(component, None, notes=(f"cannot be read: {error.cause}",))
 
 
-def _identified(component: Component, found: AnyComponent, control: int) -> Seen:
+def _identified(component: Component, found: AnyComponent, control: int) -> ComponentSeen:
     notes: tuple[str, ...] = ()
     try:
         identity = identify(component)
     except UnsupportedVersion as error:
         if error.version[0] or found.kind not in PRE_RATIFIED:
-            return Seen(component, control, error.impl, error.version, (str(error),))
+            return ComponentSeen(component, control, error.impl, error.version, (str(error),))
         impl, version = error.impl, error.version
     except WrongComponent as error:
-        return Seen(component, control, error.impl, notes=(str(error),))
+        return ComponentSeen(component, control, error.impl, notes=(str(error),))
     else:
         impl, version, notes = identity.impl, identity.version, identity.notes
     said = getattr(found, "version", version[0])
     if said != version[0]:
         notes += (f"its interface is of version {version[0]}, the target description says {said}",)
-    return Seen(_of_version(component, found, version[0]), control, impl, version, notes, usable=True)
+    return ComponentSeen(_of_version(component, found, version[0]), control, impl, version, notes, usable=True)
 
 
 def _of_version(component: Component, found: AnyComponent, major: int | None) -> Component:
@@ -166,7 +166,7 @@ def _hart(found: AnyComponent) -> str:
     return f", hart {found.hart}" if isinstance(found, Encoder) else ""
 
 
-def _unidentified(seen: Seen) -> Iterator[str]:
+def _unidentified(seen: ComponentSeen) -> Iterator[str]:
     """Yield texts about a component that is not active, or not of the described kind."""
     if seen.control is None:
         return
@@ -270,7 +270,7 @@ def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
             yield "  note: it has no trace registers; the hart's own registers are known anywhere in its past"
 
 
-class Shown(NamedTuple):
+class ShownRegisters(NamedTuple):
     """The lines to show. *csrs*: the hart's registers were used, so that the debugger's cached values may be out of
     date.
     """
@@ -299,13 +299,13 @@ def show(
     progress: Progress = silent,
     connect: Connect = OpenOcd,
     environ: Mapping[str, str] = os.environ,
-) -> Shown:
+) -> ShownRegisters:
     """Return the registers of the capture that is open, else of the target.
 
     Raises BadOption, DescriptionError, the transport's errors, and what *progress* raises.
     """
     if in_capture(session) and not wish.live:
-        return Shown(_of_capture(session, wish), False)
+        return ShownRegisters(_of_capture(session, wish), False)
     return _live(session, context, wish, progress, connect, environ)
 
 
@@ -316,7 +316,7 @@ def _live(
     progress: Progress,
     connect: Connect,
     environ: Mapping[str, str],
-) -> Shown:
+) -> ShownRegisters:
     harts, others = _sorted(session, wish)
     blocks = [_of_hart(session, name, wish) for name in harts]
     if others or not wish.names:
@@ -329,7 +329,7 @@ def _live(
             if needed:
                 raise
             blocks.append([warning(error)])
-    return Shown(list(_spaced(blocks)), bool(harts))
+    return ShownRegisters(list(_spaced(blocks)), bool(harts))
 
 
 def names(session: Session, context: Context, environ: Mapping[str, str] = os.environ) -> list[str]:

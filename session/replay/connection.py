@@ -19,8 +19,8 @@ from rvtrace_gdb.session.replay.register_numbers import packets_of, values_in
 from rvtrace_gdb.session.replay.target_xml import TargetDescriptions
 from rvtrace_gdb.session.replay.wire import (
     NO_ADDRESS,
-    Item,
-    Kind,
+    GdbPacket,
+    GdbPacketKind,
     Shutdown,
     StubAddress,
     Wire,
@@ -87,7 +87,7 @@ class Stub:
         self.wire = Wire(connection, self.gone)
         self.unanswered: deque[bytes] = deque()
         self.has_spoken = False
-        self._arrived: deque[Item] = deque()
+        self._arrived: deque[GdbPacket] = deque()
         self.wire.write(b"+")  # as gdb begins: OpenOCD 0.12 serves nobody until a new connection has sent something
 
     @classmethod
@@ -123,11 +123,11 @@ class Stub:
         self.has_spoken = self.has_spoken or bool(items)
         self._arrived += items
 
-    def next(self) -> Item | None:
+    def next(self) -> GdbPacket | None:
         """Return the oldest item that was received and not returned yet."""
         return self._arrived.popleft() if self._arrived else None
 
-    def transact(self, body: bytes, other: Callable[[Item], None]) -> bytes:
+    def transact(self, body: bytes, other: Callable[[GdbPacket], None]) -> bytes:
         """Return the answer to a packet of the proxy's own, unescaped. *other* takes items before it that are no
         answer.
         """
@@ -136,7 +136,7 @@ class Stub:
         except ValueError:
             return b"E01"
 
-    def transact_all(self, bodies: list[bytes], other: Callable[[Item], None]) -> list[bytes]:
+    def transact_all(self, bodies: list[bytes], other: Callable[[GdbPacket], None]) -> list[bytes]:
         """Return the answers to several packets, which are sent without waiting in between; they are still escaped."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while self.unanswered:
@@ -145,14 +145,14 @@ class Stub:
         answers: list[bytes] = []
         while len(answers) < len(bodies):
             item = self._wait(deadline, bodies[len(answers)])
-            if item.kind is Kind.PACKET and (item.body[:1] != b"O" or item.body == b"OK"):
+            if item.kind is GdbPacketKind.PACKET and (item.body[:1] != b"O" or item.body == b"OK"):
                 answers.append(item.body)
                 deadline = time.monotonic() + ANSWER_SECONDS
             else:
                 other(item)
         return answers
 
-    def _wait(self, deadline: float, body: bytes) -> Item:
+    def _wait(self, deadline: float, body: bytes) -> GdbPacket:
         while (item := self.next()) is None:
             self.wire.settle()
             left = deadline - time.monotonic()
@@ -179,14 +179,16 @@ class Connection:
     *take_item* gets the items of the stub that are not answers to the proxy's own packets.
     """
 
-    def __init__(self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[Item], None]) -> None:
+    def __init__(
+        self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[GdbPacket], None]
+    ) -> None:
         self.state, self.wire, self.stub, self._take_item = state, wire, stub, take_item
         self.past, self.lock = state.setup.past, state.setup.lock
         self.threads = Threads(state.setup.hart_of)
         self.breakpoints = Breakpoints()
         self.descriptions = TargetDescriptions(state, self.threads, self.transact)
         self.non_stop = False
-        self.arrived: deque[Item] = deque()  # from gdb, and not handled yet
+        self.arrived: deque[GdbPacket] = deque()  # from gdb, and not handled yet
         self._attempts = _ATTEMPTS
 
     @property
@@ -221,7 +223,7 @@ class Connection:
                 self.arrived += self.wire.receive()
         except WireGone:
             return True
-        found = [item for item in self.arrived if item.kind is Kind.INTERRUPT]
+        found = [item for item in self.arrived if item.kind is GdbPacketKind.INTERRUPT]
         for item in found:
             self.arrived.remove(item)
         earlier = self.state.present.take_interruption()
@@ -251,8 +253,8 @@ class Connection:
     def monitor(self, command: str) -> str:
         output: list[bytes] = []
 
-        def collect(item: Item) -> None:
-            if item.kind is Kind.PACKET and item.body[:1] == b"O":
+        def collect(item: GdbPacket) -> None:
+            if item.kind is GdbPacketKind.PACKET and item.body[:1] == b"O":
                 output.append(item.body[1:])
             else:
                 self._take_item(item)

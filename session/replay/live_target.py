@@ -13,7 +13,7 @@ from rvtrace_gdb.session.replay.packets import Breakpoint, MemorySplitter, join_
 from rvtrace_gdb.session.replay.proxy_state import Mode
 from rvtrace_gdb.session.replay.stepping import Stepper
 from rvtrace_gdb.session.replay.target_xml import in_hex
-from rvtrace_gdb.session.replay.wire import Item, Kind, frame, unescape
+from rvtrace_gdb.session.replay.wire import GdbPacket, GdbPacketKind, frame, unescape
 from rvtrace_gdb.session.replay.write_watch import WriteWatch
 from rvtrace_gdb.support.text import warning
 
@@ -58,13 +58,13 @@ class LiveTarget:
 
     # Packets from gdb
 
-    def take(self, item: Item) -> None:
+    def take(self, item: GdbPacket) -> None:
         """Answer a packet of gdb, or forward it. Raises StubGone."""
         handler = self._handlers.get(item.body[:1])
         if handler is None or not handler(item.body):
             self.forward(item)
 
-    def forward(self, item: Item) -> None:
+    def forward(self, item: GdbPacket) -> None:
         """Send a packet to the stub unchanged; the answer comes later. Raises StubGone."""
         gdb = self._gdb
         stub = gdb.selected_stub(gdb.threads.general)
@@ -148,11 +148,11 @@ class LiveTarget:
 
     # Packets from the stub
 
-    def reply(self, item: Item) -> None:
+    def reply(self, item: GdbPacket) -> None:
         """Pass an item of the stub on to gdb. Raises WireGone."""
         stub, wire = self._gdb.stub, self._gdb.wire
         assert stub is not None
-        if item.kind is not Kind.PACKET:
+        if item.kind is not GdbPacketKind.PACKET:
             wire.write(item.raw)
             return
         if item.body[:1] == b"O" and item.body != b"OK":

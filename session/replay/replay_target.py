@@ -18,7 +18,7 @@ from rvtrace_gdb.session.replay.live_target import LiveTarget, own_features
 from rvtrace_gdb.session.replay.packets import Breakpoint, resume_of, thread_of
 from rvtrace_gdb.session.replay.stepping import Stepper
 from rvtrace_gdb.session.replay.target_xml import in_hex
-from rvtrace_gdb.session.replay.wire import Item, Kind, frame
+from rvtrace_gdb.session.replay.wire import GdbPacket, GdbPacketKind, frame
 from rvtrace_gdb.support.errors import silent
 
 _FEATURES = (b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+")
@@ -78,7 +78,7 @@ class ReplayTarget:
                 self._past.enter(hart, silent)
                 self._stepper.step_back_from_nowhere(hart)
 
-    def take(self, item: Item) -> None:
+    def take(self, item: GdbPacket) -> None:
         """Answer a packet of gdb, or forward it. Raises StubGone."""
         body = item.body
         if body.startswith(_LEAVING):  # gdb ends the target, starts it, or detaches: this is done in the present
@@ -247,7 +247,7 @@ class ReplayTarget:
         if resume.direction > 0 and self._stepper.is_live_again():
             with self._gdb.lock:
                 self._past.leave()
-            self._live.take(Item(Kind.PACKET, frame(body), body))
+            self._live.take(GdbPacket(GdbPacketKind.PACKET, frame(body), body))
         else:
             self._stepper.go(resume)
         return True

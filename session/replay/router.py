@@ -16,7 +16,7 @@ from rvtrace_gdb.session.replay.packets import THREAD_LIST_QUERIES
 from rvtrace_gdb.session.replay.proxy_state import Mode, ProxyState
 from rvtrace_gdb.session.replay.replay_target import ReplayTarget
 from rvtrace_gdb.session.replay.stepping import Stepper
-from rvtrace_gdb.session.replay.wire import MUCH, NO_ADDRESS, Item, Kind, Wire, WireGone, unescape
+from rvtrace_gdb.session.replay.wire import MUCH, NO_ADDRESS, GdbPacket, GdbPacketKind, Wire, WireGone, unescape
 from rvtrace_gdb.support.errors import RvtraceError
 
 _SILENT_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first
@@ -150,22 +150,22 @@ class Router:
 
     # One item of gdb
 
-    def _take(self, item: Item) -> None:
-        if item.kind is Kind.PACKET:
+    def _take(self, item: GdbPacket) -> None:
+        if item.kind is GdbPacketKind.PACKET:
             self._caretaker.note_unanswered(item.body)
             if self._state.exchange.take_shown():
                 self._state.present.shown()
                 self._stepper.user_sees()
             while not self._is_routed(item):
                 pass
-        elif item.kind is Kind.INTERRUPT:
+        elif item.kind is GdbPacketKind.INTERRUPT:
             stub = self._gdb.stub
             if stub is not None and self._state.mode() is not Mode.PAST:
                 stub.wire.write(item.raw)
             else:  # between two of many short movements, as at a breakpoint whose condition is false
                 self._state.present.is_interrupted = True
 
-    def _is_routed(self, item: Item) -> bool:
+    def _is_routed(self, item: GdbPacket) -> bool:
         """Route a packet. False: the stub was lost, and the packet must be routed again.
 
         Raises StubGone if there was no stub.
@@ -180,7 +180,7 @@ class Router:
             return False
         return True
 
-    def _route(self, item: Item) -> None:
+    def _route(self, item: GdbPacket) -> None:
         body, mode = item.body, self._state.mode()
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()

@@ -25,7 +25,7 @@ class NoNumber(RvtraceError):
     """No instruction of the history has this number."""
 
 
-class _Place(NamedTuple):
+class _TimelinePlace(NamedTuple):
     """A position in the history of a hart, with the search in that history."""
 
     selected: SelectedHistory
@@ -47,7 +47,7 @@ class Timeline:
 
     def __init__(self, select: Select, past_of: PastOf) -> None:
         self._select, self._past_of = select, past_of
-        self._places: dict[int | None, _Place] = {}
+        self._places: dict[int | None, _TimelinePlace] = {}
         self._only: dict[int | None, int] = {}
         self._nearest: dict[int | None, tuple[History, AddressSearch]] = {}
         self._watchpoints: dict[int | None, tuple[History, Past | None, ReplayWatchpoints]] = {}
@@ -233,14 +233,14 @@ class Timeline:
             " was not traced."
         )
 
-    def _place(self, hart: int | None, progress: Progress) -> _Place:
+    def _place(self, hart: int | None, progress: Progress) -> _TimelinePlace:
         """Return where a hart is; one that was in the present enters the past at its end."""
         place = self._places.get(hart)
         if place is None:
             place = self._places[hart] = self._end(hart, progress)
         return place
 
-    def _end(self, hart: int | None, progress: Progress) -> _Place:
+    def _end(self, hart: int | None, progress: Progress) -> _TimelinePlace:
         """Return the end of a hart's history."""
         selected = self._select(hart, progress)
         history = selected.history
@@ -252,9 +252,9 @@ class Timeline:
             if past is not None:
                 past.prepare(progress)
             known = self._nearest[hart] = history, AddressSearch(history)
-        return _Place(selected, known[1], len(history))
+        return _TimelinePlace(selected, known[1], len(history))
 
-    def _watching(self, hart: int | None, place: _Place) -> ReplayWatchpoints:
+    def _watching(self, hart: int | None, place: _TimelinePlace) -> ReplayWatchpoints:
         """Return the watchpoints in the history that a hart is in."""
         history, past = place.history, self._past_of(place.selected, silent)
         known = self._watchpoints.get(hart)
@@ -263,7 +263,12 @@ class Timeline:
         return known[2]
 
     def _find(
-        self, place: _Place, direction: int, addresses: Addresses, progress: Progress, farthest: int | None = None
+        self,
+        place: _TimelinePlace,
+        direction: int,
+        addresses: Addresses,
+        progress: Progress,
+        farthest: int | None = None,
     ) -> int:
         """Return the next position with one of some addresses; if there is none, the length of the history, or -1."""
         found = place.nearest.find(place.position, direction, addresses, progress, farthest=farthest)
@@ -274,7 +279,7 @@ class Timeline:
     def _move_watched(
         self,
         hart: int | None,
-        place: _Place,
+        place: _TimelinePlace,
         direction: int,
         position: int,
         watchpoints: Watchpoints,
@@ -295,12 +300,12 @@ class Timeline:
         lines = watching.missed(place.position, self._places[hart].position, watchpoints)
         return stop._replace(lines=(*stop.lines, *lines))
 
-    def _move_over(self, hart: int | None, place: _Place, position: int, line: str) -> Stop:
+    def _move_over(self, hart: int | None, place: _TimelinePlace, position: int, line: str) -> Stop:
         """Move over an instruction that triggers a watchpoint, and say so."""
         stop = self._move(hart, place, position)
         return stop._replace(lines=(*stop.lines, line))
 
-    def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
+    def _move(self, hart: int | None, place: _TimelinePlace, position: int) -> Stop:
         """Move to a position, or to the end of the history that comes before it."""
         history = place.history
         at_end = "begin" if position < 0 else "end" if position >= len(history) else ""

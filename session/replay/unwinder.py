@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.program.debug_info import AT, IN, SAME, VALUE, CallFrameInformation, UnwindRule, UnwindRules
 from rvtrace_gdb.session.past.past import Past, known_bytes
@@ -61,7 +61,9 @@ class Unwinder:
                 known = found[1]
                 yield Unwound(frame, True, known.get(_SP), {})
             else:
-                if number and frame.kind is Kind.TRAP:  # not at a call: what holds there holds at the pc itself
+                if (
+                    number and frame.kind is StackOperationKind.TRAP
+                ):  # not at a call: what holds there holds at the pc itself
                     exact = self._natively(frame, known, position, is_caller=False)
                     found = exact if exact is not None and _leads_to(exact, caller, left) else None
                 sp = left.get(_SP) if found is None else found[1][_SP]
@@ -106,7 +108,7 @@ class Unwinder:
         """Return the known registers of a caller: those that a called function preserves, all before a trap."""
         if caller.call is None:
             return {}
-        if caller.kind is Kind.TRAP:
+        if caller.kind is StackOperationKind.TRAP:
             return self._past.integers(caller.call, trapped=True)
         before = self._past.integers(caller.call)
         found = {register: before[register] for register in _PRESERVED if register in before}

@@ -27,7 +27,7 @@ _REPEAT_BIAS = 29
 _SUMMED = 256  # bytes
 
 
-class Kind(Enum):
+class GdbPacketKind(Enum):
     """The kinds of items in a stream."""
 
     PACKET = auto()
@@ -37,10 +37,10 @@ class Kind(Enum):
     INTERRUPT = auto()
 
 
-class Item(NamedTuple):
+class GdbPacket(NamedTuple):
     """An item of a stream. *raw*: the bytes as received; *body*: those between "$" and "#", still escaped."""
 
-    kind: Kind
+    kind: GdbPacketKind
     raw: bytes
     body: bytes = b""
 
@@ -57,9 +57,9 @@ class TooLong(Exception):
 
 
 _SINGLE = {
-    _ACK: Item(Kind.ACK, b"+"),
-    _NAK: Item(Kind.NAK, b"-"),
-    _INTERRUPT: Item(Kind.INTERRUPT, b"\x03"),
+    _ACK: GdbPacket(GdbPacketKind.ACK, b"+"),
+    _NAK: GdbPacket(GdbPacketKind.NAK, b"-"),
+    _INTERRUPT: GdbPacket(GdbPacketKind.INTERRUPT, b"\x03"),
 }
 
 
@@ -70,10 +70,10 @@ class Stream:
         self._rest = b""
         self._searched = 0  # bytes of the rest in which the end of its first packet was already searched
 
-    def feed(self, data: bytes) -> list[Item]:
+    def feed(self, data: bytes) -> list[GdbPacket]:
         """Return all items that are complete now. Raises TooLong."""
         buffer = self._rest + data if self._rest else data
-        items: list[Item] = []
+        items: list[GdbPacket] = []
         at, size = 0, len(buffer)
         while at < size:
             mark = buffer[at]
@@ -95,13 +95,13 @@ class Stream:
         return items
 
 
-def _item(raw: bytes) -> Item:
+def _item(raw: bytes) -> GdbPacket:
     """Return the item of a packet. A "$" inside begins another packet: a body contains none."""
     again = raw.rfind(b"$", 1)
     if again > 0:
         raw = raw[again:]
-    kind = Kind.PACKET if raw[0] == _PACKET else Kind.NOTIFICATION
-    return Item(kind, raw, raw[1:-3])
+    kind = GdbPacketKind.PACKET if raw[0] == _PACKET else GdbPacketKind.NOTIFICATION
+    return GdbPacket(kind, raw, raw[1:-3])
 
 
 def frame(body: bytes) -> bytes:
@@ -212,7 +212,7 @@ class Wire:
             return b""
         return body[:1] if begin else b""
 
-    def receive(self) -> list[Item]:
+    def receive(self) -> list[GdbPacket]:
         """Return the packets, notifications and interrupts that have arrived, and acknowledge them."""
         try:
             data = self.connection.recv(_AT_ONCE)
@@ -226,21 +226,21 @@ class Wire:
         except TooLong:
             raise self._gone("what came is not the remote protocol") from None
         if not self.acknowledges:
-            return [item for item in items if item.kind is not Kind.ACK and item.kind is not Kind.NAK]
+            return [item for item in items if item.kind is not GdbPacketKind.ACK and item.kind is not GdbPacketKind.NAK]
         return [item for item in items if self._is_new(item)]
 
-    def _is_new(self, item: Item) -> bool:
+    def _is_new(self, item: GdbPacket) -> bool:
         """Acknowledge a packet, and return whether it is valid and no repetition."""
-        if item.kind is Kind.PACKET:
+        if item.kind is GdbPacketKind.PACKET:
             intact = item.is_intact()
             if self._settled:
                 self._settled -= 1
                 return True
             self._owed += b"+" if intact else b"-"
             return intact
-        if item.kind is Kind.NAK and self._last:
+        if item.kind is GdbPacketKind.NAK and self._last:
             self.write(self._last)
-        return item.kind is Kind.INTERRUPT or (item.kind is Kind.NOTIFICATION and item.is_intact())
+        return item.kind is GdbPacketKind.INTERRUPT or (item.kind is GdbPacketKind.NOTIFICATION and item.is_intact())
 
     def send(self, raw: bytes) -> None:
         """Send a framed packet."""

@@ -4,7 +4,7 @@ coverage {context, args, ranges, functions, branches}: *args* is a RANGE as in `
 *ranges* restricts the answer to addresses: [begin, end, begin, end, ...], null for all. *functions* and *branches* are
 in the answer if these are not null.
 
-    {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.functions.Part`
+    {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.functions.CountedPart`
      overwritten: whether older trace was overwritten before the first instruction,
      counts: [[address, how often it ran], ...],
      branches: [[address, taken, not taken, target, next address], ...],

@@ -31,7 +31,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rvtrace_gdb.decode.etrace.esp32.readout import Answer
+from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError, Sink, Usb
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
@@ -207,7 +207,7 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
     return {"need": need}
 
 
-def _whole(answer: Answer, asked: Sequence[tuple[int, int]]) -> Answer:
+def _whole(answer: MemoryAnswer, asked: Sequence[tuple[int, int]]) -> MemoryAnswer:
     """Return *answer* without pieces of the wrong size, which could not be read. Raises BadRequest for a wrong number
     of pieces.
     """

@@ -38,7 +38,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
@@ -58,7 +58,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _MOST = 1 << 32  # no call stack is deeper
-_KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
+_KINDS = {StackOperationKind.CALL: "call", StackOperationKind.TRAP: "trap", StackOperationKind.BEGIN: ""}
 
 
 def frame_rows(
@@ -122,7 +122,7 @@ def _full_row(unwound: Unwound, number: int) -> FrameRow:
 
 
 def _row(frame: CallFrame, number: int) -> FrameRow:
-    if frame.kind is not Kind.BEGIN:
+    if frame.kind is not StackOperationKind.BEGIN:
         number = 0 if frame.call is None else frame.call + 1
     function = None if frame.function == UNKNOWN else frame.function
     return FrameRow(

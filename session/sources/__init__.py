@@ -19,7 +19,7 @@ from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.target.target_state import TargetState
+    from rvtrace_gdb.session.target.target_state import SavedTarget
 
 
 class TraceSource(Protocol):
@@ -40,7 +40,7 @@ class TraceSource(Protocol):
     incomplete: bool
     failure: RvtraceError | None
     notes: list[str]
-    state: "TargetState | None" = None
+    state: "SavedTarget | None" = None
     halted: Collection[int] = ()
     shows_halts: bool = True
     """Whether the trace shows where a hart goes on after each halt."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rvtrace_gdb.controlregs.ctr import procedures
-from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, CtrEntry, TransferType, pack
 from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus, SavedSetup
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
@@ -25,7 +25,7 @@ from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.target.access_reader import AccessReader
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
-from rvtrace_gdb.session.target.target_state import LinkReader, Reader, TargetState, Wishes
+from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, TargetReader, Wishes
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -283,12 +283,12 @@ class CtrTrace(TraceSource):
     ) -> None:
         """Let registers and memory be saved where the trace ends, and do so now for the harts in *begun*."""
         harts = [recorder.hart for recorder in self.recorders]
-        self.state = TargetState(self._reader(harts), harts, image, ranges, wishes)
+        self.state = SavedTarget(self._reader(harts), harts, image, ranges, wishes)
         if begun:
             self.state.begin(progress, begun)
             self.notes += self.state.unsaid()
 
-    def _reader(self, harts: Sequence[int]) -> Reader:
+    def _reader(self, harts: Sequence[int]) -> TargetReader:
         access = self.recorders[0].access
         return LinkReader(access.link) if isinstance(access, UsbAccess) else AccessReader(self._access, harts)
 
@@ -376,6 +376,6 @@ def _in_handler(records: CapturedRecords) -> bool:
 _TRAPS = (IType.EXCEPTION, IType.INTERRUPT)
 
 
-def captured(hart: int, in_force: CtrRegisterValues, entries: list[Entry]) -> CapturedRecords:
+def captured(hart: int, in_force: CtrRegisterValues, entries: list[CtrEntry]) -> CapturedRecords:
     """Return entries, which are read youngest first, as a capture stores them: oldest first."""
     return CapturedRecords(hart, in_force, pack(entries[::-1]))

@@ -14,14 +14,21 @@ from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
 from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.etrace.esp32.readout import SYMBOL, Answer, Batch, is_core_dump, read_core_dump, read_snapshot
+from rvtrace_gdb.decode.etrace.esp32.readout import (
+    SYMBOL,
+    Batch,
+    MemoryAnswer,
+    is_core_dump,
+    read_core_dump,
+    read_snapshot,
+)
 from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     BadSnapshot,
     Core,
+    CoreTraceState,
     MemoryMode,
     Reason,
     Snapshot,
-    State,
     may_be_code,
     options_of,
     ring_of,
@@ -82,7 +89,9 @@ def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
     return capture_of_core_dump(content, str(path), Image.from_elf(elf))
 
 
-def live_capture(elf: str, others: Sequence[str] = (), address: int | None = None) -> Generator[Batch, Answer, Capture]:
+def live_capture(
+    elf: str, others: Sequence[str] = (), address: int | None = None
+) -> Generator[Batch, MemoryAnswer, Capture]:
     """Return the trace of the chip that runs *elf*; yield requests for its memory, see `decode.etrace.esp32.readout`.
 
     *address*: of the snapshot, None: where *elf* says. Code that no ELF has is read from the chip, too. Raises
@@ -184,7 +193,7 @@ def _capture(snapshot: Snapshot, target: str, image: Image, others: Iterable[Elf
         try:
             parts.append(_traced(snapshot, core))
         except BadSnapshot as error:
-            problems += [] if core.state == State.UNAVAILABLE else [str(error)]
+            problems += [] if core.state == CoreTraceState.UNAVAILABLE else [str(error)]
     if not parts:
         raise BadSnapshot(f"{target}: nothing was traced: {'; '.join(problems) or 'no encoder was set up'}")
     reason = _REASONS.get(Reason(snapshot.capture_reason)) if snapshot.capture_reason in tuple(Reason) else None
@@ -243,7 +252,7 @@ def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSi
     notes = []
     for encoder, sink in parts:
         core = cores[encoder.hart]
-        if core.state == State.CAPTURING or not core.fifo_empty:
+        if core.state == CoreTraceState.CAPTURING or not core.fifo_empty:
             notes.append(f"core {encoder.hart}: the newest packets were still in the encoder and are not in this trace")
         if sink.wrapped and core.resync_mode == _NO_RESYNC:
             notes.append(
@@ -258,5 +267,5 @@ class Chip(NamedTuple):
     *asked*: its last request.
     """
 
-    reading: Generator[Batch, Answer, Capture]
+    reading: Generator[Batch, MemoryAnswer, Capture]
     asked: Sequence[tuple[int, int]] = ()

@@ -34,7 +34,7 @@ from rvtrace_gdb.session.description.model import (
     PibSink,
     RamSink,
     Sink,
-    Source,
+    SourceDescription,
 )
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target.link import Link
@@ -70,17 +70,17 @@ class Topology:
         self.description = description
         self._by_name = {component.name: component for component in description.components}
 
-    def receivers_of(self, source: Source) -> tuple[Funnel | Sink, ...]:
+    def receivers_of(self, source: SourceDescription) -> tuple[Funnel | Sink, ...]:
         """Return what *source* feeds, in the order of the description."""
         return tuple(fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, Encoder))
 
-    def senders_to(self, component: AnyComponent) -> tuple[Source, ...]:
+    def senders_to(self, component: AnyComponent) -> tuple[SourceDescription, ...]:
         """Return what feeds *component*; a funnel's feeders in the order of its inputs."""
         if isinstance(component, Funnel):
             found = [self._by_name[name] for name in component.inputs]
         else:
             found = [other for other in self._sources if component.name in other.to]
-        return tuple(source for source in found if isinstance(source, Source))
+        return tuple(source for source in found if isinstance(source, SourceDescription))
 
     def start_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
         """Return the components in the order in which they are enabled, receivers first: sinks and bridges, the funnels
@@ -102,7 +102,7 @@ class Topology:
         """Return the shortest route to each sink that *encoder* reaches, nearest sink first."""
         ways: dict[str, tuple[Hop, ...]] = {encoder.name: ()}
         found: list[Route] = []
-        waiting: list[Source] = [encoder]
+        waiting: list[SourceDescription] = [encoder]
         for source in waiting:  # which grows meanwhile
             for fed in self.receivers_of(source):
                 if fed.name in ways:
@@ -140,7 +140,7 @@ class Topology:
         return [route.sink.name for route in self.routes(encoder)]
 
     @property
-    def _sources(self) -> tuple[Source, ...]:
+    def _sources(self) -> tuple[SourceDescription, ...]:
         return (*self.description.encoders, *self.description.funnels)
 
     @cached_property

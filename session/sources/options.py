@@ -33,10 +33,10 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode, Ts
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     PRIVILEGES,
     DataAddrCompress,
-    Format,
     ImplicitReturnMode,
     InstMode,
     SyncMode,
+    TeFormat,
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import EXTERNAL, STARTS, STOPS, Filter, Triggers
@@ -259,7 +259,7 @@ _RETURN_MODES = {
     "partial": ImplicitReturnMode.PARTIAL_ADDRESS_STACK,
     "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
 }
-_FORMATS = {"ntrace": Format.N_TRACE, "etrace": Format.E_TRACE}
+_FORMATS = {"ntrace": TeFormat.N_TRACE, "etrace": TeFormat.E_TRACE}
 _TIME_SOURCES = {
     "system": TsMode.INTERNAL_SYSTEM,
     "core": TsMode.INTERNAL_CORE,

@@ -9,7 +9,7 @@ from typing import Any
 from rvtrace_gdb.controlregs import generations
 from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError, ComponentTimeout, DrainFailed
 from rvtrace_gdb.controlregs.graph import Graph
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkStatus
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, GraphSettings, TraceRequest
 from rvtrace_gdb.session import program as session_program
@@ -41,7 +41,7 @@ from rvtrace_gdb.session.target.link import (
     pcs_of,
     states,
 )
-from rvtrace_gdb.session.target.target_state import LinkReader, TargetState, wishes_of
+from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 
@@ -107,7 +107,7 @@ class LiveTrace(TraceSource):
         clock = self.in_force.clocks.get(encoder.name)
         widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}
         bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
-        if in_force.format != Format.E_TRACE:
+        if in_force.format != TeFormat.E_TRACE:
             return Unregistered(timestamp_bits=bits, repeat_bits=encoder.repeat_bits)
         known: dict[str, Value] = {} if self.xlen is None else {"iaddress_width": self.xlen}
         if self.tvec is not None and in_force.feature("trTeInstNoTrapAddr"):
@@ -214,7 +214,7 @@ class LiveTrace(TraceSource):
                 if self.tracing or self.incomplete:
                     self._read(progress, ending=True)
                     for encoder in self.encoders:  # later its hart may have run on without a trace
-                        if encoder.in_force.format == Format.N_TRACE:  # E-Trace has the causes of traps
+                        if encoder.in_force.format == TeFormat.N_TRACE:  # E-Trace has the causes of traps
                             self.ask_of_trap(encoder.hart)
                     if self.state is not None and not self.incomplete:
                         self.state.end(self.halted)
@@ -378,7 +378,7 @@ def start(
     live.xlen = image.xlen
     live.notes += unsupported_notes(options)
     harts = [encoder.hart for encoder in hardware.encoders]
-    live.state = TargetState(LinkReader(link), harts, image, believed(description), wishes)
+    live.state = SavedTarget(LinkReader(link), harts, image, believed(description), wishes)
     with link.unpolled():
         live.state.begin(progress)
     live.notes += live.state.unsaid()

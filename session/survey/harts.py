@@ -21,7 +21,7 @@ _GONE = ("unknown", "unavailable")
 
 
 @dataclass(frozen=True)
-class Hart:
+class SurveyedHart:
     """*ids*: the registers that were read, by name. *problem*: why they were not. *other*: the type of OpenOCD's target
     if it is not a RISC-V core.
     """
@@ -50,7 +50,7 @@ class Hart:
             yield self.problem
 
 
-def find(link: Link) -> list[Hart]:
+def find(link: Link) -> list[SurveyedHart]:
     """Return all harts. A hart that runs is not stopped for it. Raises the transport's errors."""
     link.state()  # which connects
     before, found = link.target, []
@@ -64,14 +64,14 @@ def find(link: Link) -> list[Hart]:
     return found
 
 
-def _hart(link: Link, number: int, name: str) -> Hart:
+def _hart(link: Link, number: int, name: str) -> SurveyedHart:
     state, other = link.state(), other_type(link, number)
     if other:
-        return Hart(number, name, state, problem=f"{other}: no RISC-V core", other=other)
+        return SurveyedHart(number, name, state, problem=f"{other}: no RISC-V core", other=other)
     if state in _GONE:
-        return Hart(number, name, state, problem="check power, reset and OpenOCD's log")
+        return SurveyedHart(number, name, state, problem="check power, reset and OpenOCD's log")
     if state != "halted":
-        return Hart(number, name, state, problem="mvendorid and marchid are not read: halt it for that")
+        return SurveyedHart(number, name, state, problem="mvendorid and marchid are not read: halt it for that")
     csrs, ids, problem = OpenOcdCsrs(link.command, name, lambda csr: [ID_REGISTERS[csr]]), {}, ""
     try:
         for csr, register in ID_REGISTERS.items():
@@ -82,4 +82,4 @@ def _hart(link: Link, number: int, name: str) -> Hart:
                 problem = f"{register} cannot be read: {answer}"
     except (HartNotHalted, OpenOcdRefused) as error:
         problem = f"mvendorid and marchid cannot be read: {error}"
-    return Hart(number, name, state, ids, problem)
+    return SurveyedHart(number, name, state, ids, problem)

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen
+from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
 from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.description import file
-from rvtrace_gdb.session.description.devicetree import Found as Tree
+from rvtrace_gdb.session.description.devicetree import DeviceTreeContents as Tree
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.model import OpenOcd as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
 from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
-from rvtrace_gdb.session.survey.harts import Hart
+from rvtrace_gdb.session.survey.harts import SurveyedHart
 from rvtrace_gdb.session.survey.openocd_config import Server
-from rvtrace_gdb.session.survey.parts import Part
+from rvtrace_gdb.session.survey.parts import SurveyedComponent
 from rvtrace_gdb.session.survey.questions import Ask, BoardError, Question, Setting, Unfit, yes_or_no
 from rvtrace_gdb.session.target.link import Connect, Link
 from rvtrace_gdb.support.errors import RvtraceError
@@ -44,9 +44,9 @@ class _Board:
 
     server: Server
     link: Link | None
-    harts: list[Hart] = field(default_factory=list)
+    harts: list[SurveyedHart] = field(default_factory=list)
     tree: Tree | None = None
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, ProbedComponent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _nowhere() -> Server:
     return Server(Defaults.host, Defaults.tcl_port, "default", "default")
 
 
-def _connected(server: Server, connect: Connect) -> tuple[Link, list[Hart]]:
+def _connected(server: Server, connect: Connect) -> tuple[Link, list[SurveyedHart]]:
     link = connect(server.host, server.port)
     try:
         found = harts.find(link)
@@ -140,7 +140,7 @@ def _xlen(board: _Board, of_elf: int | None, elf: str | None) -> Setting | None:
     return Setting(of_elf, f"of {Path(elf).name}") if of_elf and elf else None
 
 
-def _components(board: _Board, ask: Ask, read_tree: Callable[[str], Tree]) -> list[Part]:
+def _components(board: _Board, ask: Ask, read_tree: Callable[[str], Tree]) -> list[SurveyedComponent]:
     """Return the components that the device tree or probing shows."""
     text = f"Device tree of the board, .dtb or .dts (or {NONE})"
     parse = partial(_tree, read_tree)
@@ -159,12 +159,12 @@ def _tree(read_tree: Callable[[str], Tree], name: str) -> Tree | None:
         raise Unfit(str(error)) from None
 
 
-def _probed(board: _Board, ask: Ask) -> list[Part]:
+def _probed(board: _Board, ask: Ask) -> list[SurveyedComponent]:
     text = "Addresses to look for trace components at, as in 0x20000000-0x20004000"
     if board.tree:
         text += f"; or {TREE}: those in the device tree; or {NONE}"
 
-    def parse(answer: str) -> list[Part]:
+    def parse(answer: str) -> list[SurveyedComponent]:
         _probe(board, ask, _allowed(board, answer))
         components = _of_tree(board, ask) if board.tree else parts.probed(board.seen.values())
         wiring.check_complete(components)
@@ -194,7 +194,7 @@ def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
         return
     found = probing.probe(board.link, bases)
     _tell(ask, found)
-    asleep = [each for each in found if each.answer is Answer.MAYBE_IN_RESET]
+    asleep = [each for each in found if each.answer is ProbeAnswer.MAYBE_IN_RESET]
     if asleep and _may_wake(ask, asleep):
         awake = probing.wake(board.link, asleep)
         _tell(ask, awake)
@@ -202,12 +202,12 @@ def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
     board.seen |= {each.base: each for each in found}
 
 
-def _tell(ask: Ask, seen: Iterable[Seen]) -> None:
+def _tell(ask: Ask, seen: Iterable[ProbedComponent]) -> None:
     for line in probing.lines(seen):
         ask.tell(line)
 
 
-def _may_wake(ask: Ask, asleep: Sequence[Seen]) -> bool:
+def _may_wake(ask: Ask, asleep: Sequence[ProbedComponent]) -> bool:
     where = ", ".join(line.partition(": ")[0] for line in probing.lines(asleep))
     text = f"Wake what may be components in reset, at {where}? y or n"
     return ask.ask(Question(text, "--wake", yes_or_no, "n", "default", "", _WAKING)).value
@@ -216,7 +216,7 @@ def _may_wake(ask: Ask, asleep: Sequence[Seen]) -> bool:
 _WAKING = "A component in reset does not say what it is. Waking it writes 1 to its first word, and then what was there."
 
 
-def _of_tree(board: _Board, ask: Ask) -> list[Part]:
+def _of_tree(board: _Board, ask: Ask) -> list[SurveyedComponent]:
     if board.tree is None:
         return []
     description = board.tree.description
@@ -260,10 +260,17 @@ _MEMORY = (
 )
 
 
-_WORTH_A_LINE = (Answer.UNKNOWN_TYPE, Answer.RESERVED_VERSION, Answer.PRE_RATIFIED, Answer.STAYS_IN_RESET)
+_WORTH_A_LINE = (
+    ProbeAnswer.UNKNOWN_TYPE,
+    ProbeAnswer.RESERVED_VERSION,
+    ProbeAnswer.PRE_RATIFIED,
+    ProbeAnswer.STAYS_IN_RESET,
+)
 
 
-def _tables(board: _Board, wishes: Wishes, xlen: Setting | None, components: Iterable[Part]) -> list[parts.Table]:
+def _tables(
+    board: _Board, wishes: Wishes, xlen: Setting | None, components: Iterable[SurveyedComponent]
+) -> list[parts.Table]:
     of_tree = board.tree.description.xlen if board.tree else None
     xlen = xlen or (Setting(of_tree, "device tree") if of_tree else None)
     target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})

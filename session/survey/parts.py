@@ -6,7 +6,7 @@ Each key of a component has its value and where that comes from, which becomes t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen
+from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
 from rvtrace_gdb.session.description.model import AnyComponent, Encoder, Funnel, RamSink
 from rvtrace_gdb.session.description.tables import quoted
 from rvtrace_gdb.session.survey.questions import Setting
@@ -18,7 +18,7 @@ PROBED = "answered at this address"
 
 
 @dataclass
-class Part:
+class SurveyedComponent:
     """A component. *storage*: the modes of a RAM sink, () if they are not known; *buffer*: its present buffer."""
 
     name: str
@@ -32,12 +32,12 @@ class Part:
         self.settings[key] = Setting(value, source)
 
 
-def probed(seen: Iterable[Seen]) -> list[Part]:
+def probed(seen: Iterable[ProbedComponent]) -> list[SurveyedComponent]:
     """Return the components that were found by probing, named by kind and address."""
-    parts: list[Part] = []
-    for found in sorted((each for each in seen if each.answer is Answer.COMPONENT), key=lambda each: each.base):
+    parts: list[SurveyedComponent] = []
+    for found in sorted((each for each in seen if each.answer is ProbeAnswer.COMPONENT), key=lambda each: each.base):
         number = sum(part.kind == found.kind for part in parts)
-        part = Part(f"{PREFIXES[found.kind]}{number}", found.kind, found.base)
+        part = SurveyedComponent(f"{PREFIXES[found.kind]}{number}", found.kind, found.base)
         part.storage, part.buffer = found.storage, found.buffer
         part.set("name", part.name, CHOSEN)
         part.set("type", part.kind, f"found: tr??Impl reads {found.impl or 0:#010x}")
@@ -46,14 +46,14 @@ def probed(seen: Iterable[Seen]) -> list[Part]:
     return parts
 
 
-def of_tree(components: Iterable[AnyComponent], nodes: Mapping[str, str]) -> list[Part]:
+def of_tree(components: Iterable[AnyComponent], nodes: Mapping[str, str]) -> list[SurveyedComponent]:
     """Return the components of a device tree. *nodes*: the path of each one's node, by its name."""
     return [_of_tree(component, nodes.get(component.name, "")) for component in components]
 
 
-def _of_tree(component: AnyComponent, node: str) -> Part:
+def _of_tree(component: AnyComponent, node: str) -> SurveyedComponent:
     source = f"device tree{f', node {node}' if node else ''}"
-    part = Part(component.name, component.kind, component.base)
+    part = SurveyedComponent(component.name, component.kind, component.base)
     part.set("name", component.name, CHOSEN)
     part.set("type", component.kind, source)
     inside = "" if isinstance(component, Encoder | Funnel) else component.inside
@@ -71,14 +71,14 @@ def _of_tree(component: AnyComponent, node: str) -> Part:
     return part
 
 
-def checked(parts: Sequence[Part], seen: Iterable[Seen]) -> Iterator[str]:
+def checked(parts: Sequence[SurveyedComponent], seen: Iterable[ProbedComponent]) -> Iterator[str]:
     """Correct the components of a device tree by what their registers say. Yield a line for each difference."""
     found = {each.base: each for each in seen}
     for part in parts:
         here = found.get(part.base)
         if here is None or "inside" in part.settings or "version" in part.settings:
             continue
-        if here.answer is not Answer.COMPONENT:
+        if here.answer is not ProbeAnswer.COMPONENT:
             yield f"{part.name} at {part.base:#x}: is in the device tree, but no trace component answers there"
             continue
         part.storage, part.buffer = here.storage, part.buffer or here.buffer
@@ -88,7 +88,7 @@ def checked(parts: Sequence[Part], seen: Iterable[Seen]) -> Iterator[str]:
         part.set("type", here.kind, f"found: tr??Impl reads {here.impl or 0:#010x}")
     known = {part.base for part in parts}
     for each in found.values():
-        if each.answer is Answer.COMPONENT and each.base not in known:
+        if each.answer is ProbeAnswer.COMPONENT and each.base not in known:
             yield f"{each.base:#x}: {each.kind} is not in the device tree, which is believed; left out"
 
 

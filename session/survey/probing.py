@@ -13,7 +13,7 @@ from itertools import groupby
 from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.controlregs.trace_control import discovery
 from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION
-from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen
+from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
 from rvtrace_gdb.session.survey.questions import BoardError, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -60,21 +60,25 @@ def _check(part: str, start: int, end: int) -> None:
         raise Unfit(f"{part!r} is more than {MOST * BLOCK >> 20} MiB: name a smaller range")
 
 
-def probe(target: Target, bases: Iterable[int], progress: Callable[[int], None] = lambda base: None) -> list[Seen]:
+def probe(
+    target: Target, bases: Iterable[int], progress: Callable[[int], None] = lambda base: None
+) -> list[ProbedComponent]:
     """Look at each address. Raises ProbeLost."""
     return [_guarded(partial(discovery.look, target, base), base, progress) for base in bases]
 
 
-def wake(target: Target, seen: Sequence[Seen]) -> list[Seen]:
+def wake(target: Target, seen: Sequence[ProbedComponent]) -> list[ProbedComponent]:
     """Wake what may be components in reset, and return all of *seen*, with what these have shown. Raises ProbeLost."""
-    return [_woken(target, each) if each.answer is Answer.MAYBE_IN_RESET else each for each in seen]
+    return [_woken(target, each) if each.answer is ProbeAnswer.MAYBE_IN_RESET else each for each in seen]
 
 
-def _woken(target: Target, seen: Seen) -> Seen:
+def _woken(target: Target, seen: ProbedComponent) -> ProbedComponent:
     return _guarded(partial(discovery.wake, target, seen), seen.base)
 
 
-def _guarded(act: Callable[[], Seen], base: int, progress: Callable[[int], None] = lambda base: None) -> Seen:
+def _guarded(
+    act: Callable[[], ProbedComponent], base: int, progress: Callable[[int], None] = lambda base: None
+) -> ProbedComponent:
     progress(base)
     try:
         return act()
@@ -82,19 +86,19 @@ def _guarded(act: Callable[[], Seen], base: int, progress: Callable[[int], None]
         raise ProbeLost(base, error) from error
 
 
-def lines(seen: Iterable[Seen]) -> Iterator[str]:
+def lines(seen: Iterable[ProbedComponent]) -> Iterator[str]:
     """Yield what was found, in the order of the addresses. Neighbours without a component share a line."""
     ordered = sorted(seen, key=lambda each: each.base)
     for (_, text), group in groupby(ordered, key=lambda each: (each.answer, _text(each))):
         members = list(group)
-        shared = members[0].answer in (Answer.NOTHING, Answer.REFUSED, Answer.MAYBE_IN_RESET)
+        shared = members[0].answer in (ProbeAnswer.NOTHING, ProbeAnswer.REFUSED, ProbeAnswer.MAYBE_IN_RESET)
         for run in _runs(members) if shared else [[member] for member in members]:
             where = f"{run[0].base:#x}" + (f" to {run[-1].base:#x}" if len(run) > 1 else "")
             yield f"{where}: {text}"
 
 
-def _runs(members: Sequence[Seen]) -> Iterator[list[Seen]]:
-    run: list[Seen] = []
+def _runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]:
+    run: list[ProbedComponent] = []
     for member in members:
         if run and member.base != run[-1].base + BLOCK:
             yield run
@@ -103,22 +107,23 @@ def _runs(members: Sequence[Seen]) -> Iterator[list[Seen]]:
     yield run
 
 
-def _text(seen: Seen) -> str:
+def _text(seen: ProbedComponent) -> str:
     """Describe what is at an address, and what to do."""
-    if seen.answer is Answer.COMPONENT:
+    if seen.answer is ProbeAnswer.COMPONENT:
         return _component(seen)
     major, minor = seen.version
     impl = f"tr??Impl reads {seen.impl or 0:#010x}"
     return {
-        Answer.MAYBE_IN_RESET: "nothing, or a component in reset: --wake finds out",
-        Answer.STAYS_IN_RESET: "Active does not become 1: no component, or one without clock or power; switch it on",
-        Answer.UNKNOWN_TYPE: f"no trace component that rvtrace knows: {impl}, type {seen.type_code:#x}; left out",
-        Answer.RESERVED_VERSION: f"no trace component, or one of version {major}.{minor}, which rvtrace does not know"
-        f" (it knows {VERSION[0]}.{VERSION[1]}; {impl}); left out",
-        Answer.PRE_RATIFIED: f"no trace component of version 1 ({impl}); if it is SiFive's pre-ratification interface,"
-        " describe it by hand with version = 0 (docs/sifive-v0.md)",
-        Answer.NOTHING: "no trace component",
-        Answer.REFUSED: "bus error: nothing is there, or it has no power",
+        ProbeAnswer.MAYBE_IN_RESET: "nothing, or a component in reset: --wake finds out",
+        ProbeAnswer.STAYS_IN_RESET: "Active does not become 1: no component, or one without clock or power;"
+        " switch it on",
+        ProbeAnswer.UNKNOWN_TYPE: f"no trace component that rvtrace knows: {impl}, type {seen.type_code:#x}; left out",
+        ProbeAnswer.RESERVED_VERSION: f"no trace component, or one of version {major}.{minor}, which rvtrace does not"
+        f" know (it knows {VERSION[0]}.{VERSION[1]}; {impl}); left out",
+        ProbeAnswer.PRE_RATIFIED: f"no trace component of version 1 ({impl}); if it is SiFive's pre-ratification"
+        " interface, describe it by hand with version = 0 (docs/sifive-v0.md)",
+        ProbeAnswer.NOTHING: "no trace component",
+        ProbeAnswer.REFUSED: "bus error: nothing is there, or it has no power",
     }[seen.answer]
 
 
@@ -131,7 +136,7 @@ NAMES = {
 }
 
 
-def _component(seen: Seen) -> str:
+def _component(seen: ProbedComponent) -> str:
     storage = {(): "", ("SRAM",): ", memory of its own", ("SMEM",): ", writes to system memory"}
     storage_text = storage.get(seen.storage, ", memory of its own or system memory") if seen.kind == "ram_sink" else ""
     newer = f", newer than {VERSION[0]}.{VERSION[1]} and used like it" if seen.newer else ""

@@ -7,7 +7,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Connections Betwe
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rvtrace_gdb.session.survey.parts import Part
+from rvtrace_gdb.session.survey.parts import SurveyedComponent
 from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -23,7 +23,7 @@ class Incomplete(Unfit):
     """Components are missing without which nothing can be traced."""
 
 
-def check_complete(parts: Sequence[Part]) -> None:
+def check_complete(parts: Sequence[SurveyedComponent]) -> None:
     """Raise Incomplete, unless there are an encoder and a sink."""
     kinds = {part.kind for part in parts}
     if not kinds:
@@ -34,7 +34,7 @@ def check_complete(parts: Sequence[Part]) -> None:
         raise Incomplete("no sink was found, so trace has nowhere to go: allow more addresses (--probe)")
 
 
-def harts(parts: Sequence[Part], names: Sequence[str], ask: Ask) -> None:
+def harts(parts: Sequence[SurveyedComponent], names: Sequence[str], ask: Ask) -> None:
     """Set the hart of each encoder. *names*: OpenOCD's, () if they are not known. Raises what *ask* raises."""
     encoders = [part for part in parts if part.kind == "encoder" and "hart" not in part.settings]
     if not encoders:
@@ -69,7 +69,7 @@ def _harts(text: str, count: int, known: int) -> list[int]:
     return numbers
 
 
-def connect(parts: Sequence[Part], ask: Ask) -> None:
+def connect(parts: Sequence[SurveyedComponent], ask: Ask) -> None:
     """Set what each encoder and funnel feeds. Raises what *ask* raises."""
     for part in parts:
         if part.kind in SOURCES and "to" not in part.settings:
@@ -81,12 +81,12 @@ def connect(parts: Sequence[Part], ask: Ask) -> None:
             part.set("inputs", {name: number for number, name in enumerate(feeders)}, ASSUMED)
 
 
-def _fed(part: Part) -> Sequence[str]:
+def _fed(part: SurveyedComponent) -> Sequence[str]:
     value = part.settings["to"].value if "to" in part.settings else ()
     return value if isinstance(value, Sequence) else ()
 
 
-def _receivers(part: Part, parts: Sequence[Part], ask: Ask) -> tuple[Sequence[str], str]:
+def _receivers(part: SurveyedComponent, parts: Sequence[SurveyedComponent], ask: Ask) -> tuple[Sequence[str], str]:
     funnels = [other for other in parts if other.kind == "funnel" and other is not part]
     sinks = [other for other in parts if other.kind in SINKS]
     default, because = _likely(part, funnels, sinks)
@@ -100,7 +100,9 @@ def _receivers(part: Part, parts: Sequence[Part], ask: Ask) -> tuple[Sequence[st
     return ask.ask(Question(text, TO, parse, ",".join(default) or None, because, part.name, obvious=obvious))
 
 
-def _likely(part: Part, funnels: Sequence[Part], sinks: Sequence[Part]) -> tuple[list[str], str]:
+def _likely(
+    part: SurveyedComponent, funnels: Sequence[SurveyedComponent], sinks: Sequence[SurveyedComponent]
+) -> tuple[list[str], str]:
     """Return what a component probably feeds, and why; nothing where that would be a guess."""
     if part.kind == "encoder" and len(funnels) == 1:
         return [funnels[0].name], "assumed: there is one funnel, and nothing else to feed it"
@@ -122,7 +124,7 @@ def _among(possible: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return parse
 
 
-def buffers(parts: Iterable[Part], ask: Ask, readable: Readable, taken: Iterable[range]) -> None:
+def buffers(parts: Iterable[SurveyedComponent], ask: Ask, readable: Readable, taken: Iterable[range]) -> None:
     """Set mode and buffer of each RAM sink. *taken*: addresses of the program. Raises what *ask* raises."""
     taken = list(taken)
     for part in parts:
@@ -130,7 +132,7 @@ def buffers(parts: Iterable[Part], ask: Ask, readable: Readable, taken: Iterable
             _set_buffer(part, ask, readable, taken)
 
 
-def _set_buffer(part: Part, ask: Ask, readable: Readable, taken: Sequence[range]) -> None:
+def _set_buffer(part: SurveyedComponent, ask: Ask, readable: Readable, taken: Sequence[range]) -> None:
     if part.storage == ("SRAM",):
         part.set("mode", "SRAM", "found: trRamImpl says that it has only memory of its own")
         return
@@ -148,7 +150,7 @@ def _set_buffer(part: Part, ask: Ask, readable: Readable, taken: Sequence[range]
         part.set("size", place[1], source)
 
 
-def _default(part: Part, own: bool, in_use: str | None) -> tuple[str | None, str]:
+def _default(part: SurveyedComponent, own: bool, in_use: str | None) -> tuple[str | None, str]:
     if in_use is not None:
         return in_use, "found: where the sink has its buffer now"
     if not own:
@@ -156,7 +158,7 @@ def _default(part: Part, own: bool, in_use: str | None) -> tuple[str | None, str
     return "SRAM", "default: trRamImpl says that it has memory of its own" if part.storage else "default: not known"
 
 
-def _buffer(text: str, part: Part, readable: Readable, taken: Sequence[range]) -> tuple[int, int] | None:
+def _buffer(text: str, part: SurveyedComponent, readable: Readable, taken: Sequence[range]) -> tuple[int, int] | None:
     if text.upper() == "SRAM":
         if part.storage == ("SMEM",):
             raise Unfit(f"{part.name} has no memory of its own: give START:SIZE")

@@ -1,5 +1,5 @@
 """What is saved of a target that is reached by accesses to its harts' registers, as for Control Transfer Records: a
-`session.target.target_state.Reader`.
+`session.target.target_state.TargetReader`.
 """
 
 from collections.abc import Callable, Collection, Sequence

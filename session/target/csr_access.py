@@ -24,7 +24,7 @@ from typing import Any
 from weakref import finalize
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrRequest
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError, Usb
 from rvtrace_gdb.session.errors import CsrsNotExposed, HartUnreachable, NoUsbTable, NoWay
@@ -58,7 +58,7 @@ class OpenOcdAccess:
     def xlen(self) -> int:
         return self._open()[1]
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         progress("reading CSRs", 0)
         csrs, _ = self._open()
         try:
@@ -179,7 +179,7 @@ class UsbAccess:
     def xlen(self) -> int:
         return self._csrs().xlen
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         return self._csrs().run(accesses, progress)
 
     def harts(self) -> list[int]:

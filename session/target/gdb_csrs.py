@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS, X
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
@@ -68,7 +68,7 @@ class Gdb:
     def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
         self._session, self.hart, self._connection = session, hart, connection
 
-    def registers(self, accesses: list[list[Any]]) -> tuple[int, list[Answer]]:
+    def registers(self, accesses: list[list[Any]]) -> tuple[int, list[CsrAnswer]]:
         """Return XLEN, and the values of registers by name. Raises as `_do`."""
         found = self._do("registers", accesses=accesses)
         if isinstance(found, dict):
@@ -137,7 +137,7 @@ class NamedAccess:
             self.run([])
         return self._xlen
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         progress("reading CSRs", 0)
         if self._gdb.own_connection is not None:
             return self._instead.run(accesses, progress)
@@ -149,7 +149,7 @@ class NamedAccess:
         """Return the bytes from an address on, as many as can be read."""
         return self._instead.read_memory(address, size) if isinstance(self._instead, WithMemory) else b""
 
-    def _do(self, wanted: list[list[Any]]) -> list[Answer]:
+    def _do(self, wanted: list[list[Any]]) -> list[CsrAnswer]:
         self._xlen, answers = self._gdb.registers(wanted)
         return answers
 
@@ -188,7 +188,7 @@ class Numbers(NamedTuple):
     by_name: dict[str, int]
     sizes: dict[int, int]
 
-    def of(self, register: Register) -> int | None:
+    def of(self, register: CsrName) -> int | None:
         """Return a register's number in the protocol."""
         if isinstance(register, str):
             return self.by_name.get(register)
@@ -212,9 +212,9 @@ class PacketAccess:
     def xlen(self) -> int:
         return self._opened().xlen
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         numbers = self._opened()
-        answers: list[Answer] = []
+        answers: list[CsrAnswer] = []
         for at in range(0, len(accesses), _AT_ONCE):
             progress("reading CSRs (registers)", at, len(accesses))
             part = accesses[at : at + _AT_ONCE]
@@ -231,9 +231,9 @@ class PacketAccess:
         except ValueError:
             return b""
 
-    def _part(self, numbers: Numbers, accesses: Sequence[Access]) -> list[Answer]:
+    def _part(self, numbers: Numbers, accesses: Sequence[CsrRequest]) -> list[CsrAnswer]:
         packets: list[str] = []
-        known: list[Access] = []
+        known: list[CsrRequest] = []
         for register, value in accesses:
             number = numbers.of(register)
             if number is None:
@@ -246,7 +246,7 @@ class PacketAccess:
             answers.append("OpenOCD does not expose it (`riscv expose_csrs`)" if self._openocd else _ABSENT)
         return answers
 
-    def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
+    def _exchange(self, accesses: Sequence[CsrRequest], packets: Sequence[str]) -> list[str]:
         """Return the replies up to the first error."""
         own = self._gdb.own_connection
         if own is None and not self._gdb.through_proxy:
@@ -310,7 +310,7 @@ def _numbers(description: Description) -> Numbers:
     return Numbers(bases.pop(), 8 * sizes[by_name["pc"]] if "pc" in by_name else 64, by_name, sizes)
 
 
-def _waits(access: Access) -> bool:
+def _waits(access: CsrRequest) -> bool:
     """Return whether the access must be done only if all earlier ones succeeded."""
     register, value = access
     return value is not None and register not in _SELECTS
@@ -320,7 +320,7 @@ def _packet(number: int, size: int, value: int | None) -> str:
     return f"p{number:x}" if value is None else f"P{number:x}={in_hex(value, size).decode()}"
 
 
-def _answer(access: Access, reply: str) -> Answer:
+def _answer(access: CsrRequest, reply: str) -> CsrAnswer:
     if access[1] is not None and reply == "OK":
         return 0
     if not reply:

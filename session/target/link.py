@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Target
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrRequest, Target
 from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import HartUnreachable, OtherOpenOcd
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -84,7 +84,7 @@ class HartCsrs:
         """Return the values of registers by their names, None if not all can be read at once."""
         return self._csrs.read_all(registers)
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         try:
             return self._csrs.run(accesses)
         except HartNotHalted as error:

@@ -8,7 +8,7 @@ the names are those of OpenOCD and gdb.
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from rvtrace_gdb.controlregs.target import Access, CsrAccess, Register
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrName, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS, F, X
 from rvtrace_gdb.session.capture.model import SavedAt, SavedRegisters
 from rvtrace_gdb.support.errors import RvtraceError
@@ -54,20 +54,20 @@ def read_registers(access: CsrAccess, hart: int, at: SavedAt) -> SavedRegisters 
     return SavedRegisters(hart, at, pc, values, privilege=privilege)
 
 
-def _numbers(misa: int | None, xlen: int) -> list[Register]:
+def _numbers(misa: int | None, xlen: int) -> list[CsrName]:
     """Return the registers to try. *misa*: None if it is not known; then they all may be there."""
     supervisor, single, double = (misa is None or bool(misa >> ord(letter) - ord("A") & 1) for letter in "SFD")
     names = [*_MACHINE.split(), *(_SUPERVISOR.split() if supervisor else ())]
-    numbers: list[Register] = [X + number for number in range(1, 32)]
+    numbers: list[CsrName] = [X + number for number in range(1, 32)]
     numbers += [CSRS[name] for name in names]
     if single or double:
         numbers += [_FCSR, *(F + number for number in range(32))]
     return numbers
 
 
-def _values(access: CsrAccess, registers: Sequence[Register]) -> dict[Register, int]:
+def _values(access: CsrAccess, registers: Sequence[CsrName]) -> dict[CsrName, int]:
     """Return the values of those registers that can be read."""
-    found: dict[Register, int] = {}
+    found: dict[CsrName, int] = {}
     left = list(registers)
     if left and isinstance(access, ReadsAll):
         names = [NAMES[it] if isinstance(it, int) else it for it in left]
@@ -75,7 +75,7 @@ def _values(access: CsrAccess, registers: Sequence[Register]) -> dict[Register, 
         if values is not None:
             return {register: values[name] for register, name in zip(left, names, strict=True)}
     while left:
-        accesses: list[Access] = [(register, None) for register in left]
+        accesses: list[CsrRequest] = [(register, None) for register in left]
         answers = access.run(accesses)
         done = [answer for answer in answers if isinstance(answer, int)]
         found.update(zip(left, done, strict=False))

@@ -32,7 +32,7 @@ _SP = X + 2
 _CODE = 64  # bytes of code at the entry that are compared
 
 
-class Reader(Protocol):
+class TargetReader(Protocol):
     """The way to a target. Nothing is raised but by *progress*, and what cannot be read is missing.
 
     *piece*: how many bytes are read at once; *usual*: how many are saved if nobody asks for more; *is_fast*: reading
@@ -57,7 +57,7 @@ class Reader(Protocol):
 
 
 class LinkReader:
-    """A `Reader` through OpenOCD or USB."""
+    """A `TargetReader` through OpenOCD or USB."""
 
     piece, usual, is_fast = 1 << 14, 1 << 16, False
 
@@ -130,13 +130,13 @@ def _range(word: str) -> Extent:
     return Extent(begin, size)
 
 
-class TargetState:
+class SavedTarget:
     """What is saved of the target of one trace. *harts*: those that are traced; *ranges*: what is declared of memory.
 
     """
 
     def __init__(
-        self, reader: Reader, harts: Iterable[int], image: Image, ranges: Sequence[MemoryRange], wishes: Wishes
+        self, reader: TargetReader, harts: Iterable[int], image: Image, ranges: Sequence[MemoryRange], wishes: Wishes
     ) -> None:
         self._reader, self._harts, self._image = reader, sorted(set(harts)), image
         self.ranges = tuple(ranges)

@@ -6,7 +6,7 @@ Ref: RISC-V Instruction Set Manual II (20240411), "Machine-Level CSRs", "Supervi
 
 from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.target import Access, CsrAccess
+from rvtrace_gdb.controlregs.target import CsrAccess, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.support.errors import RvtraceError
@@ -61,7 +61,7 @@ def _may_be_guest(access: CsrAccess) -> bool:
 
 
 def _values(access: CsrAccess, *registers: int | str) -> list[int] | None:
-    accesses: list[Access] = [(register, None) for register in registers]
+    accesses: list[CsrRequest] = [(register, None) for register in registers]
     answers = access.run(accesses)
     values = [answer for answer in answers if isinstance(answer, int)]
     return values if len(values) == len(registers) else None

@@ -15,7 +15,7 @@ from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.session.description.model import Usb
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
@@ -104,7 +104,7 @@ class UsbHartCsrs:
         except HartNotHalted as error:
             raise self._in_words(error) from error
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         try:
             return self._csrs.run(accesses, progress)
         except HartNotHalted as error:

@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Column, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
-from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, ModelState, Step, Stored
+from rvtrace_gdb.session.verify.model import Counts, Difference, DifferenceKind, ModelState, ModelStep, Stored
 
 _STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)
@@ -111,7 +111,7 @@ _CHOSEN = 3 << 13 | 3 << 9 | 3 << 15 | 15 << 32 | 1 << 31 | 1 << 63
 """The bits of mstatus that implementations choose after a reset: FS, VS, XS, UXL, SXL, SD."""
 
 
-class Result(NamedTuple):
+class ComparisonResult(NamedTuple):
     """*differences*, and the values to *set* in the model's registers to make them those of the trace."""
 
     differences: list[Difference]
@@ -133,11 +133,11 @@ class Comparison:
         """Note that *group* reset the hart: the implementation chooses the values of CSRs."""
         self._reset = group
 
-    def registers(self, reported: GroupState, step: Step) -> Result:
+    def registers(self, reported: GroupState, step: ModelStep) -> ComparisonResult:
         """Compare registers and the privilege mode."""
         changes = self._cache.wholes(step.registers)
         expected = self._expected(reported)
-        result = Result([], {})
+        result = ComparisonResult([], {})
         for regno in sorted(expected.keys() | changes.keys()):
             if inputs(regno) != ALL:
                 self._register(reported, regno, expected.get(regno), changes.get(regno), result)
@@ -170,7 +170,12 @@ class Comparison:
         return None if written is None or written.group != group else written
 
     def _register(
-        self, reported: GroupState, regno: int, expected: tuple[int, int] | None, change: int | None, result: Result
+        self,
+        reported: GroupState,
+        regno: int,
+        expected: tuple[int, int] | None,
+        change: int | None,
+        result: ComparisonResult,
     ) -> None:
         was = self._cache.values.get(regno)
         new = self._cache.get(regno) if change is None else change
@@ -196,7 +201,11 @@ class Comparison:
                 result.set[regno] = new ^ carried
         soft = self._masks.soft(regno) | self._soft_read(reported, regno) | (self.held if regno == csrs.MIP else 0)
         if different & ~soft:
-            kind = Kind.PRIVILEGE if regno == PRIVILEGE else Kind.REGISTER if regno >= GPR else Kind.CSR
+            kind = (
+                DifferenceKind.PRIVILEGE
+                if regno == PRIVILEGE
+                else DifferenceKind.REGISTER if regno >= GPR else DifferenceKind.CSR
+            )
             trace = value if is_reported else None
             result.differences.append(Difference(kind, regno, was, trace, new, different & ~soft))
             if bits:
@@ -215,7 +224,7 @@ class Comparison:
         first = all(written is None or written.group < self._reset for written in before)
         return first and not writes_all and (regno == csrs.MSTATUS or word >> 20 == regno)
 
-    def _tolerated(self, reported: GroupState, regno: int, value: int, result: Result) -> None:
+    def _tolerated(self, reported: GroupState, regno: int, value: int, result: ComparisonResult) -> None:
         """Handle a difference that is tolerated: masked, or non-deterministic."""
         if GPR <= regno < FPR_END and not self._masks.soft(regno):
             result.set[regno] = value
@@ -223,10 +232,10 @@ class Comparison:
         elif self._masks.ignored.get(regno):
             self._counts.masked += 1
 
-    def _missing(self, regno: int, value: int, result: Result) -> None:
+    def _missing(self, regno: int, value: int, result: ComparisonResult) -> None:
         if not self._masks.soft(regno):
             note = "the model does not have this register"
-            result.differences.append(Difference(Kind.CSR, regno, None, value, None, ALL, note=note))
+            result.differences.append(Difference(DifferenceKind.CSR, regno, None, value, None, ALL, note=note))
 
     def count(self, numbers: Iterable[int]) -> None:
         """Count registers that were compared, and were the same."""
@@ -290,7 +299,7 @@ class Comparison:
         own = self._masks.soft(found.number)
         return soft if part is None else (soft & self._cache.bits(part)) >> part.shift | own
 
-    def stores(self, reported: GroupState, step: Step) -> list[Difference]:
+    def stores(self, reported: GroupState, step: ModelStep) -> list[Difference]:
         """Compare the stores and their addresses."""
         if STORES in self._masks.absent:
             return []
@@ -300,7 +309,9 @@ class Comparison:
         self._counts.stores += len(entries)
         if not entries:
             return [
-                Difference(Kind.STORE, done.address, model=int.from_bytes(done.data, "little"), size=len(done.data))
+                Difference(
+                    DifferenceKind.STORE, done.address, model=int.from_bytes(done.data, "little"), size=len(done.data)
+                )
                 for done in step.stores
             ]
         found: list[Difference] = []
@@ -323,9 +334,9 @@ class Comparison:
         place = _place(done, physical=physical)
         written = int.from_bytes(done.data, "little")
         if place != store.address:
-            yield Difference(Kind.ADDRESS, store.address, None, store.address, place, size=store.size)
+            yield Difference(DifferenceKind.ADDRESS, store.address, None, store.address, place, size=store.size)
         if store.value is not None and store.value != written:
-            yield Difference(Kind.STORE, store.address, None, store.value, written, size=store.size)
+            yield Difference(DifferenceKind.STORE, store.address, None, store.value, written, size=store.size)
 
 
 _VIEWS = {
@@ -359,4 +370,4 @@ def _byte_differences(
                 continue
         elif bus and address in expected:
             continue
-        yield Difference(Kind.STORE, address, None, want, has, size=1)
+        yield Difference(DifferenceKind.STORE, address, None, want, has, size=1)

@@ -15,9 +15,18 @@ from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import Comparison, GroupState, Result, is_load
+from rvtrace_gdb.session.verify.compare import Comparison, ComparisonResult, GroupState, is_load
 from rvtrace_gdb.session.verify.masks import inputs
-from rvtrace_gdb.session.verify.model import Difference, Expected, Kind, Model, ModelState, Running, Step, Trap
+from rvtrace_gdb.session.verify.model import (
+    Difference,
+    DifferenceKind,
+    Expected,
+    Model,
+    ModelState,
+    ModelStep,
+    Running,
+    Trap,
+)
 from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, ModelInputs, UnknownState, addressed
 
 _CSR_READ = 0x73
@@ -27,7 +36,7 @@ class Bridge(NamedTuple):
     """The result of a gap: notes about it; *step*: the group's own, which was executed to find out."""
 
     differences: Sequence[Difference] = ()
-    step: Step | None = None
+    step: ModelStep | None = None
 
 
 class Outcome(NamedTuple):
@@ -35,8 +44,8 @@ class Outcome(NamedTuple):
     getting its results.
     """
 
-    step: Step
-    result: Result
+    step: ModelStep
+    result: ComparisonResult
     executed: bool
 
 
@@ -54,7 +63,7 @@ class GroupExecution:
     ) -> None:
         self._tandem, self._index, self._model, self._cache = tandem, tandem.index, model, cache
         self._comparison, self._inputs, self._unknown = comparison, inputs, unknown
-        self.pending: Step | None = None
+        self.pending: ModelStep | None = None
         """A step of the model that has already been executed, for the next group."""
 
     def attempt(self, reported: GroupState, trap: TrapEffect | None, gap: Break | None) -> Outcome:
@@ -71,7 +80,7 @@ class GroupExecution:
             self._put(reported, step, why)
         return Outcome(step, result, not why)
 
-    def _stepped(self, reported: GroupState, trap: TrapEffect | None) -> tuple[Step, str]:
+    def _stepped(self, reported: GroupState, trap: TrapEffect | None) -> tuple[ModelStep, str]:
         """Return the model's step; if it cannot execute it, the step it would have made, and why it cannot."""
         pc = self._cache.pc
         why = self._inputs.why_not(reported, pc)
@@ -89,7 +98,7 @@ class GroupExecution:
         If the model does what the group reports, only the pc was wrong. If it comes to the group's pc, one group is
         missing. Else it is unknown what is missing, or duplicated.
         """
-        missing = Difference(Kind.ORDER, note=gap.why)
+        missing = Difference(DifferenceKind.ORDER, note=gap.why)
         instr = reported.instr
         if trap is not None or instr is None or self._inputs.why_not(reported, self._cache.pc):
             self._unknown.begin(lost=True)
@@ -107,7 +116,7 @@ class GroupExecution:
         note = f"a group is missing before this one: that{words} at 0x{step.pc:x}"
         return Bridge([missing._replace(note=note)])
 
-    def _step(self, reported: GroupState, trap: TrapEffect | None) -> Step:
+    def _step(self, reported: GroupState, trap: TrapEffect | None) -> ModelStep:
         """Copy what is not deterministic, and execute one instruction."""
         word = 0 if reported.instr is None else reported.instr.word
         if word & 0x7F == _CSR_READ and word >> 12 & 3:
@@ -123,7 +132,7 @@ class GroupExecution:
             self._put_back(step, mip, held=trap is None or not trap.interrupt)
         return step
 
-    def _put_back(self, step: Step, mip: int, *, held: bool) -> None:
+    def _put_back(self, step: ModelStep, mip: int, *, held: bool) -> None:
         """Restore mip if it was changed for one step."""
         self._comparison.held = mip if held else 0
         changed = step.registers.get(csrs.MIP)
@@ -132,31 +141,33 @@ class GroupExecution:
     def _compare(
         self,
         reported: GroupState,
-        step: Step,
+        step: ModelStep,
         trap: TrapEffect | None,
         differences: list[Difference],
         place: int | None,
-    ) -> Result:
+    ) -> ComparisonResult:
         """Compare everything about one group; *place*: the address of its load or store in the model."""
         if reported.instr is not None and step.instr is not None and not same(reported.instr, step.instr):
-            differences.append(Difference(Kind.INSTRUCTION, step.pc, None, reported.instr.word, step.instr))
+            differences.append(Difference(DifferenceKind.INSTRUCTION, step.pc, None, reported.instr.word, step.instr))
         taken = None if trap is None else Trap(trap.cause, trap.interrupt)
         if (taken is None) != (step.trap is None) or (taken and step.trap and taken != step.trap and taken.cause >= 0):
-            differences.append(Difference(Kind.TRAP, step.pc))
+            differences.append(Difference(DifferenceKind.TRAP, step.pc))
         next_pc = self._index.pcs[reported.group]
         if next_pc not in (NOWHERE, step.next_pc):
-            differences.append(Difference(Kind.PC, step.pc, None, next_pc, step.next_pc))
+            differences.append(Difference(DifferenceKind.PC, step.pc, None, next_pc, step.next_pc))
         stored = self._comparison.stores(reported, step) if reported.stores or step.stores else []
         if not stored and place is not None and place != reported.effective:
-            differences.append(Difference(Kind.ADDRESS, reported.effective or 0, None, reported.effective, place))
+            differences.append(
+                Difference(DifferenceKind.ADDRESS, reported.effective or 0, None, reported.effective, place)
+            )
         differences += stored
         if reported.registers == step.registers:
             self._comparison.count(reported.registers)
-            return Result(differences, {})
+            return ComparisonResult(differences, {})
         result = self._comparison.registers(reported, step)
-        return Result(differences + result.differences, result.set)
+        return ComparisonResult(differences + result.differences, result.set)
 
-    def _put(self, reported: GroupState, step: Step, why: str) -> None:
+    def _put(self, reported: GroupState, step: ModelStep, why: str) -> None:
         """Write the results of a step that was not executed to the model."""
         for regno, value in step.registers.items():
             self._cache.set(regno, value)
@@ -164,7 +175,7 @@ class GroupExecution:
         if why == CODE:
             self.copy_stores(reported)
 
-    def _undo(self, step: Step) -> None:
+    def _undo(self, step: ModelStep) -> None:
         """Restore the model after a step that only trapped."""
         for regno in self._cache.wholes(step.registers):
             value = self._cache.values.get(regno)
@@ -187,7 +198,7 @@ class GroupExecution:
             self._restore(reported, step)
         self._unknown.update(reported)
 
-    def _restore(self, reported: GroupState, step: Step) -> None:
+    def _restore(self, reported: GroupState, step: ModelStep) -> None:
         """Correct memory after a divergence: undo the model's stores as far as possible, and do the reported ones."""
         before = self._tandem.after(reported.group - 1)
         for stored in step.stores:
@@ -226,7 +237,7 @@ _MOST = 1 << 8  # steps at once
 _REMEMBERED = 1 << 14
 
 
-class _Access(NamedTuple):
+class _StepAccess(NamedTuple):
     """The memory access of an instruction; *place* None: it does not load or store."""
 
     place: Addressed | None
@@ -249,11 +260,11 @@ class BatchExecution:
         self._xlen, self._pc_register = parameters.xlen, parameters.dialect.pc_register
         self._mask = (1 << parameters.xlen) - 1
         self._apart = {trapped.group for trapped in self._index.traps} | {gap.group for gap in self._index.breaks}
-        self._accesses: dict[int, _Access] = {}
+        self._accesses: dict[int, _StepAccess] = {}
         self._states: dict[int, GroupState] = {}
         self._written: dict[int, int] = {}
         self._most = 1
-        self.step: Step | None = None
+        self.step: ModelStep | None = None
 
     def group_state(self, group: int) -> GroupState:
         """Return what a group reports; computed once."""
@@ -348,10 +359,10 @@ class BatchExecution:
             return None
         return step._replace(store=(address, stores[0].size, stores[0].value))
 
-    def _access(self, word: int) -> _Access:
+    def _access(self, word: int) -> _StepAccess:
         found = self._accesses.get(word)
         if found is None:
             if len(self._accesses) == _REMEMBERED:
                 self._accesses.clear()
-            found = self._accesses[word] = _Access(addressed(word, self._xlen), is_load(word, self._xlen))
+            found = self._accesses[word] = _StepAccess(addressed(word, self._xlen), is_load(word, self._xlen))
         return found

@@ -48,7 +48,7 @@ class Trap(NamedTuple):
     interrupt: bool = False
 
 
-class Step(NamedTuple):
+class ModelStep(NamedTuple):
     """The result of an attempt to execute one instruction: it retired, or a trap was taken instead.
 
     pc         where the hart was
@@ -109,7 +109,7 @@ class Model(Protocol):
     def write_memory(self, address: int, data: bytes) -> bool:
         """Set bytes of memory, also of code; False: some of them are not memory, and none was written."""
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         """Attempt to execute the instruction at the pc, or take the interrupt that mip, mie and mstatus demand.
 
         Interrupts come only from mip as it was written last: the model's timer and devices do not change it. wfi does
@@ -132,7 +132,7 @@ class Model(Protocol):
 class Running(Model, Protocol):
     """A model that accepts expected steps in advance, so that many steps cost one round trip."""
 
-    def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
+    def run(self, expected: Sequence[Expected]) -> tuple[int, ModelStep | None]:
         """Attempt one instruction after the other, up to the first that does anything other than expected.
 
         Returns how many did as expected, and the step after them; None: no other was attempted. The model has never
@@ -142,7 +142,7 @@ class Running(Model, Protocol):
         """
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     """The kinds of differences; the value is the text."""
 
     ORDER = "groups missing, repeated or out of order"
@@ -169,7 +169,7 @@ class Difference(NamedTuple):
     note   additional text
     """
 
-    kind: Kind
+    kind: DifferenceKind
     place: int = 0
     was: int | None = None
     trace: int | None = None
@@ -242,7 +242,7 @@ class Counts:
     divergences: int = 0
     full: int = 0
     copied: Counter[str] = field(default_factory=Counter)
-    by_kind: Counter[Kind] = field(default_factory=Counter)
+    by_kind: Counter[DifferenceKind] = field(default_factory=Counter)
 
 
 class ModelState:

@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.verify.compare import GroupState, is_load
-from rvtrace_gdb.session.verify.model import Counts, Model, ModelState, Step, Stored
+from rvtrace_gdb.session.verify.model import Counts, Model, ModelState, ModelStep, Stored
 
 _LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
@@ -210,7 +210,7 @@ class ModelInputs:
             found = self._pages[page] = self._model.read_memory(address & ~7, 8) is not None
         return found and not any(address in device for device in self._devices)
 
-    def was_refused(self, reported: GroupState, step: Step) -> str:
+    def was_refused(self, reported: GroupState, step: ModelStep) -> str:
         """Return why the model could not execute what the hart did, if that is not a divergence: a trap because it
         lacks memory.
         """
@@ -289,7 +289,7 @@ class ModelInputs:
             return mip
         return None
 
-    def instead(self, reported: GroupState, why: str, pc: int) -> Step:
+    def instead(self, reported: GroupState, why: str, pc: int) -> ModelStep:
         """Return the model's step as far as it does not depend on what the model lacks."""
         assert reported.instr is not None
         self._counts.copied[why] += 1
@@ -300,9 +300,9 @@ class ModelInputs:
         place = addressed(word, self._xlen)
         if place is None:
             return self._as_reported(reported, pc)._replace(next_pc=following)
-        return Step(pc, word, following, self._loaded(reported, word), self._stored(reported, why))
+        return ModelStep(pc, word, following, self._loaded(reported, word), self._stored(reported, why))
 
-    def _as_reported(self, reported: GroupState, pc: int) -> Step:
+    def _as_reported(self, reported: GroupState, pc: int) -> ModelStep:
         assert reported.instr is not None
         registers = {regno: value for regno, value in reported.registers.items() if value is not None}
         next_pc = self._index.pcs[reported.group]
@@ -311,7 +311,7 @@ class ModelInputs:
             for _, store in self._tandem.stored(reported.group)
             if store.value is not None
         )
-        return Step(pc, reported.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
+        return ModelStep(pc, reported.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
 
     def _loaded(self, reported: GroupState, word: int) -> dict[int, int]:
         """Return the destination, with the reported value."""

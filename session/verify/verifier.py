@@ -18,7 +18,17 @@ from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.session.verify.compare import Comparison, GroupState
 from rvtrace_gdb.session.verify.execution import BatchExecution, GroupExecution, Outcome, same
 from rvtrace_gdb.session.verify.masks import ALL, STORES, Masks, absent_of, inputs
-from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Model, ModelState, Step, Trap
+from rvtrace_gdb.session.verify.model import (
+    PC,
+    Counts,
+    Difference,
+    DifferenceKind,
+    Divergence,
+    Model,
+    ModelState,
+    ModelStep,
+    Trap,
+)
 from rvtrace_gdb.session.verify.nondeterminism import ModelInputs, UnknownState
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -72,7 +82,7 @@ class FullComparison:
             bits = ALL if model is None else (trace ^ model) & ~soft
             bits &= ~(self.diverged.get(regno, 0) | self._cache.refused.get(regno, 0))
             if bits:
-                yield Difference(Kind.LATER, regno, None, trace, model, bits)
+                yield Difference(DifferenceKind.LATER, regno, None, trace, model, bits)
 
     def _read(self, regno: int) -> int | None:
         """Return a register of the model; for a view that it does not have, the bits of its whole."""
@@ -94,7 +104,7 @@ class FullComparison:
                 continue
             for at, byte in enumerate(state.memory(line, _LINE, space=PHYSICAL)):
                 if byte is not None and byte != model[at]:
-                    yield Difference(Kind.LATER, line + at, None, byte, model[at], size=1)
+                    yield Difference(DifferenceKind.LATER, line + at, None, byte, model[at], size=1)
 
     def _lines(self) -> list[int]:
         """Return the last stretches of memory that were stored to."""
@@ -321,21 +331,21 @@ class Verifier:
         if not differences:
             return None
         if self._unknown.about(reported, trap):
-            differences = [found for found in differences if found.kind is Kind.ORDER]
+            differences = [found for found in differences if found.kind is DifferenceKind.ORDER]
             if not differences:
                 self.counts.uncomparable += 1
                 return None
         return self._divergence(reported, trap, outcome.step, differences)
 
     def _divergence(
-        self, reported: GroupState, trap: TrapEffect | None, step: Step | None, differences: Sequence[Difference]
+        self, reported: GroupState, trap: TrapEffect | None, step: ModelStep | None, differences: Sequence[Difference]
     ) -> Divergence:
         counts, group = self.counts, reported.group
         counts.divergences += 1
         counts.by_kind.update(found.kind for found in differences)
         diverged = self._full.diverged
         for found in differences:
-            if found.kind in (Kind.CSR, Kind.LATER):
+            if found.kind in (DifferenceKind.CSR, DifferenceKind.LATER):
                 diverged[found.place] = diverged.get(found.place, 0) | found.bits
         origin = self._index.origin(group)
         other = None if step is None or step.instr is None or reported.instr is None else step.instr

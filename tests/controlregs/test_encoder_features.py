@@ -15,7 +15,7 @@ from rvtrace_gdb.console.options import hints, raw
 from rvtrace_gdb.console.options.inputs import RawError
 from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.controlregs.encoder_features import FEATURES, SWITCHES, EncoderFeature
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
@@ -41,7 +41,7 @@ DOCUMENT = {
 }  # fmt: skip
 """Field -> its bit in trTeInstFeatures and the formats whose documents have it."""
 
-CODES = {"ntrace": int(Format.N_TRACE), "etrace": int(Format.E_TRACE)}
+CODES = {"ntrace": int(TeFormat.N_TRACE), "etrace": int(TeFormat.E_TRACE)}
 N_TRACE, N_TRACE_1_0, HTM = 1 << 24, 0x0001_0101, 6 << 4
 EACH = pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.field)
 EACH_SWITCH = pytest.mark.parametrize("feature", SWITCHES, ids=lambda feature: feature.field)

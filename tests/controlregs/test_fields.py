@@ -5,9 +5,9 @@ from enum import IntEnum
 import pytest
 
 from rvtrace_gdb.controlregs.fields import (
-    Access,
     Compliance,
     Field,
+    FieldAccess,
     FieldRange,
     Register,
     RegisterBlock,
@@ -27,12 +27,12 @@ def register(*fields: Field, offset: int = 0x10, name: str = "r") -> Register:
 
 
 R = register(
-    Field("go", 1, Access.RW, 1),
+    Field("go", 1, FieldAccess.RW, 1),
     reserved(3),
     Field("colour", 4, values=Colour),
-    Field("done", 1, Access.RW1C),
+    Field("done", 1, FieldAccess.RW1C),
     reserved(7),
-    Field("count", 16, Access.RO, Reset.CONSTANT),
+    Field("count", 16, FieldAccess.RO, Reset.CONSTANT),
 )
 
 
@@ -64,7 +64,7 @@ def test_fields_are_where_the_widths_put_them() -> None:
     assert R.pack(go=1, colour=2, count=0xABCD) == 0xABCD_0021
     assert R.unpack(0xABCD_0121) == {"go": 1, "colour": 2, "done": 1, "count": 0xABCD}
     assert R.reset_value == 1
-    assert R.mask_of(Access.RW, Access.RW1C) == 0x101
+    assert R.mask_of(FieldAccess.RW, FieldAccess.RW1C) == 0x101
 
 
 def test_codes_have_names() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrRequest
 from rvtrace_gdb.support.errors import Progress, silent
 
 TSELECT, TDATA1, TDATA2, TDATA3 = 0x7A0, 0x7A1, 0x7A2, 0x7A3
@@ -79,12 +79,12 @@ class TriggerHart:
         for unit in self.units:
             unit.xlen = self.xlen
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         if self.runs_after is not None:
             self.runs_after -= 1
             if self.runs_after < 0:
                 raise HartRuns
-        answers: list[Answer] = []
+        answers: list[CsrAnswer] = []
         for register, value in accesses:
             assert isinstance(register, int)
             if register in self.absent:

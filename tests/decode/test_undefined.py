@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.entries import CtrEntry
 from rvtrace_gdb.decode.etrace.options import Parameters
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
@@ -44,7 +44,7 @@ def test_what_an_interrupt_reports_before_its_handler_runs(seed: int, implicit_r
 @pytest.mark.parametrize("bit", [*range(4, 15), *range(32, 64)])
 def test_undefined_bits_of_ctrdata(bit: int) -> None:
     """Control Transfer Records: "software should ignore any fields that it does not recognize"."""
-    plain = Entry(0x8000_0001, 0x8000_0010, 9 | 1 << 15 | 77 << 16)
+    plain = CtrEntry(0x8000_0001, 0x8000_0010, 9 | 1 << 15 | 77 << 16)
     other = plain._replace(data=plain.data | 1 << bit)
     for one in (plain, other):
         assert (one.type, one.cycles, one.source_pc, one.target_pc) == (9, 77, 0x8000_0000, 0x8000_0010)
@@ -53,7 +53,7 @@ def test_undefined_bits_of_ctrdata(bit: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, 77, (1 << 16) - 1])
 def test_a_cycle_count_that_is_not_valid(count: int) -> None:
     """Control Transfer Records: "if CCV=0, the CC value may not hold the correct count"."""
-    entry = Entry(0x8000_0001, 0x8000_0010, 9 | count << 16)
+    entry = CtrEntry(0x8000_0001, 0x8000_0010, 9 | count << 16)
     assert (entry.cycles, entry.saturated) == (None, False)
 
 

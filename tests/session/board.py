@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, Register
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
@@ -101,14 +101,14 @@ class BoardCsrs:
         self._board = board
         self.xlen = board.machine.hart.xlen
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         self._board.touch(0)
         if not self._board.machine.halted:
             raise HartRuns
         self._board.asked += [register for register, _ in accesses]
         return [self._value(register) for register, _ in accesses]
 
-    def _value(self, register: Register) -> int:
+    def _value(self, register: CsrName) -> int:
         hart = self._board.machine.hart
         if isinstance(register, str):
             return {"pc": hart.csr.dpc, "priv": hart.csr.dcsr & 3}[register]
@@ -133,7 +133,7 @@ class Board:
     blocks: list[tuple[int, int]] = field(default_factory=list)  # read_block calls that succeeded
     writes: list[int] = field(default_factory=list)
     registers: bool = False
-    asked: list[Register] = field(default_factory=list)  # registers of the hart that were read
+    asked: list[CsrName] = field(default_factory=list)  # registers of the hart that were read
 
     def connect(self, host: str, port: int) -> BoardLink:
         self.links.append(LinkWithRegisters(self) if self.registers else BoardLink(self))
@@ -165,7 +165,7 @@ class Board:
         return Context(str(self.elf), str(file))
 
 
-def board(folder: Path, elf: Path = DEMO, formats: Sequence[int] = (Format.N_TRACE,)) -> Board:
+def board(folder: Path, elf: Path = DEMO, formats: Sequence[int] = (TeFormat.N_TRACE,)) -> Board:
     """A board with a program loaded, halted before its first instruction. *formats*: those that its encoder has."""
     machine = build(elf, memory_map=SMALL_RAM, formats=formats)
     machine.halt_at_start()

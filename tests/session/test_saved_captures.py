@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, TeFormat
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.capture.file import load, save
@@ -177,7 +177,7 @@ def test_a_capture_of_another_protocol_is_kept_though_it_cannot_be_read(demo: Bo
     file = saved(demo)
     capture = load(file)
     traced = capture.encoders[0]
-    control = ENCODER_CONTROL.put(traced.in_force.control, "trTeFormat", Format.E_TRACE)
+    control = ENCODER_CONTROL.put(traced.in_force.control, "trTeFormat", TeFormat.E_TRACE)
     foreign = replace(capture, encoders=(replace(traced, in_force=replace(traced.in_force, control=control)),))
     save(foreign, file)
     session, line = elsewhere(), "encoder0 produces E-Trace 1.0, which cannot be decoded yet; `trace save` keeps it"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import event_fields
 from rvtrace_gdb.decode.program.image import read_elf
@@ -149,7 +149,7 @@ def broken_after(accesses: int) -> Callable[[int], None]:
 
 
 def test_etrace_has_the_causes_itself(elf: Path, tmp_path: Path, before: Callable[..., int]) -> None:
-    target = replace(board(tmp_path, elf, (Format.E_TRACE,)), registers=True)
+    target = replace(board(tmp_path, elf, (TeFormat.E_TRACE,)), registers=True)
     traced = Asked(Session(target.connect, environ={}), target, WIDTHS)
     traced.run_to(before("entered"))
     assert traced.traps == ["exception 2 (illegal instruction), tval 0xffffffff"]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, is_missing
 from rvtrace_gdb.transport.openocd.target import OpenOcdError, OpenOcdRefused, OpenOcdTooOld
 
-Register = int | str
-Access = tuple[Register, int | None]
-Answer = int | str
+RequestedRegister = int | str
+RequestedAccess = tuple[RequestedRegister, int | None]
+OpenOcdAnswer = int | str
 Evaluate = Callable[[str], str]
 """Returns the result of a Tcl script in OpenOCD. Raises OpenOcdError leaves."""
 NOT_EXPOSED = "OpenOCD does not expose it"
@@ -50,14 +50,14 @@ class OpenOcdCsrs:
             self._find(unknown)
         return {number: self._found[number] for number in numbers}
 
-    def run(self, accesses: Sequence[Access]) -> list[Answer]:
+    def run(self, accesses: Sequence[RequestedAccess]) -> list[OpenOcdAnswer]:
         """Do the accesses and return the answers up to and including the first refusal; the accesses after it are not
         done.
 
         Raises HartNotHalted.
         """
         names = self.exposed([register for register, _ in accesses if isinstance(register, int)])
-        answers: list[Answer] = []
+        answers: list[OpenOcdAnswer] = []
         pieces: list[str] = []
         for register, value in accesses:
             name = names[register] if isinstance(register, int) else register
@@ -69,7 +69,7 @@ class OpenOcdCsrs:
         self._flush(pieces, answers)
         return answers
 
-    def _flush(self, pieces: list[str], answers: list[Answer]) -> bool:
+    def _flush(self, pieces: list[str], answers: list[OpenOcdAnswer]) -> bool:
         """Execute *pieces* and return whether one of them was refused."""
         done = self._script(pieces) if pieces else []
         pieces.clear()
@@ -90,7 +90,7 @@ class OpenOcdCsrs:
         found = {name: value for name, value in values.items() if isinstance(value, int)}
         return found if set(registers) <= found.keys() else None
 
-    def _script(self, pieces: Sequence[str]) -> list[Answer]:
+    def _script(self, pieces: Sequence[str]) -> list[OpenOcdAnswer]:
         """Execute *pieces*, which print each value on a line of its own, and the refusal of the last one with a "!" in
         front.
         """
@@ -139,7 +139,7 @@ class OpenOcdCsrs:
         return [*names, *(f"csr_{name}" for name in names), f"csr{number}", f"csr_csr{number}"]
 
 
-def _answer(line: str) -> Answer:
+def _answer(line: str) -> OpenOcdAnswer:
     if line.startswith("!"):
         return " ".join(line[1:].split()) or "OpenOCD gave no reason"
     try:

@@ -21,7 +21,7 @@ HAS_READ_MEMORY = "info commands read_memory"
 
 
 @dataclass(frozen=True)
-class Seen:
+class RefusedAccess:
     """What was found out about a refused access. *state*: of the hart, "" if it is not known. *ways*: what became of
     each way to memory, as OpenOCD's log has it.
     """

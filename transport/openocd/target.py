@@ -22,7 +22,7 @@ from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.transport.openocd.memory_ways import Seen  # loaded where an access is refused
+    from rvtrace_gdb.transport.openocd.memory_ways import RefusedAccess  # loaded where an access is refused
 
 
 class OpenOcdError(RvtraceError):
@@ -83,7 +83,9 @@ class OpenOcdRefused(OpenOcdError):
     what was found out about it; *advice*: what to do then.
     """
 
-    def __init__(self, command: str, answer: str, address: int | None = None, seen: "Seen | None" = None) -> None:
+    def __init__(
+        self, command: str, answer: str, address: int | None = None, seen: "RefusedAccess | None" = None
+    ) -> None:
         self.command, self.answer, self.address = command, answer, address
         self.advice = "" if seen is None else seen.advice
         what = f"cannot access address {address:#x}" if address is not None else f"refuses {command!r}"
@@ -291,9 +293,9 @@ class OpenOcd:
                 return answer
         raise OpenOcdRefused(command, refused.answer, address, seen) from refused
 
-    def _seen(self, address: int) -> "Seen":
+    def _seen(self, address: int) -> "RefusedAccess":
         """Find out why memory cannot be accessed. Raises OpenOcdTooOld, and errors of the connection."""
-        from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, Seen, outcomes
+        from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, RefusedAccess, outcomes
 
         read = f"catch {{{self._prefix()}read_memory {address:#x} 32 1 phys}} _rvtrace_said"
         ways: dict[str, str] = {}
@@ -301,9 +303,9 @@ class OpenOcd:
             if not self.command(HAS_READ_MEMORY):
                 raise OpenOcdTooOld(self.version)
             ways = outcomes(self.command(f"capture {{{read}}}"))
-        return Seen(self.state(), ways)
+        return RefusedAccess(self.state(), ways)
 
-    def _seen_beside(self, port: int) -> "Seen | None":
+    def _seen_beside(self, port: int) -> "RefusedAccess | None":
         """Find out why a data port cannot be read, from the first register of its component: reading the port again
         would take a word from it.
         """
@@ -311,7 +313,7 @@ class OpenOcd:
             return self._seen(port & -_COMPONENT)
         return None
 
-    def _by_all_ways(self, command: str, seen: "Seen") -> str:
+    def _by_all_ways(self, command: str, seen: "RefusedAccess") -> str:
         """Do *command* with all ways to memory allowed; if that fails, as many as before. Raises OpenOcdRefused."""
         from rvtrace_gdb.transport.openocd.memory_ways import WAYS
 

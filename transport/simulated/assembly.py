@@ -28,7 +28,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     PibSinkPart,
     RamSinkPart,
     Sink,
-    Source,
+    SourcePart,
     Wiring,
     WiringError,
 )
@@ -57,7 +57,7 @@ def check_registers(bus: Bus, parts: Sequence[AnyPart], clint: int) -> None:
     memory = [(part.start, part.size, f"the buffer of {part.name}") for part in parts if isinstance(part, RamSinkPart)]
     memory += [(bus.ram_base, bus.main.size, "the main memory"), (clint, CLINT_SIZE, "the CLINT")]
     for part in parts:
-        if not isinstance(part, Source) and part.inside:
+        if not isinstance(part, SourcePart) and part.inside:
             continue
         if part.base in taken:
             raise WiringError(part.name, f"its registers are at {part.base:#x}, and so are those of {taken[part.base]}")
@@ -94,7 +94,7 @@ def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _SOURCES = 16  # that srcID can tell apart
 
 
-def receivers(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Receivers:
+def receivers(part: SourcePart, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Receivers:
     """Return the receivers of *part*. *fed*: the parts it sends to; *above*: the inputs of funnels among them. Raises
     WiringError.
     """
@@ -254,23 +254,23 @@ class Devices:
 
     # -- what they feed
 
-    def _outputs(self, part: Source) -> list[TraceOutput]:
+    def _outputs(self, part: SourcePart) -> list[TraceOutput]:
         outputs = [self._output(part, fed) for fed in self._wiring.fed(part)]
         if isinstance(part, EncoderPart) and part.overflow_after:
             return [LosingOutput(output, part.overflow_after) for output in outputs]
         return outputs
 
-    def _output(self, part: Source, fed: FunnelPart | Sink) -> TraceOutput:
+    def _output(self, part: SourcePart, fed: FunnelPart | Sink) -> TraceOutput:
         if isinstance(fed, FunnelPart):
             return self._funnels[fed.name].inputs[fed.inputs[part.name]]
         return self._sinks[fed.name]
 
-    def _v0_receivers(self, part: Source) -> Receivers:
+    def _v0_receivers(self, part: SourcePart) -> Receivers:
         fed = self._wiring.fed(part)
         above = [self._output(part, each) for each in fed if isinstance(each, FunnelPart)]
         return receivers(part, fed, self._bus, above)
 
-    def _above(self, part: Source) -> TimestampUnit | None:
+    def _above(self, part: SourcePart) -> TimestampUnit | None:
         """Return the timestamp unit from which a component's time comes: that of the first funnel that it feeds."""
         funnels = (self._funnels[fed.name] for fed in self._wiring.fed(part) if isinstance(fed, FunnelPart))
         first = next(funnels, None)

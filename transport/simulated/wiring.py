@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypedDict, Unpack
 
-from rvtrace_gdb.controlregs.fields import Access, Field, Register, RegisterBlock
+from rvtrace_gdb.controlregs.fields import Field, FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.graph import block
 from rvtrace_gdb.controlregs.trace_control.component_registers import FUNNEL_INPUTS, PibMode, RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
@@ -70,7 +70,7 @@ class UnconnectedPins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ComponentPart:
     """One component. *base*: where its registers are. *polls*: see `TraceComponent`."""
 
     name: str
@@ -80,7 +80,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderPart(Part):
+class EncoderPart(ComponentPart):
     """An encoder that follows *hart*, and feeds the parts named in *to*.
 
     *formats*, *built_with*, *etrace*, *absent*, *filters*: see `TraceEncoder`. *trigger_inputs*, *trigger_outputs*: the
@@ -91,7 +91,7 @@ class EncoderPart(Part):
     kind: ClassVar[str] = "encoder"
     hart: int
     to: tuple[str, ...]
-    formats: Sequence[int] = (Format.N_TRACE,)
+    formats: Sequence[int] = (TeFormat.N_TRACE,)
     built_with: EncoderOptions | None = None
     etrace: ETraceBuild | None = None
     absent: Collection[str] = ()
@@ -103,7 +103,7 @@ class EncoderPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunnelPart(Part):
+class FunnelPart(ComponentPart):
     """A funnel that feeds the parts named in *to*. *inputs*: the input of each part that feeds it; *input_count*: the
     number of inputs. *depth*: messages that each of them holds.
 
@@ -122,7 +122,7 @@ class FunnelPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RamSinkPart(Part):
+class RamSinkPart(ComponentPart):
     """A RAM sink. *start*, *size*: a buffer in system memory to be created, in bytes; size 0: there is none.
 
     The rest: see `RamSink`. *inside*: the pre-ratification part that contains it.
@@ -140,7 +140,7 @@ class RamSinkPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PibSinkPart(Part):
+class PibSinkPart(ComponentPart):
     """A PIB sink. *probe* is at its pins. *modes*, *divider_bits*: see `PibSink`. *inside*: as for a RAM sink."""
 
     kind: ClassVar[str] = "pib_sink"
@@ -151,7 +151,7 @@ class PibSinkPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtbBridgePart(Part):
+class AtbBridgePart(ComponentPart):
     """An ATB bridge. *transfer* is called with the ID and the data of each transfer over a bus of *width* bytes.
     *inside*: as for a RAM sink.
     """
@@ -162,9 +162,9 @@ class AtbBridgePart(Part):
     inside: str = ""
 
 
-Source = EncoderPart | FunnelPart
+SourcePart = EncoderPart | FunnelPart
 Sink = RamSinkPart | PibSinkPart | AtbBridgePart
-AnyPart = Source | Sink
+AnyPart = SourcePart | Sink
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Wiring:
     def sinks(self) -> tuple[Sink, ...]:
         return tuple(part for part in self.parts if isinstance(part, Sink))
 
-    def fed(self, source: Source) -> tuple[FunnelPart | Sink, ...]:
+    def fed(self, source: SourcePart) -> tuple[FunnelPart | Sink, ...]:
         """Return the parts that *source* sends to. Raises WiringError."""
         known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart)}
         for name in source.to:
@@ -221,9 +221,9 @@ class Wiring:
                 yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: give it more harts"
             if sum(other.hart == part.hart for other in self.encoders) > 1:
                 yield f"hart {part.hart} has several encoders"
-        if not isinstance(part, Source):
+        if not isinstance(part, SourcePart):
             host = next((other for other in self.parts if other.name == part.inside), None)
-            if part.inside and not (isinstance(host, Source) and not host.version and part.name in host.to):
+            if part.inside and not (isinstance(host, SourcePart) and not host.version and part.name in host.to):
                 yield f"is inside of {part.inside}, which is not a component of version 0 that feeds it"
             return
         if not part.to:
@@ -258,7 +258,7 @@ def standard(memory_map: MemoryMap, harts: int = 1, **properties: Unpack[Encoder
     return Wiring((*encoders, sink))
 
 
-_SETTABLE = (Access.RW, Access.WARL, Access.R_OR_RW)
+_SETTABLE = (FieldAccess.RW, FieldAccess.WARL, FieldAccess.R_OR_RW)
 _SAID_BY = {"trTeFormat": "formats", "trPibMode": "modes", "trRamMode": "modes"}
 """Fields whose values other keys give, and which; below, those of every component, without the prefix."""
 _OF_ALL = {
@@ -272,7 +272,7 @@ Problem = tuple[str, str]
 
 def block_of(part: AnyPart) -> RegisterBlock:
     """Return the registers of a part that has some of its own."""
-    return block(part.kind, part.version if isinstance(part, Source) else 1)
+    return block(part.kind, part.version if isinstance(part, SourcePart) else 1)
 
 
 def register_named(part: AnyPart, name: str) -> Register | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem
-from rvtrace_gdb.transport.usb.jtag import DMACTIVE, DMCONTROL, Access, Dtm
+from rvtrace_gdb.transport.usb.jtag import DMACTIVE, DMCONTROL, DmiAccess, Dtm
 
 DATA0, ABSTRACTCS, COMMAND, PROGBUF0 = 0x04, 0x16, 0x17, 0x20
 BUSY = 1 << 12
@@ -59,12 +59,12 @@ def _size(bits: int) -> int:
 
 
 @dataclass(frozen=True)
-class Step:
+class AbstractCommand:
     """A command, the registers to write before it, and the number of data words to read after it, beginning with data0.
     """
 
     command: int
-    before: tuple[Access, ...] = ()
+    before: tuple[DmiAccess, ...] = ()
     words: int = 0
 
 
@@ -75,7 +75,7 @@ class StepFailure:
     cmderr: CmdErr
 
 
-Result = int | StepFailure
+CommandResult = int | StepFailure
 
 
 class AbstractCommands:
@@ -85,13 +85,13 @@ class AbstractCommands:
         self._dtm = dtm
         self._pause = 0
 
-    def run(self, steps: Sequence[Step], *, once: bool = False) -> list[Result]:
+    def run(self, steps: Sequence[AbstractCommand], *, once: bool = False) -> list[CommandResult]:
         """Do the steps and return the results in order, up to the first failure, which is cleared. A step without words
         has the result 0.
 
         *once*: a command must not be repeated even if its result was read too early; this is slower.
         """
-        results: list[Result] = []
+        results: list[CommandResult] = []
         while len(results) < len(steps):
             if once:
                 results.append(self._alone(steps[len(results)]))
@@ -114,15 +114,15 @@ class AbstractCommands:
             self._dtm.write(ABSTRACTCS, CLEAR)
         return error
 
-    def _burst(self, steps: Sequence[Step]) -> list[Result]:
-        accesses: list[Access] = []
+    def _burst(self, steps: Sequence[AbstractCommand]) -> list[CommandResult]:
+        accesses: list[DmiAccess] = []
         ends = []
         for step in steps:
             accesses += [*step.before, (COMMAND, step.command), *[(ABSTRACTCS, None)] * (self._pause + 1)]
             ends.append(len(accesses))
             accesses += [(DATA0 + n, None) for n in range(step.words)]
         answers = self._dtm.run_checked(accesses)
-        results: list[Result] = []
+        results: list[CommandResult] = []
         for step, end in zip(steps, ends, strict=True):
             status = answers[end - 1]
             if status & BUSY:
@@ -134,7 +134,7 @@ class AbstractCommands:
             results.append(_value(answers[end : end + step.words]))
         return results
 
-    def _late(self, step: Step) -> Result:
+    def _late(self, step: AbstractCommand) -> CommandResult:
         """Repeat *step*, which was not over when its result was read, so that the result and what was done after it are
         unknown.
 
@@ -145,12 +145,12 @@ class AbstractCommands:
         self.idle()
         return self._alone(step)
 
-    def _alone(self, step: Step) -> Result:
+    def _alone(self, step: AbstractCommand) -> CommandResult:
         self._dtm.run([*step.before, (COMMAND, step.command)])
         error = self.idle()
         return StepFailure(error) if error else self._result(step)
 
-    def _result(self, step: Step) -> int:
+    def _result(self, step: AbstractCommand) -> int:
         return _value(self._dtm.run_checked([(DATA0 + n, None) for n in range(step.words)]))
 
 

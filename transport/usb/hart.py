@@ -15,27 +15,27 @@ from rvtrace_gdb.transport.usb.debug_module import (
     DATA0,
     GPR,
     PROGBUF0,
+    AbstractCommand,
     CmdErr,
+    CommandResult,
     DebugModule,
-    Result,
-    Step,
     StepFailure,
     access_memory,
     access_register,
 )
 from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, HartNotHalted, RegisterRefused
-from rvtrace_gdb.transport.usb.jtag import Access
+from rvtrace_gdb.transport.usb.jtag import DmiAccess
 
 S0_REGISTER = 8
 DCSR, DPC = 0x7B0, 0x7B1
 STEP, PRIVILEGE, VIRTUALIZED = 1 << 2, 3, 1 << 5
 EBREAK = 0x0010_0073
 
-Register = int | str
+AbstractRegister = int | str
 """A register's number: of a CSR, x0 to x31 from 0x1000, f0 to f31 from 0x1020; or "pc" or "priv": bits 1:0 the
 privilege mode, bit 2 V.
 """
-Answer = int | str
+AbstractAnswer = int | str
 _WHY = {
     CmdErr.NOT_SUPPORTED: "the debug module cannot access it",
     CmdErr.EXCEPTION: "the hart has no such CSR, or it cannot be accessed now",
@@ -79,10 +79,10 @@ class HartRegisters:
         finally:
             self._csr(DCSR, self._csr(DCSR) & ~STEP | dcsr & STEP)
 
-    def run(self, accesses: Sequence[tuple[Register, int | None]]) -> list[Answer]:
+    def run(self, accesses: Sequence[tuple[AbstractRegister, int | None]]) -> list[AbstractAnswer]:
         """Implement `controlregs.target.CsrAccess.run`: return the answers up to and including the first refusal."""
         self._select()
-        xlen, answers = self.xlen, list[Answer]()
+        xlen, answers = self.xlen, list[AbstractAnswer]()
         while len(answers) < len(accesses) and not (answers and isinstance(answers[-1], str)):
             rest = accesses[len(answers) :]
             if isinstance(rest[0][0], str):
@@ -96,7 +96,7 @@ class HartRegisters:
             answers += map(_answer, results)
         return answers
 
-    def _named(self, name: str, value: int | None) -> Answer:
+    def _named(self, name: str, value: int | None) -> AbstractAnswer:
         if name == "pc":
             return self._csr(DPC, value)
         if name != "priv":
@@ -110,7 +110,7 @@ class HartRegisters:
     def _csr(self, regno: int, value: int | None = None) -> int:
         return self._accepted(regno, self._csrs([(regno, value)], self.xlen)[0])
 
-    def _csrs(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[Result]:
+    def _csrs(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[CommandResult]:
         """Return the results of these accesses, up to the first failure."""
         if self._by_program:
             return self._programmed(accesses, xlen)
@@ -123,11 +123,11 @@ class HartRegisters:
             results += programmed
         return results
 
-    def _programmed(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[Result]:
+    def _programmed(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[CommandResult]:
         saved = self._run([_read(GPR | S0_REGISTER, xlen)])[0]
         if isinstance(saved, StepFailure):
             return [saved]
-        results: list[Result] = []
+        results: list[CommandResult] = []
         try:
             for regno, value in accesses:
                 results.append(self._program(regno, value, xlen))
@@ -137,25 +137,25 @@ class HartRegisters:
             self._accepted(GPR | S0_REGISTER, self._run([_write(GPR | S0_REGISTER, xlen, saved)])[0])
         return results
 
-    def _program(self, regno: int, value: int | None, xlen: int) -> Result:
+    def _program(self, regno: int, value: int | None, xlen: int) -> CommandResult:
         """Access a CSR by a program: csrrs s0, regno, zero; or csrrw zero, regno, s0."""
         instruction = (
             regno << 20 | (2 << 12 | S0_REGISTER << 7 if value is None else S0_REGISTER << 15 | 1 << 12) | 0x73
         )
-        program: tuple[Access, ...] = ((PROGBUF0, instruction),)
+        program: tuple[DmiAccess, ...] = ((PROGBUF0, instruction),)
         if self._module.progbufsize > 1:
             program += ((PROGBUF0 + 1, EBREAK),)
         if value is None:
-            run = Step(access_register(GPR | S0_REGISTER, xlen, postexec=True), program)
+            run = AbstractCommand(access_register(GPR | S0_REGISTER, xlen, postexec=True), program)
             return self._run([run, _read(GPR | S0_REGISTER, xlen)])[-1]
         write = access_register(GPR | S0_REGISTER, xlen, write=True, postexec=True)
-        return self._run([Step(write, (*program, *_data(value, xlen)))], once=True)[0]
+        return self._run([AbstractCommand(write, (*program, *_data(value, xlen)))], once=True)[0]
 
     def _has_room(self, instructions: int) -> bool:
         """Return whether the program buffer holds so many instructions, the last of which is an ebreak."""
         return self._module.progbufsize + self._module.impebreak >= instructions
 
-    def _run(self, steps: Sequence[Step], once: bool = False) -> list[Result]:
+    def _run(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
         self._module.select(self._hart)
         results = self._module.abstract.run(steps, once=once)
         if isinstance(results[-1], StepFailure) and results[-1].cmderr == CmdErr.HALT_RESUME:
@@ -167,13 +167,13 @@ class HartRegisters:
         if state != "halted":
             raise HartNotHalted(self.name, self._hart, state)
 
-    def _accepted(self, regno: int, result: Result) -> int:
+    def _accepted(self, regno: int, result: CommandResult) -> int:
         if isinstance(result, StepFailure):
             raise RegisterRefused(self.name, self._hart, regno, _reason(result))
         return result
 
 
-def _leading(accesses: Sequence[tuple[Register, int | None]]) -> list[tuple[int, int | None]]:
+def _leading(accesses: Sequence[tuple[AbstractRegister, int | None]]) -> list[tuple[int, int | None]]:
     """Return the first accesses, those to CSRs, or to other registers that have numbers."""
     numbered: list[tuple[int, int | None]] = []
     for register, value in accesses:
@@ -183,23 +183,23 @@ def _leading(accesses: Sequence[tuple[Register, int | None]]) -> list[tuple[int,
     return numbered
 
 
-def _access(regno: int, value: int | None, bits: int) -> Step:
+def _access(regno: int, value: int | None, bits: int) -> AbstractCommand:
     return _read(regno, bits) if value is None else _write(regno, bits, value)
 
 
-def _read(regno: int, bits: int) -> Step:
-    return Step(access_register(regno, bits), words=bits // 32)
+def _read(regno: int, bits: int) -> AbstractCommand:
+    return AbstractCommand(access_register(regno, bits), words=bits // 32)
 
 
-def _write(regno: int, bits: int, value: int) -> Step:
-    return Step(access_register(regno, bits, write=True), _data(value, bits))
+def _write(regno: int, bits: int, value: int) -> AbstractCommand:
+    return AbstractCommand(access_register(regno, bits, write=True), _data(value, bits))
 
 
-def _data(value: int, bits: int) -> tuple[Access, ...]:
+def _data(value: int, bits: int) -> tuple[DmiAccess, ...]:
     return tuple((DATA0 + n, value >> 32 * n & 0xFFFFFFFF) for n in range(bits // 32))
 
 
-def _answer(result: Result) -> Answer:
+def _answer(result: CommandResult) -> AbstractAnswer:
     return _reason(result) if isinstance(result, StepFailure) else result
 
 
@@ -229,7 +229,7 @@ class HartMemory:
 
     def write32(self, address: int, value: int) -> None:
         self._check_halted()
-        result: Result | None = None if self._by_program else self._write_by_command(address, value)
+        result: CommandResult | None = None if self._by_program else self._write_by_command(address, value)
         if result is None:
             result = self._write_by_program(address, value)
         if isinstance(result, StepFailure):
@@ -255,23 +255,25 @@ class HartMemory:
             raise self._refused(addresses[len(words)], results[-1], words)
         return struct.pack(f"<{len(words)}I", *words)
 
-    def _read_by_command(self, addresses: Sequence[int], once: bool) -> list[Result] | None:
+    def _read_by_command(self, addresses: Sequence[int], once: bool) -> list[CommandResult] | None:
         """Read by abstract commands. Return None if the hart does not support them; nothing was done then."""
         if self._module.datacount < 2 * self._arg1:
             self._without_commands()
             return None
-        results = self._run([Step(access_memory(32), self._data(a, self._arg1), 1) for a in addresses], once=once)
+        results = self._run(
+            [AbstractCommand(access_memory(32), self._data(a, self._arg1), 1) for a in addresses], once=once
+        )
         if not _unsupported(results[0]):
             return results
         self._without_commands()
         return None
 
-    def _write_by_command(self, address: int, value: int) -> Result | None:
+    def _write_by_command(self, address: int, value: int) -> CommandResult | None:
         if self._module.datacount < 2 * self._arg1:
             self._without_commands()
             return None
         before = (*self._data(value), *self._data(address, self._arg1))
-        result = self._run([Step(access_memory(32, write=True), before)], once=True)[0]
+        result = self._run([AbstractCommand(access_memory(32, write=True), before)], once=True)[0]
         if not _unsupported(result):
             return result
         self._without_commands()
@@ -289,22 +291,22 @@ class HartMemory:
         """Return the number of the data register where the address of Access Memory begins."""
         return self._xlen // 32
 
-    def _write_by_program(self, address: int, value: int) -> Result:
+    def _write_by_program(self, address: int, value: int) -> CommandResult:
         """Write by the program sw s1, 0(s0)."""
         with self._borrowed(S0, S1):
             before = self._program(SW_S1_S0) + self._data(address)
-            run = Step(access_register(GPR | S0, self._xlen, write=True, postexec=True), before)
+            run = AbstractCommand(access_register(GPR | S0, self._xlen, write=True, postexec=True), before)
             return self._run([self._load(S1, value), run], once=True)[-1]
 
-    def _read_by_program(self, addresses: Sequence[int], once: bool) -> list[Result]:
+    def _read_by_program(self, addresses: Sequence[int], once: bool) -> list[CommandResult]:
         """Read by the program lw s0, 0(s0): two steps for each word."""
         with self._borrowed(S0):
             self._module.dtm.run(self._program(LW_S0_S0))
             run = access_register(GPR | S0, self._xlen, write=True, postexec=True)
-            fetch = Step(access_register(GPR | S0, 32), words=1)
-            steps = [step for address in addresses for step in (Step(run, self._data(address)), fetch)]
+            fetch = AbstractCommand(access_register(GPR | S0, 32), words=1)
+            steps = [step for address in addresses for step in (AbstractCommand(run, self._data(address)), fetch)]
             results = self._run(steps, once=once)
-        failed: list[Result] = [results.pop()] if isinstance(results[-1], StepFailure) else []
+        failed: list[CommandResult] = [results.pop()] if isinstance(results[-1], StepFailure) else []
         return results[1::2] + failed
 
     def _check_halted(self) -> None:
@@ -318,18 +320,18 @@ class HartMemory:
                 "hart only; halt it first",
             )
 
-    def _program(self, instruction: int) -> tuple[Access, ...]:
+    def _program(self, instruction: int) -> tuple[DmiAccess, ...]:
         room = self._module.progbufsize > 1
         return ((PROGBUF0, instruction), (PROGBUF0 + 1, EBREAK)) if room else ((PROGBUF0, instruction),)
 
-    def _load(self, register: int, value: int) -> Step:
-        return Step(access_register(GPR | register, self._xlen, write=True), self._data(value))
+    def _load(self, register: int, value: int) -> AbstractCommand:
+        return AbstractCommand(access_register(GPR | register, self._xlen, write=True), self._data(value))
 
-    def _data(self, value: int, at: int = 0) -> tuple[Access, ...]:
+    def _data(self, value: int, at: int = 0) -> tuple[DmiAccess, ...]:
         """Return accesses that write XLEN bits to the data registers from number *at* on."""
         return tuple((DATA0 + at + n, value >> 32 * n & 0xFFFFFFFF) for n in range(self._xlen // 32))
 
-    def _run(self, steps: Sequence[Step], once: bool = False) -> list[Result]:
+    def _run(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
         self._module.select(self._hart)
         return self._module.abstract.run(steps, once=once)
 
@@ -343,7 +345,7 @@ class HartMemory:
         return error
 
 
-def _unsupported(result: Result) -> bool:
+def _unsupported(result: CommandResult) -> bool:
     return isinstance(result, StepFailure) and result.cmderr == CmdErr.NOT_SUPPORTED
 
 

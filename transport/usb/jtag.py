@@ -134,7 +134,7 @@ class Chain:
         )
 
 
-Access = tuple[int, int | None]
+DmiAccess = tuple[int, int | None]
 """A register of the debug module and the value to write, or None to read it."""
 
 IR_DTMCS, IR_DMI = 0x10, 0x11
@@ -165,7 +165,7 @@ class Dtm:
         self.idle = dtmcs >> 12 & 7
         self._go_on()
 
-    def run(self, accesses: Sequence[Access]) -> list[int]:
+    def run(self, accesses: Sequence[DmiAccess]) -> list[int]:
         """Do the accesses in order. Return what was read, 0 for a write.
 
         If DmiFailed is raised, the accesses before it have been done, but their results are lost.
@@ -185,7 +185,7 @@ class Dtm:
                     break  # those after it were ignored
         return results
 
-    def run_checked(self, accesses: Sequence[Access]) -> list[int]:
+    def run_checked(self, accesses: Sequence[DmiAccess]) -> list[int]:
         """Do the same as `run` and check that the debug module is active after the accesses: then their results are
         good.
 
@@ -205,7 +205,7 @@ class Dtm:
     def close(self) -> None:
         self._chain.close()
 
-    def _burst(self, accesses: Sequence[Access]) -> list[int]:
+    def _burst(self, accesses: Sequence[DmiAccess]) -> list[int]:
         """Return for each access its status (two bits) and, for a read, the 32 bits after it."""
         bits = 0
         for address, value in accesses:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem
-from rvtrace_gdb.transport.usb.jtag import MAX_IDLE, Access, Dtm
+from rvtrace_gdb.transport.usb.jtag import MAX_IDLE, DmiAccess, Dtm
 
 SBCS, SBADDRESS0, SBADDRESS1, SBDATA0 = 0x38, 0x39, 0x3A, 0x3C
 SBBUSYERROR, SBBUSY = 1 << 22, 1 << 21
@@ -82,7 +82,7 @@ class SystemBus:
     def _checked(self, address: int, count: int, increment: int) -> bytes:
         """Read words and check sbcs after each of them, so that none is read twice, or lost."""
         mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
-        accesses: list[Access] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
+        accesses: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
         answers = self._dtm.run_checked([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
         words, status = self._good(answers[len(accesses) - 1 :])
         at_once = 2 * len(words) + 1
@@ -107,7 +107,7 @@ class SystemBus:
     def _stream(self, address: int, count: int) -> tuple[list[int], int]:
         """Return the words, and sbcs: they are good if it shows no error."""
         mode = SBREADONADDR | SBACCESS32 | SBAUTOINCREMENT | SBREADONDATA
-        begin: list[Access] = [(SBCS, mode | CLEAR), *self._at(address)]
+        begin: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._at(address)]
         answers = self._dtm.run_checked([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
         words, status = answers[len(begin) : -1], answers[-1]
         if status & SBBUSY and not status & SBBUSYERROR:
@@ -145,9 +145,9 @@ class SystemBus:
                 raise
         return _packed(words)
 
-    def _at(self, address: int) -> list[Access]:
+    def _at(self, address: int) -> list[DmiAccess]:
         """Return accesses that set the address registers; the lowest word comes last, which may start a read."""
-        high: list[Access] = [(SBADDRESS1, address >> 32)] if self.address_bits > 32 else []
+        high: list[DmiAccess] = [(SBADDRESS1, address >> 32)] if self.address_bits > 32 else []
         if not high and address >> 32:
             raise AccessRefused(self.name, address, f"the system bus has {self.address_bits} address bits")
         return [*high, (SBADDRESS0, address & 0xFFFFFFFF)]

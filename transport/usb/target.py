@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.usb.debug_module import DebugModule
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
-from rvtrace_gdb.transport.usb.hart import Answer, HartMemory, HartRegisters, Register
+from rvtrace_gdb.transport.usb.hart import AbstractAnswer, AbstractRegister, HartMemory, HartRegisters
 from rvtrace_gdb.transport.usb.jtag import Chain, Dtm
 from rvtrace_gdb.transport.usb.system_bus import SystemBus, system_bus
 
@@ -309,7 +309,9 @@ class UsbCsrs:
         with self._target.registers(self._hart) as registers:
             return registers.xlen
 
-    def run(self, accesses: Sequence[tuple[Register, int | None]], progress: Progress = silent) -> list[Answer]:
+    def run(
+        self, accesses: Sequence[tuple[AbstractRegister, int | None]], progress: Progress = silent
+    ) -> list[AbstractAnswer]:
         progress("reading CSRs", 0)
         with self._target.registers(self._hart) as registers:
             return registers.run(accesses)

@@ -120,7 +120,7 @@ class Words:
             return ""
         return f", to {self._place(row.trap.handler, row)}"
 
-    def _stored(self, run: "_Run", row: Row) -> str:
+    def _stored(self, run: "_StoreRun", row: Row) -> str:
         size, address = sum(store.size for store in run.stores), run.stores[0].address
         what = f"stored {size} byte{'s' if size > 1 else ''}"
         where = "physical " if is_physical(run.space) and (row.access is None or row.initializes) else ""
@@ -142,23 +142,23 @@ class Words:
         return f"{name_of(regno)} = {became}" + (f" ({meaning})" if meaning else "")
 
 
-class _Run(NamedTuple):
+class _StoreRun(NamedTuple):
     """Stores in one address space, each directly after the one before it."""
 
     space: int
     stores: list[Store]
 
 
-def _runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_Run]:
+def _runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_StoreRun]:
     """Yield what a group stored, in as few pieces as possible: the groups of a loader have hundreds of stores."""
-    run: _Run | None = None
+    run: _StoreRun | None = None
     for space, store in stored:
         if run is not None and run.space == space and _follows(run.stores[-1], store):
             run.stores.append(store)
             continue
         if run is not None:
             yield run
-        run = _Run(space, [store])
+        run = _StoreRun(space, [store])
     if run is not None:
         yield run
 

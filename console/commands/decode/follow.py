@@ -13,7 +13,7 @@ from itertools import islice
 from types import FrameType
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, size, summary
+from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, Status, size, summary
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, FollowError, StreamOptions
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_history
@@ -26,11 +26,11 @@ from rvtrace_gdb.session.formats import raw_import, stream
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
     NotKept,
-    Reader,
     Spool,
     Stream,
     StreamFile,
     StreamFollower,
+    StreamReader,
     open_stream,
 )
 from rvtrace_gdb.session.program import Program, elf_of, other_elf
@@ -73,7 +73,7 @@ def run(request: DecodeRequest, options: StreamOptions) -> int:
         several = request.hart is None and not trace.source.alone
         paint = request.output.paint()
         shape = HistoryRows() if request.output.json else replace(request.modifiers, paint=paint)
-        shown = Shown(source, contexts, shape, paint, several=several, happened=request.events)
+        shown = FollowedRows(source, contexts, shape, paint, several=several, happened=request.events)
         decoder = _decoder(request.trace, trace, contexts)
         kept = None if options.output is None else cleanup.enter_context(closing(StreamFile(options.output)))
         spool = Spool(None if kept is None else kept.file)
@@ -113,10 +113,10 @@ class _Followed:
         stream: Stream,
         spool: Spool,
         decoder: StreamFollower,
-        shown: Shown,
+        shown: FollowedRows,
         status: Status,
     ) -> None:
-        self.reader, self.decoder, self.status = Reader(stream, spool), decoder, status
+        self.reader, self.decoder, self.status = StreamReader(stream, spool), decoder, status
         self._request, self._trace = request, trace
         self._stream, self._spool, self._shown = stream, spool, shown
         self._wrapped = request.trace.raw is not None and request.trace.raw.wrapped

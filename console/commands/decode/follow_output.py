@@ -18,7 +18,7 @@ from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.text_rows import Modifiers
 
 
-class Shown:
+class FollowedRows:
     """Converts what arrives to rows.
 
     *shape*: text or JSON; *paint*: the colours of text; *several*: each line begins with its hart; *happened*: events

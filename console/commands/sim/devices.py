@@ -41,7 +41,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     FunnelPart,
     PibSinkPart,
     RamSinkPart,
-    Source,
+    SourcePart,
     Wiring,
     problems,
     register_named,
@@ -242,7 +242,7 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: O
     """Return a part built as in its table. Streams are opened last."""
     if not table:
         return part
-    inside = not isinstance(part, Source) and part.inside
+    inside = not isinstance(part, SourcePart) and part.inside
     section = Section(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
     build, polls = section.build()
     part = _changed(section, replace(part, build=build, polls=polls))
@@ -259,7 +259,7 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: O
 
 
 def _keys(part: AnyPart) -> tuple[str, ...]:
-    if isinstance(part, Source):
+    if isinstance(part, SourcePart):
         return KEYS[part.kind] if part.version else _V0_KEYS[part.kind]
     return (_INSIDE_KEYS if part.inside else KEYS)[part.kind]
 

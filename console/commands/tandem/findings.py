@@ -5,12 +5,12 @@ docs/json.md).
 from collections.abc import Iterator
 from typing import Any
 
-from rvtrace_gdb.console.commands.tandem.show import Found
+from rvtrace_gdb.console.commands.tandem.show import OpenedTandem
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context, trap_text
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
-from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Trap
+from rvtrace_gdb.session.verify.model import PC, Counts, Difference, DifferenceKind, Divergence, Trap
 from rvtrace_gdb.session.verify.verifier import Verifier
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -19,13 +19,13 @@ from rvtrace_gdb.views.tandem.csr_fields import MODES
 from rvtrace_gdb.views.tandem.group_rows import Words, name_of, value_of
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
 
-_BARE = (Kind.ORDER, Kind.TRAP)
+_BARE = (DifferenceKind.ORDER, DifferenceKind.TRAP)
 
 
 class Objects:
     """The findings as JSON. Numbers of groups and of the history begin at 1, as everywhere."""
 
-    def __init__(self, found: Found, source: Disassemblers) -> None:
+    def __init__(self, found: OpenedTandem, source: Disassemblers) -> None:
         self._hart, self._groups = found.hart, Groups(found.tandem)
         self._parameters = found.tandem.trace.parameters
         self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
@@ -64,9 +64,13 @@ class Objects:
         fields: Fields = {"kind": one.kind.name.lower(), "text": one.note or None}
         if one.kind in _BARE:
             return _known(fields)
-        if one.kind in (Kind.PC, Kind.INSTRUCTION) or one.size:
-            digits = self._parameters.xlen // 4 if one.kind in (Kind.PC, Kind.ADDRESS) else 2 * (one.size or 4)
-            if one.size and one.kind is not Kind.ADDRESS:
+        if one.kind in (DifferenceKind.PC, DifferenceKind.INSTRUCTION) or one.size:
+            digits = (
+                self._parameters.xlen // 4
+                if one.kind in (DifferenceKind.PC, DifferenceKind.ADDRESS)
+                else 2 * (one.size or 4)
+            )
+            if one.size and one.kind is not DifferenceKind.ADDRESS:
                 fields |= place(one.place, self._texts.symbol(one.place, Context()), self._parameters.xlen)
                 fields["symbol"] = fields.pop("func")
             fields |= {"size": one.size or None, "trace": _hex(one.trace, digits), "model": _hex(one.model, digits)}
@@ -121,13 +125,13 @@ def _trap_fields(trap: Trap | None) -> Fields | None:
     return {"text": trap_text(trap.cause, trap.interrupt), "interrupt": trap.interrupt, "cause": trap.cause}
 
 
-_TITLES = {Kind.PC: "next pc", Kind.ADDRESS: "address", Kind.INSTRUCTION: "instruction"}
+_TITLES = {DifferenceKind.PC: "next pc", DifferenceKind.ADDRESS: "address", DifferenceKind.INSTRUCTION: "instruction"}
 
 
 class Sentences:
     """The findings as text. *last*: the number of groups shown before the first divergence."""
 
-    def __init__(self, found: Found, source: Disassemblers, last: int) -> None:
+    def __init__(self, found: OpenedTandem, source: Disassemblers, last: int) -> None:
         self._tandem, self._last = found.tandem, last
         self._groups = Groups(found.tandem)
         self._parameters = found.tandem.trace.parameters
@@ -180,18 +184,18 @@ class Sentences:
             yield f"! {self._difference(one, found)}"
 
     def _difference(self, one: Difference, found: Divergence) -> str:
-        if one.kind is Kind.ORDER:
+        if one.kind is DifferenceKind.ORDER:
             return one.note
-        if one.kind is Kind.TRAP:
+        if one.kind is DifferenceKind.TRAP:
             return f"trap: trace {_trap(found.trap)}, model {_trap(found.model_trap)}"
         if one.kind in _TITLES:
             return f"{_TITLES[one.kind]}: trace {self._address(one.trace)}, model {self._address(one.model)}"
-        if one.kind is Kind.STORE or (one.kind is Kind.LATER and one.size):
+        if one.kind is DifferenceKind.STORE or (one.kind is DifferenceKind.LATER and one.size):
             return self._stored(one)
         return self._register(one)
 
     def _stored(self, one: Difference) -> str:
-        later = " (when everything was compared)" if one.kind is Kind.LATER else ""
+        later = " (when everything was compared)" if one.kind is DifferenceKind.LATER else ""
         values = ["nothing told" if one.trace is None else f"0x{one.trace:0{2 * one.size}x}"]
         values.append("nothing stored" if one.model is None else f"0x{one.model:0{2 * one.size}x}")
         what = f"memory, {one.size} byte{'s' if one.size > 1 else ''} at {self._address(one.place)}"
@@ -199,12 +203,16 @@ class Sentences:
 
     def _register(self, one: Difference) -> str:
         name = "privilege mode" if one.place == csrs.PRIVILEGE else name_of(one.place)
-        trace = "tells no change" if one.trace is None and one.kind is not Kind.LATER else self._value(one, one.trace)
+        trace = (
+            "tells no change"
+            if one.trace is None and one.kind is not DifferenceKind.LATER
+            else self._value(one, one.trace)
+        )
         model = one.note or self._value(one, one.model)
         more = [] if one.bits in (0, ALL) or one.place == csrs.PRIVILEGE else [f"bits 0x{one.bits & _MASK:x}"]
         if one.was is not None:
             more.append(f"before {self._value(one, one.was)}")
-        if one.kind is Kind.LATER:
+        if one.kind is DifferenceKind.LATER:
             more.append("when everything was compared")
         return f"{name}: trace {trace}, model {model}" + (f" ({', '.join(more)})" if more else "")
 

@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class Found(NamedTuple):
+class OpenedTandem(NamedTuple):
     """A hart's tandem trace that was opened; *capture* has it."""
 
     session: Session
@@ -223,7 +223,7 @@ class Found(NamedTuple):
     capture: Capture
 
 
-def open_trace(request: options_tandem.TandemRequest, shown: Output) -> Found:
+def open_trace(request: options_tandem.TandemRequest, shown: Output) -> OpenedTandem:
     """Open a trace; what is to say about it is said. Raises as `TandemRequest.capture`, and TandemError where there is
     no group in it.
     """
@@ -242,7 +242,7 @@ def open_trace(request: options_tandem.TandemRequest, shown: Output) -> Found:
     shown.say([*about, *notes, *session.warnings()])
     if not len(tandem.trace):
         raise TandemError(f"{request.name}: {_NO_GROUP}")
-    return Found(session, captured.hart, tandem, decoded, capture)
+    return OpenedTandem(session, captured.hart, tandem, decoded, capture)
 
 
 def selection(tandem: DecodedTandem, numbers: str) -> range:
@@ -261,7 +261,7 @@ def _lines(
         yield from (shape.lost(mark) for mark in groups.breaks.get(len(groups), ()))
 
 
-def _print_state(shown: Output, found: Found, number: int) -> None:
+def _print_state(shown: Output, found: OpenedTandem, number: int) -> None:
     tandem = found.tandem
     if number > len(tandem.trace):
         raise TandemError(f"--state {number}: the trace has {counted(len(tandem.trace), 'group')}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rvtrace_gdb.console import commands, output, standard_streams
 from rvtrace_gdb.console.commands.tandem.findings import Objects, Sentences
-from rvtrace_gdb.console.commands.tandem.show import Found, open_trace, selection
+from rvtrace_gdb.console.commands.tandem.show import OpenedTandem, open_trace, selection
 from rvtrace_gdb.console.models import MODELS, ModelOptions, open_model
 from rvtrace_gdb.console.options import inputs, tandem
 from rvtrace_gdb.console.output import Output, OutputOptions
@@ -195,7 +195,7 @@ def _choices(args: argparse.Namespace) -> VerifyOptions:
     return VerifyOptions(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
 
 
-def _of_groups(args: argparse.Namespace, choices: VerifyOptions, found: Found) -> VerifyOptions:
+def _of_groups(args: argparse.Namespace, choices: VerifyOptions, found: OpenedTandem) -> VerifyOptions:
     """Return the options with the requested groups. Raises RangeError."""
     if args.groups is None:
         return choices
@@ -217,7 +217,7 @@ def _range(option: str, text: str) -> tuple[int, int]:
     return start, size
 
 
-def _program(found: Found) -> Image | None:
+def _program(found: OpenedTandem) -> Image | None:
     """Return the program for the model, as it is in its files; None without one. Raises BadElf."""
     elves = found.decoded.image.elves
     if not elves:

@@ -9,22 +9,22 @@ from rvtrace_gdb.decode.etrace.encapsulation import encap, vendors
 from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     BlockFramer,
     EncapFramer,
+    EncapReader,
     Fields,
     Layout,
-    Reader,
     Seams,
     SmiFramer,
     StreamDeframer,
 )
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
+    ContentKind,
     CutOff,
     Deframer,
+    EncapsulatedItem,
     FrameOffsets,
     Framer,
     Idle,
-    Item,
-    Kind,
     NoSearch,
     Packets,
 )
@@ -33,14 +33,14 @@ from rvtrace_gdb.decode.stepping.reports import LostBytes
 __all__ = [
     "NAMES",
     "CannotCarry",
+    "ContentKind",
     "CutOff",
     "Deframer",
+    "EncapsulatedItem",
     "Encapsulation",
     "FrameOffsets",
     "Framer",
     "Idle",
-    "Item",
-    "Kind",
     "LostBytes",
     "Packets",
 ]
@@ -162,7 +162,7 @@ class Encapsulation:
     def _is_plain(self) -> bool:
         return not (self.src_bits or self.timestamp_bytes or self.type_bits)
 
-    def _stream(self, layout: Layout, reader: Reader, wrapped: bool) -> Deframer:
+    def _stream(self, layout: Layout, reader: EncapReader, wrapped: bool) -> Deframer:
         if not self.block_size:
             return StreamDeframer(layout, reader, wrapped=wrapped)
         seams = Seams(self._next_block, None, f"a packet continues across blocks of {self.block_size} bytes")

@@ -25,13 +25,13 @@ from typing import Protocol
 
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
+    ContentKind,
     CutOff,
-    Entry,
+    EncapsulatedItem,
     Framer,
     Idle,
-    Item,
-    Kind,
     MergingSearch,
+    PacketContent,
     Search,
     Sorter,
     UniformSorter,
@@ -42,10 +42,10 @@ _SLICE = 1 << 16  # bytes processed at once: limits memory, and the time between
 _GROUPS = ((1, 2, 3), (4, 5, 6, 7), tuple(range(8, 16)), tuple(range(16, 64)))
 
 
-class Reader(Protocol):
+class EncapReader(Protocol):
     """Reads the packets of a stream."""
 
-    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
         """Return the items of consecutive complete packets and runs of idle bytes. The first one is at *offset*."""
         ...
 
@@ -126,7 +126,7 @@ class StreamDeframer:
     def __init__(
         self,
         layout: Layout,
-        reader: Reader,
+        reader: EncapReader,
         *,
         wrapped: bool,
         search: Callable[[int], Search] | None = None,
@@ -141,7 +141,7 @@ class StreamDeframer:
         self._tail = b""  # the start of a packet whose end has not come yet
         self._loss = _Loss(0, "", self._make_search(0)) if wrapped else None
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         start = 0
         while start < len(data):
@@ -152,7 +152,7 @@ class StreamDeframer:
             if self._seams and self.total == seam:
                 yield from self._cross(self._seams)
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         if self._loss:
             self._loss.why = self._loss.why or self._loss.search.nothing
@@ -161,7 +161,7 @@ class StreamDeframer:
         if tail:
             yield CutOff(self.total - len(tail), len(tail), "the last packet is cut off")
 
-    def _feed(self, data: bytes) -> Iterator[Item]:
+    def _feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         self.total += len(data)
         data, self._tail = self._tail + data, b""
         offset, at = self.total - len(data), 0
@@ -184,7 +184,7 @@ class StreamDeframer:
             else:
                 self._tail, at = rest, len(data)
 
-    def _cross(self, seams: Seams) -> Iterator[Item]:
+    def _cross(self, seams: Seams) -> Iterator[EncapsulatedItem]:
         """Handle a seam at the end of the bytes fed so far."""
         if seams.search is None:
             if self._loss:
@@ -198,7 +198,7 @@ class StreamDeframer:
         if tail:
             yield LostBytes(self.total - len(tail), len(tail), seams.why)
 
-    def _end_loss(self, loss: _Loss, stop: int) -> Iterator[Item]:
+    def _end_loss(self, loss: _Loss, stop: int) -> Iterator[EncapsulatedItem]:
         self._loss = None
         filling = loss.search.filling
         if stop - filling > loss.start:
@@ -259,7 +259,7 @@ class Fields:
         """Return the reader of the packets."""
         if self.src_bits or self.timestamp_bytes or self.type_bits:
             return Sorter(self._read, NULLS, self._split if self.timestamp_bytes else None)
-        return UniformSorter(without_header, [Kind.INSTRUCTION] * 256, NULLS)
+        return UniformSorter(without_header, [ContentKind.INSTRUCTION] * 256, NULLS)
 
     def _split(self, frames: list[bytes]) -> tuple[list[bytes], list[int | None]]:
         """Split off timestamps, see `interface.Split`. The header is not changed."""
@@ -279,11 +279,11 @@ class Fields:
         rest = bits & (1 << self.src_bits) - 1 | upper >> width << self.src_bits
         return frame[:1] + rest.to_bytes(size - self.timestamp_bytes, "little"), upper & (1 << width) - 1
 
-    def _read(self, frame: bytes) -> Entry:
+    def _read(self, frame: bytes) -> PacketContent:
         bits, left = int.from_bytes(frame[1:], "little"), 8 * (len(frame) - 1)
         source, bits, left = bits & (1 << self.src_bits) - 1, bits >> self.src_bits, left - self.src_bits
         type_, bits, left = bits & (1 << self.type_bits) - 1, bits >> self.type_bits, left - self.type_bits
-        return Entry(source, self.kind(type_), self._payload(bits, max(left, 0)))
+        return PacketContent(source, self.kind(type_), self._payload(bits, max(left, 0)))
 
     def _payload(self, bits: int, left: int) -> bytes:
         """Return the payload in the low *left* bits."""
@@ -294,13 +294,13 @@ class Fields:
             return (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
         return (bits & (1 << (left & ~7)) - 1).to_bytes(left // 8, "little")
 
-    def kind(self, type_: int) -> Kind:
+    def kind(self, type_: int) -> ContentKind:
         """Return the kind of packets with this type."""
         if not self.type_bits or type_ == self.instruction:
-            return Kind.INSTRUCTION
-        return Kind.DATA if type_ == self.data else Kind.OTHER
+            return ContentKind.INSTRUCTION
+        return ContentKind.DATA if type_ == self.data else ContentKind.OTHER
 
-    def packet(self, name: str, payload: bytes, kind: Kind, source: int, time: int | None, flow: int) -> bytes:
+    def packet(self, name: str, payload: bytes, kind: ContentKind, source: int, time: int | None, flow: int) -> bytes:
         """Return the bytes of a packet, with a timestamp if *time* is given.
 
         Raises CannotCarry for transport *name*.
@@ -310,7 +310,7 @@ class Fields:
         if time is not None:
             bits |= (time & (1 << 8 * self.timestamp_bytes) - 1) << width
             width += 8 * self.timestamp_bytes
-        bits |= (self.instruction if kind is Kind.INSTRUCTION else self.data) << width if self.type_bits else 0
+        bits |= (self.instruction if kind is ContentKind.INSTRUCTION else self.data) << width if self.type_bits else 0
         width += self.type_bits
         bits |= int.from_bytes(payload, "little", signed=True) << width  # the padding repeats the last bit
         size = (width + 8 * len(payload) + 7) // 8
@@ -320,12 +320,12 @@ class Fields:
         header = length | flow << 5 | (0 if time is None else self.extend)
         return bytes([header]) + (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
 
-    def _check(self, name: str, payload: bytes, kind: Kind, source: int, time: int | None) -> None:
+    def _check(self, name: str, payload: bytes, kind: ContentKind, source: int, time: int | None) -> None:
         if not payload:
             raise CannotCarry(name, "an empty payload")
         if source >> self.src_bits:
             raise CannotCarry(name, f"source {source}: it has {self.src_bits} bits for it")
-        if kind is Kind.OTHER or (kind is Kind.DATA and not self.type_bits):
+        if kind is ContentKind.OTHER or (kind is ContentKind.DATA and not self.type_bits):
             raise CannotCarry(name, "packets of this kind: it has no type for them")
         if time is not None and not self.timestamp_bytes:
             raise CannotCarry(name, "a timestamp: it has none")
@@ -344,7 +344,7 @@ SMI = "smi"
 TE_INST, TE_DATA = 2, 3
 """msg_type."""
 
-_KINDS = {TE_INST: Kind.INSTRUCTION, TE_DATA: Kind.DATA}
+_KINDS = {TE_INST: ContentKind.INSTRUCTION, TE_DATA: ContentKind.DATA}
 
 
 def smi_layout() -> Layout:
@@ -354,16 +354,16 @@ def smi_layout() -> Layout:
 
 def smi_sorter() -> Sorter:
     """Return the reader of the packets."""
-    return UniformSorter(without_header, [_KINDS.get(header >> 5, Kind.OTHER) for header in range(256)], NULLS)
+    return UniformSorter(without_header, [_KINDS.get(header >> 5, ContentKind.OTHER) for header in range(256)], NULLS)
 
 
-def smi_packet(payload: bytes, kind: Kind) -> bytes:
+def smi_packet(payload: bytes, kind: ContentKind) -> bytes:
     """Return the bytes of a packet. Raises CannotCarry."""
     if not 1 <= len(payload) <= MAX_LENGTH:
         raise CannotCarry(SMI, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
-    if kind is Kind.OTHER:
+    if kind is ContentKind.OTHER:
         raise CannotCarry(SMI, "packets that are neither te_inst nor te_data")
-    return bytes([(TE_INST if kind is Kind.INSTRUCTION else TE_DATA) << 5 | len(payload)]) + payload
+    return bytes([(TE_INST if kind is ContentKind.INSTRUCTION else TE_DATA) << 5 | len(payload)]) + payload
 
 
 class EncapFramer:
@@ -374,7 +374,9 @@ class EncapFramer:
         self._fields = fields
         self._flow = flow
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         return self._fields.packet(self._name, payload, kind, source, time, self._flow)
 
@@ -390,7 +392,9 @@ class EncapFramer:
 class SmiFramer:
     """Writes packets as the reference models do."""
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         if source or time is not None:
             raise CannotCarry(SMI, "a source or a timestamp without a width for it")
@@ -417,7 +421,9 @@ class BlockFramer:
         self._name = name
         self._used = 0  # bytes used of the current block
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         packet = self._inner.packet(payload, kind, source, time)
         if len(packet) > self._size:

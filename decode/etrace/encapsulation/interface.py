@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import RvtraceError
 
 
-class Kind(IntEnum):
+class ContentKind(IntEnum):
     """The contents of a packet."""
 
     INSTRUCTION = 0
@@ -39,7 +39,7 @@ class Packets(NamedTuple):
     """
 
     source: int
-    kind: Kind
+    kind: ContentKind
     payloads: list[bytes]
     offsets: Sequence[int]
     length: int
@@ -66,7 +66,7 @@ class CutOff(LostBytes):
     """The incomplete packet at the end of a trace."""
 
 
-Item = Packets | Idle | LostBytes
+EncapsulatedItem = Packets | Idle | LostBytes
 
 
 class Deframer(Protocol):
@@ -80,11 +80,11 @@ class Deframer(Protocol):
     total: int
     """The number of bytes fed so far."""
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """Return the items that are complete with *data*."""
         ...
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[EncapsulatedItem]:
         """End the trace and return the remaining items."""
         ...
 
@@ -92,7 +92,9 @@ class Deframer(Protocol):
 class Framer(Protocol):
     """Puts packets into a trace. The results of its methods are to be written one after the other."""
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """Return the bytes of a packet. Raises CannotCarry."""
         ...
 
@@ -153,11 +155,11 @@ _PAYLOAD = itemgetter(2)
 _REMEMBERED = 1 << 16
 
 
-class Entry(NamedTuple):
+class PacketContent(NamedTuple):
     """The contents of one packet without its timestamp."""
 
     source: int
-    kind: Kind
+    kind: ContentKind
     payload: bytes
 
 
@@ -171,14 +173,16 @@ class Sorter:
     *idle*: the first bytes of frames that are idle, not packets.
     """
 
-    def __init__(self, read: Callable[[bytes], Entry], idle: frozenset[int], split: Split | None = None) -> None:
+    def __init__(
+        self, read: Callable[[bytes], PacketContent], idle: frozenset[int], split: Split | None = None
+    ) -> None:
         self._read = read
         self._idle = idle
         self._split = split
-        self._cached: dict[bytes, Entry] = {}
+        self._cached: dict[bytes, PacketContent] = {}
 
-    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `encap.Reader`."""
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
+        """See `encap.EncapReader`."""
         if self._idle.isdisjoint(map(_FIRST, frames)):
             yield from self._packets(frames, FrameOffsets(frames, offset))
             return
@@ -221,7 +225,7 @@ class Sorter:
                     sizes=[len(frames[i]) for i in some],
                 )
 
-    def _entries(self, frames: Sequence[bytes]) -> list[Entry]:
+    def _entries(self, frames: Sequence[bytes]) -> list[PacketContent]:
         known = self._cached
         try:
             return [known[frame] for frame in frames]
@@ -240,21 +244,21 @@ class UniformSorter(Sorter):
     """
 
     def __init__(
-        self, payloads: Callable[[list[bytes]], list[bytes]], kinds: Sequence[Kind], idle: frozenset[int]
+        self, payloads: Callable[[list[bytes]], list[bytes]], kinds: Sequence[ContentKind], idle: frozenset[int]
     ) -> None:
-        super().__init__(lambda frame: Entry(0, kinds[frame[0]], payloads([frame])[0]), idle)
+        super().__init__(lambda frame: PacketContent(0, kinds[frame[0]], payloads([frame])[0]), idle)
         self._payloads = payloads
         self._instructions = frozenset(
-            first for first, kind in enumerate(kinds) if kind is Kind.INSTRUCTION and first not in idle
+            first for first, kind in enumerate(kinds) if kind is ContentKind.INSTRUCTION and first not in idle
         )
 
-    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `encap.Reader`."""
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
+        """See `encap.EncapReader`."""
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
             yield Packets(
                 source=0,
-                kind=Kind.INSTRUCTION,
+                kind=ContentKind.INSTRUCTION,
                 payloads=self._payloads(frames),
                 offsets=FrameOffsets(frames, offset),
                 length=length,

@@ -48,11 +48,11 @@ from rvtrace_gdb.decode.etrace.encapsulation.encap import (
 )
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
+    ContentKind,
     CutOff,
     Deframer,
+    EncapsulatedItem,
     Idle,
-    Item,
-    Kind,
     MergingSearch,
     Packets,
     UniformSorter,
@@ -78,12 +78,12 @@ class RecordDeframer(ABC):
         self._tail = b""
         self._skip = start % size
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         for start in range(0, len(data), _SLICE):
             yield from self._feed(data[start : start + _SLICE])
 
-    def _feed(self, data: bytes) -> Iterator[Item]:
+    def _feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         offset = self.total - len(self._tail)
         self.total += len(data)
         data, at = self._tail + data, 0
@@ -97,14 +97,14 @@ class RecordDeframer(ABC):
         self._tail = data[stop:]
         yield from self._items([data[i : i + self._size] for i in range(at, stop, self._size)], offset + at)
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         tail, self._tail = self._tail, b""
         if tail:
             yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
 
     @abstractmethod
-    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+    def _items(self, records: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
         """Return the items of consecutive records, the first of which starts at *offset*."""
 
 
@@ -117,26 +117,26 @@ class AtbDeframer(RecordDeframer):
         self._wrapped = wrapped
         self._streams: dict[int, _SourceStream] = {}
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         for stream in self._streams.values():
             yield from stream.finish()
         yield from super().finish()
 
-    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+    def _items(self, records: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
         for place, record in zip(count(offset, self._size), records):
             yield from self._record(record, place)
         for stream in self._streams.values():
             yield from stream.read()
 
-    def _record(self, record: bytes, offset: int) -> Iterator[Item]:
+    def _record(self, record: bytes, offset: int) -> Iterator[EncapsulatedItem]:
         source, valid = record[0], record[1] + 1
         if not source:
             yield Idle(offset, len(record))
         elif source > MAX_ID:
             yield Packets(
                 source=source,
-                kind=Kind.OTHER,
+                kind=ContentKind.OTHER,
                 payloads=[record[_HEAD:]],
                 offsets=[offset],
                 length=len(record),
@@ -152,7 +152,7 @@ class AtbDeframer(RecordDeframer):
                 self._streams[source] = _SourceStream(source, self._fields, len(record), wrapped=self._wrapped)
             self._streams[source].add(record[_HEAD : _HEAD + valid], offset)
 
-    def _lose_record(self, lost: LostBytes) -> Iterator[Item]:
+    def _lose_record(self, lost: LostBytes) -> Iterator[EncapsulatedItem]:
         """Handle the loss of a record that any source may have sent: all streams start anew."""
         self._wrapped = True
         for stream in self._streams.values():
@@ -182,18 +182,18 @@ class _SourceStream:
         self._added += len(data)
         self._new += data
 
-    def read(self) -> Iterator[Item]:
+    def read(self) -> Iterator[EncapsulatedItem]:
         """Return the items that are complete with the bytes added."""
         data = bytes(self._new)
         self._new.clear()
         return self._translate(list(self._stream.feed(data)))
 
-    def finish(self) -> Iterator[Item]:
+    def finish(self) -> Iterator[EncapsulatedItem]:
         """Return the remaining items."""
         yield from self.read()
         yield from self._translate(list(self._stream.finish()))
 
-    def _translate(self, items: list[Item]) -> Iterator[Item]:
+    def _translate(self, items: list[EncapsulatedItem]) -> Iterator[EncapsulatedItem]:
         """Translate items of the source's bytes to items of the trace.
 
         A record belongs to the item of its first byte.
@@ -222,7 +222,7 @@ class _SourceStream:
             self._folded += len(self._starts) - 1 - _KEPT
             del self._starts[1:-_KEPT], self._offsets[1:-_KEPT]
 
-    def _translated(self, item: Item, sizes: list[int]) -> Item:
+    def _translated(self, item: EncapsulatedItem, sizes: list[int]) -> EncapsulatedItem:
         if isinstance(item, Packets):
             offsets = [self._where(start) for start in item.offsets]
             return item._replace(source=self._source, offsets=offsets, length=sum(sizes), sizes=sizes)
@@ -232,7 +232,7 @@ class _SourceStream:
         return self._offsets[bisect_right(self._starts, start) - 1]
 
 
-def _starts(item: Item) -> Sequence[int]:
+def _starts(item: EncapsulatedItem) -> Sequence[int]:
     return item.offsets if isinstance(item, Packets) else (item.offset,)
 
 
@@ -244,7 +244,9 @@ class AtbFramer:
         self._width = width
         self._sources: set[int] = set()
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         if not 1 <= source <= MAX_ID:
             raise CannotCarry(ATB, f"source {source}: an ATID is 1 to {MAX_ID}")
@@ -302,8 +304,8 @@ class _Esp32Sorter:
     def __init__(self) -> None:
         self._next: int | None = None
 
-    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `encap.Reader`."""
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
+        """See `encap.EncapReader`."""
         places = list(accumulate(map(len, frames), initial=offset))
         kept = [i for i, frame in enumerate(frames) if frame[0]]
         indices = [frames[i][1] | frames[i][2] << 8 for i in kept]
@@ -333,7 +335,7 @@ def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> I
         sizes = [PREFIX + len(payload) for payload in payloads]
         yield Packets(
             source=0,
-            kind=Kind.INSTRUCTION,
+            kind=ContentKind.INSTRUCTION,
             payloads=payloads,
             offsets=[places[i] for i in kept],
             length=sum(sizes),
@@ -355,11 +357,13 @@ class Esp32Framer:
     def __init__(self) -> None:
         self._index = 0
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         if not 1 <= len(payload) <= MAX_SIZE - PREFIX:
             raise CannotCarry(ESP32, f"a payload of {len(payload)} bytes: it has 1 to {MAX_SIZE - PREFIX}")
-        if kind is not Kind.INSTRUCTION or source or time is not None:
+        if kind is not ContentKind.INSTRUCTION or source or time is not None:
             raise CannotCarry(ESP32, "anything but the instruction trace of one source, without timestamps")
         index, self._index = self._index, (self._index + 1) % _INDICES
         return bytes([PREFIX + len(payload)]) + index.to_bytes(2, "little") + payload
@@ -388,7 +392,7 @@ class PulpDeframer(RecordDeframer):
     def __init__(self, start: int) -> None:
         super().__init__(RECORD, start)
 
-    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+    def _items(self, records: list[bytes], offset: int) -> Iterator[EncapsulatedItem]:
         start = 0
         for i, record in enumerate(records):
             length = record[_HEADER] & MAX_LENGTH
@@ -412,18 +416,26 @@ def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
     offsets = range(offset, offset + len(records) * RECORD, RECORD)
     sizes = [RECORD] * len(records)
     yield Packets(
-        source=0, kind=Kind.INSTRUCTION, payloads=payloads, offsets=offsets, length=sum(sizes), times=times, sizes=sizes
+        source=0,
+        kind=ContentKind.INSTRUCTION,
+        payloads=payloads,
+        offsets=offsets,
+        length=sum(sizes),
+        times=times,
+        sizes=sizes,
     )
 
 
 class PulpFramer:
     """Writes records."""
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         if not 1 <= len(payload) <= MAX_LENGTH:
             raise CannotCarry(PULP, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
-        if kind is not Kind.INSTRUCTION or source:
+        if kind is not ContentKind.INSTRUCTION or source:
             raise CannotCarry(PULP, "anything but the instruction trace of one source")
         header = len(payload) | (0 if time is None else EXTEND)
         stamp = ((time or 0) & (1 << 8 * _TIME) - 1).to_bytes(_TIME, "little")
@@ -451,7 +463,7 @@ def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
     )
     return StreamDeframer(
         Layout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
-        UniformSorter(_qemu_payloads, [Kind.INSTRUCTION] * 256, frozenset({0})),
+        UniformSorter(_qemu_payloads, [ContentKind.INSTRUCTION] * 256, frozenset({0})),
         wrapped=wrapped,
         search=lambda start: MergingSearch(sizes, start, unit=WORD, phase=end),
         seams=seams if end else None,
@@ -469,11 +481,13 @@ def _qemu_payloads(frames: list[bytes]) -> list[bytes]:
 class QemuFramer:
     """Writes packets as in the RAM sink."""
 
-    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+    def packet(
+        self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
+    ) -> bytes:
         """See `Framer`."""
         if not 1 <= len(payload) <= MAX_LENGTH:
             raise CannotCarry(QEMU, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
-        if kind is not Kind.INSTRUCTION or source or time is not None:
+        if kind is not ContentKind.INSTRUCTION or source or time is not None:
             raise CannotCarry(QEMU, "anything but the instruction trace of one source, without timestamps")
         return (bytes([len(payload)]) + payload).ljust(_padded(1 + len(payload)), b"\0")
 

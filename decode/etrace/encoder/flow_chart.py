@@ -20,12 +20,12 @@ from rvtrace_gdb.decode.etrace.encoder.state import (
     Resync,
     ResyncTimer,
 )
-from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.layout import Sync, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
-_SYNC = int(Format.SYNC)
+_SYNC = int(TeInstFormat.SYNC)
 _START = int(Sync.START)
 _TRAP = int(Sync.TRAP)
 _CONTEXT = int(Sync.CONTEXT)

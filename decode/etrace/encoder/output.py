@@ -15,16 +15,16 @@ from rvtrace_gdb.decode.etrace.layout import (
     MAP_BITS,
     BranchFmt,
     Ext,
-    Format,
     Sync,
+    TeInstFormat,
 )
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.etrace.packet import QualStatus, codec, support_fields
 from rvtrace_gdb.decode.program.csrs import Context
 
-_OPT_EXT = int(Format.OPT_EXT)
-_DIFF_DELTA = int(Format.DIFF_DELTA)
-_ADDR_ONLY = int(Format.ADDR_ONLY)
+_OPT_EXT = int(TeInstFormat.OPT_EXT)
+_DIFF_DELTA = int(TeInstFormat.DIFF_DELTA)
+_ADDR_ONLY = int(TeInstFormat.ADDR_ONLY)
 _COUNT = int(Ext.BRANCH_COUNT)
 _TARGET = int(Ext.JUMP_TARGET)
 _NO_ADDR = int(BranchFmt.NO_ADDR)
@@ -114,7 +114,7 @@ class Branches:
         return _ADDR_ONLY, None, fields
 
 
-_SYNC = int(Format.SYNC)
+_SYNC = int(TeInstFormat.SYNC)
 _SUPPORT = int(Sync.SUPPORT)
 
 

@@ -26,10 +26,10 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     SHA256_SIZE,
     BadSnapshot,
     Core,
+    CoreTraceState,
     Registers,
     Root,
     Snapshot,
-    State,
     parse_core,
     parse_note,
 )
@@ -259,9 +259,9 @@ _TRIES = 3
 
 Batch = Sequence[Extent]
 """The requested memory."""
-Answer = Sequence[bytes | None]
+MemoryAnswer = Sequence[bytes | None]
 """The content of the requested memory, in the same order; None: it cannot be read."""
-SnapshotReader = Generator[Batch, Answer, Snapshot]
+SnapshotReader = Generator[Batch, MemoryAnswer, Snapshot]
 
 
 def read_snapshot(address: int) -> SnapshotReader:
@@ -293,9 +293,11 @@ def _read_once(root: Root) -> SnapshotReader:
     return Snapshot(root.target_id, root.chip_revision, root.capture_reason, sha256, parameters, tuple(cores))
 
 
-def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
+def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, MemoryAnswer, list[Core]]:
     """Update the cores that are still being traced from their encoders' registers."""
-    running = {core.core_id: _encoder_address(target_id, core) for core in cores if core.state == State.CAPTURING}
+    running = {
+        core.core_id: _encoder_address(target_id, core) for core in cores if core.state == CoreTraceState.CAPTURING
+    }
     known = {core: base for core, base in running.items() if base is not None}
     if not known:
         return cores
@@ -326,9 +328,9 @@ def _updated_core(core: Core, registers: Registers) -> Core:
     )
 
 
-def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
+def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, MemoryAnswer, list[Core]]:
     """Read the buffers of the cores that have a trace whose end is known."""
-    requested = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
+    requested = [core for core in cores if core.head_valid and core.state >= CoreTraceState.CAPTURING]
     for core in requested:
         if not 0 < core.capacity <= CAPACITY_AT_MOST:
             raise BadSnapshot(f"core {core.core_id}: its trace buffer has an impossible size of {core.capacity} bytes")
@@ -342,7 +344,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answ
     return [replace(core, data=data.get(core.core_id)) for core in cores]
 
 
-def _memory(*requested: Extent) -> Generator[Batch, Answer, list[bytes]]:
+def _memory(*requested: Extent) -> Generator[Batch, MemoryAnswer, list[bytes]]:
     """Read memory that must be readable."""
     answer = yield list(requested)
     for (address, size), data in zip(requested, answer, strict=True):

@@ -117,7 +117,7 @@ class BadSnapshot(RvtraceError):
     """A snapshot is damaged, or its trace cannot be read."""
 
 
-class State(IntEnum):
+class CoreTraceState(IntEnum):
     """esp_riscv_trace_snapshot_state_t: the state of a core's trace."""
 
     UNAVAILABLE = 0
@@ -328,9 +328,9 @@ def ring_of(core: Core) -> Ring:
 
 
 def _absence_reason(core: Core) -> str:
-    if core.state in (State.UNAVAILABLE, State.READY):
+    if core.state in (CoreTraceState.UNAVAILABLE, CoreTraceState.READY):
         return "it was not traced"
-    if core.state == State.CAPTURING:
+    if core.state == CoreTraceState.CAPTURING:
         return "it was being traced when this was written, and where its trace ends is not known"
     return "its trace is not there" if core.head_valid else "where its trace ends is not known"
 

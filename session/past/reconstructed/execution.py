@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.reconstruction.facts import KnownState
 from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Forward, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
-from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, Known
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, HartFacts
 from rvtrace_gdb.support.errors import Progress, silent
 
 _T = TypeVar("_T")
@@ -21,7 +21,7 @@ class Execution:
     What was answered before a contradiction was found may have been wrong: an assumption did not hold.
     """
 
-    def __init__(self, history: History, program: Program, known: Known) -> None:
+    def __init__(self, history: History, program: Program, known: HartFacts) -> None:
         self._history, self._program, self._known = history, program, known
         self._beginning = known.beginning or KnownState()
         self.disagreements: list[Disagreement] = []

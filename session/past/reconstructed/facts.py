@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, Kno
 from rvtrace_gdb.decode.semantics.templates import BOX
 
 
-class Known(NamedTuple):
+class HartFacts(NamedTuple):
     """What is known of a hart besides its trace.
 
     beginning  None: nothing is known where the history begins
@@ -38,7 +38,7 @@ class Known(NamedTuple):
         extensions = self.machine.extensions
         return 64 if "D" in extensions else 32 if "F" in extensions else 0
 
-    def boxed(self) -> "Known":
+    def boxed(self) -> "HartFacts":
         """Return the same with floating-point registers of 64 bits, as they are executed."""
         if self.flen != 32:
             return self

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.events import Loss, Start, Stop
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
-from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, HartFacts
 from rvtrace_gdb.support.extents import Extent
 
 SAMPLE = 64
@@ -117,7 +117,7 @@ def share(states: Iterable[Sequence[KnownValue]]) -> tuple[int, int, int, int]:
 
 def reasons(
     history: History,
-    known: Known,
+    known: HartFacts,
     *,
     overwritten: bool,
     translated: int | None,
@@ -168,7 +168,7 @@ _REMEDIES: Mapping[Limit, Sequence[Remedy]] = {
 }
 
 
-def _is_lost(event: Event, known: Known, halted: set[int]) -> bool:
+def _is_lost(event: Event, known: HartFacts, halted: set[int]) -> bool:
     if not isinstance(event.fact, Start | Stop | Loss):
         return False
     return is_lost(event, known.halts[:1] if event.position in halted else ())

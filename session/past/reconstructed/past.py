@@ -17,7 +17,7 @@ from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegist
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
-from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, HartFacts
 from rvtrace_gdb.session.past.reconstructed.knowledge import (
     Knowledge,
     reasons,
@@ -41,7 +41,7 @@ class ReconstructedPast:
 
     is_reconstructed = True
 
-    def __init__(self, history: History, program: ContextImages, known: Known) -> None:
+    def __init__(self, history: History, program: ContextImages, known: HartFacts) -> None:
         known = known.boxed()
         self._history, self._program, self._known = history, program, known
         self._execution = Execution(history, program, known)

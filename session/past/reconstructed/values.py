@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.program.csrs import PRIVILEGE, F, X
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.hart import RegistersCopy, csr_of
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -22,7 +22,7 @@ _REGISTERS = F + 32
 class Values:
     """The values of a history. Those of a few positions are kept."""
 
-    def __init__(self, history: History, known: Known, execution: Execution, windows: Windows) -> None:
+    def __init__(self, history: History, known: HartFacts, execution: Execution, windows: Windows) -> None:
         self._history, self._known, self._execution, self._windows = history, known, execution, windows
         self._states: dict[int, RegistersCopy | None] = {}
         self._of = execution.forward

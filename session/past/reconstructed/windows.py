@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.window.edges import WindowEdge, edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.support.errors import Progress, silent
 
 FIRST, LONGEST = 20_000, 100_000
@@ -34,7 +34,7 @@ class Solved(NamedTuple):
 class Windows:
     """The windows of a history."""
 
-    def __init__(self, history: History, program: Program, known: Known, execution: Execution) -> None:
+    def __init__(self, history: History, program: Program, known: HartFacts, execution: Execution) -> None:
         self._history, self._program, self._known, self._execution = history, program, known, execution
         self._executed: Forward | None = None
         self._at_stop: Solved | None = None

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, NTRACE_SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as registers
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder, full_sink
-from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
+from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
 _STACK = 5  # the implicit return stack has 32 entries
@@ -64,7 +64,7 @@ def encoder_options(request: TraceRequest, xlen: int, options: Mapping[str, Any]
     *options*: the user's options, for the notes.
     """
     notes = [f"QEMU does not support {text}" for text in _left_out(request, options)]
-    if request.format == Format.E_TRACE:
+    if request.format == TeFormat.E_TRACE:
         return _efficient(request, xlen, notes), notes
     return _ntrace(request, xlen, notes), notes
 
@@ -167,7 +167,7 @@ class HartEncoder(ABC):
         self._sent: list[bytes] = []
         self._shared: list[Any] = [NO_BLOCK]  # not copied with the encoder
 
-    def feed(self, items: Sequence[Item]) -> bytes:
+    def feed(self, items: Sequence[QemuIngressItem]) -> bytes:
         """Return the bytes for these items."""
         begin = 0
         if Jumped in map(type, items):
@@ -180,7 +180,7 @@ class HartEncoder(ABC):
         self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
         return self._taken()
 
-    def end(self, items: Sequence[Item], *, halted: bool = False) -> bytes:
+    def end(self, items: Sequence[QemuIngressItem], *, halted: bool = False) -> bytes:
         """Return the bytes for these items and the end of tracing after them. *halted*: a debugger halted the hart."""
         kept, instructions = self._copy(), self.instructions
         data = self.feed(items)
@@ -204,7 +204,7 @@ class HartEncoder(ABC):
         """Note that what comes next does not follow what was fed last."""
 
     @abstractmethod
-    def _retire(self, items: Sequence[Item]) -> None: ...
+    def _retire(self, items: Sequence[QemuIngressItem]) -> None: ...
     @abstractmethod
     def _jump(self) -> None: ...
     @abstractmethod
@@ -225,7 +225,7 @@ class _NTrace(HartEncoder):
     def lose(self) -> None:
         self._encoder.start(Sync.RESTART_FROM_FIFO_OVERRUN)
 
-    def _retire(self, items: Sequence[Item]) -> None:
+    def _retire(self, items: Sequence[QemuIngressItem]) -> None:
         self._encoder.retire(cast(Sequence[Block], items))
 
     def _jump(self) -> None:
@@ -262,7 +262,7 @@ class _Efficient(HartEncoder):
     def lose(self) -> None:
         self._encoder.lost()
 
-    def _retire(self, items: Sequence[Item]) -> None:
+    def _retire(self, items: Sequence[QemuIngressItem]) -> None:
         if not self._timed:
             self._encoder.retire(cast(Sequence[Block], items))
             return

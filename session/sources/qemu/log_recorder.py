@@ -50,7 +50,7 @@ _LONGEST_BLOCK = 512  # instructions: QEMU's TCG_MAX_INSNS
 _MOST_LINES = 1 << 16  # blocks remembered
 
 
-class _Hart:
+class _LoggedHart:
     """*words* are not in the ring yet; the last block is held until the next line about it."""
 
     def __init__(self) -> None:
@@ -65,13 +65,13 @@ class LogSource:
 
     def __init__(self, ring: Ring, xlen: int) -> None:
         self._ring, self._xlen = ring, xlen
-        self._harts = [_Hart() for _ in range(ring.harts)]
+        self._harts = [_LoggedHart() for _ in range(ring.harts)]
         self._current = self._harts[0]  # the hart of the last line
         self._rest = b""
         self._blocks: list[Entered] = []
         self._numbers: dict[bytes, int] = {}  # numbers of blocks, by the text that describes them
         self._texts: list[bytes] = []  # and the reverse
-        self._lines: dict[bytes, tuple[int, _Hart]] = {}  # the parsed lines of the log
+        self._lines: dict[bytes, tuple[int, _LoggedHart]] = {}  # the parsed lines of the log
         self._homes: dict[bytes, int] = {}  # by where QEMU keeps the translation
         self._places: dict[bytes, int] = {}
         self._fresh: dict[int, int] = {}  # translated, not executed yet: number by address
@@ -111,13 +111,13 @@ class LogSource:
                 number, 0 if hart.rewound else _LONGEST_BLOCK
             )  # of the last block, unless the log reports it
 
-    def _flush(self, number: int, hart: _Hart, keep: int) -> None:
+    def _flush(self, number: int, hart: _LoggedHart, keep: int) -> None:
         if len(hart.words) > keep:
             end = len(hart.words) - keep
             self._ring.write(number, hart.words[:end])
             hart.words = hart.words[end:]
 
-    def _enter(self, number: int, hart: _Hart) -> None:
+    def _enter(self, number: int, hart: _LoggedHart) -> None:
         self._current = hart
         if not self._ring.recording:
             return

@@ -193,7 +193,7 @@ class Happened(NamedTuple):
     tval: int
 
 
-Item = Block | IngressTrap | Context | Jumped
+QemuIngressItem = Block | IngressTrap | Context | Jumped
 
 
 class Records:
@@ -201,7 +201,7 @@ class Records:
 
     def __init__(self, code: Code, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts
-        self._out: list[Item] = []
+        self._out: list[QemuIngressItem] = []
         self._last: Entered | None = None  # the block entered last
         self._count = _ALL  # how many of its instructions had begun
         self._traps: list[Happened] = []
@@ -210,9 +210,9 @@ class Records:
         self._block: Block | None = None  # output last, if nothing came after it
         self._mode: Context | None = None
 
-    def feed(self, words: "array[int]") -> list[Item]:
+    def feed(self, words: "array[int]") -> list[QemuIngressItem]:
         """Return what is known now, oldest first. Raises QemuError."""
-        out: list[Item] = []
+        out: list[QemuIngressItem] = []
         self._out = out
         append, blocks = out.append, self._code.blocks
         last, given = self._unhindered(), self._block
@@ -258,7 +258,7 @@ class Records:
             self._out.append(entered.mode)
         self._last, self._count = entered, _ALL
 
-    def open_end(self, began: int) -> list[Item]:
+    def open_end(self, began: int) -> list[QemuIngressItem]:
         """Return the retired instructions of the block that was entered last, of which *began* have begun.
 
         The program is stopped. `feed` will return them again.
@@ -266,7 +266,7 @@ class Records:
         last, kept = self._last, (self._count, self._block)
         if last is None:
             return []
-        out: list[Item] = []
+        out: list[QemuIngressItem] = []
         self._out = out
         if self._count == _ALL:
             self._count = min(began, len(last))

@@ -33,7 +33,7 @@ from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.session.sources.qemu.saved import ResetReader
-from rvtrace_gdb.session.target.target_state import TargetState, Wishes
+from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.support.text import counted
@@ -99,7 +99,7 @@ _BATCH = 1 << 14  # words; the harts continue while these are encoded
 _FAR = 1 << 62  # words: no ring gets there
 
 
-class _Hart:
+class _QemuHart:
     def __init__(self, ring: Ring, hart: int, code: Code, wanted: EncoderOptions, file: IO[bytes]) -> None:
         self.hart, self.file = hart, file
         self._ring, self._at = ring, 0
@@ -136,14 +136,14 @@ class Streaming:
     def __init__(self, ring: Ring, wanted: EncoderOptions, program: Program, target: str, resources: ExitStack) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts do not wait any more then."""
-        self.state: TargetState | None = None
+        self.state: SavedTarget | None = None
         """What is saved of the target where the run begins."""
         self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
         self._image = program.image()
         self._code = Code(ring, self._image)
         resources.callback(self._code.close)
         self._harts = [
-            _Hart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
+            _QemuHart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
         ]
 
     @property
@@ -231,7 +231,7 @@ Tell = Callable[[Mapping[str, object]], None]
 
 
 @dataclass(frozen=True)
-class Run:
+class QemuRun:
     """A run of QEMU. *source*: auto, plugin or log. *options*: of the encoder of *output*, as those of `trace start`.
 
     *elf*: the program that is encoded into *output*.
@@ -247,7 +247,9 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None) -> int:
+def run_qemu(
+    run: QemuRun, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None
+) -> int:
     """Run QEMU to its end, and return its exit status.
 
     *say* gets lines for the user, *tell* the same facts for a program: when QEMU is running, and what the
@@ -318,9 +320,9 @@ def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def _state_at_reset(folder: Path, harts: int, program: Program, options: Sequence[str]) -> TargetState:
+def _state_at_reset(folder: Path, harts: int, program: Program, options: Sequence[str]) -> SavedTarget:
     """Return what is saved of a QEMU that has run nothing yet: it is known how everything begins."""
-    state = TargetState(ResetReader(folder), range(harts), program.image(), _memory(options), Wishes())
+    state = SavedTarget(ResetReader(folder), range(harts), program.image(), _memory(options), Wishes())
     state.begin()
     return state
 
@@ -348,7 +350,7 @@ def _check_folder(path: str | None) -> None:
 
 
 def _recorder(
-    run: Run, qemu: launch.Qemu, options: list[str], plugin: Path | None, folder: Path, resources: ExitStack
+    run: QemuRun, qemu: launch.Qemu, options: list[str], plugin: Path | None, folder: Path, resources: ExitStack
 ) -> tuple[LogServer | None, list[str]]:
     """Return the recorder besides QEMU, if one is needed, and QEMU's command line."""
     words, stalling = run.ring_bytes // _WORD, run.output is not None

@@ -1,5 +1,5 @@
 """The registers and the memory of a QEMU that is stopped, as they are saved with a trace: a
-`session.target.target_state.Reader`. QEMU gives memory at once, however much it is.
+`session.target.target_state.TargetReader`. QEMU gives memory at once, however much it is.
 
 Its monitor lists a hart's registers as names with values of all digits: pc, the CSRs of traps, `x2/sp`, `f0/ft0`.
 Source: QEMU's target/riscv/cpu.c, riscv_cpu_dump_state; the privilege mode is not in the list.

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.session.sources.qemu.saved import QemuReader
-from rvtrace_gdb.session.target.target_state import TargetState, wishes_of
+from rvtrace_gdb.session.target.target_state import SavedTarget, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.transport.qemu import recorder
@@ -360,7 +360,7 @@ def start(
     if session.live is not None:
         session.live.abandon()
     trace = QemuTrace.start(folder, harts, encoder, program)
-    trace.state = TargetState(QemuReader(folder), harts, image, description.memory, wishes)
+    trace.state = SavedTarget(QemuReader(folder), harts, image, description.memory, wishes)
     trace.state.begin(progress)
     trace.notes += [*notes, *unsupported_notes(options), *trace.state.unsaid()]
     return session.begin(trace, DecodedCapture(session_program.new_capture(description.name, image), program), target)

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import with_settings
-from rvtrace_gdb.session.formats.stream import Source, Spool, StreamFollower
+from rvtrace_gdb.session.formats.stream import Spool, StreamFollower, StreamSource
 from tests.console.interruption import meanwhile, stdin
 from tests.decode.etrace.vectors import ROOT
 from tests.helpers import reference_streams
@@ -436,7 +436,7 @@ def test_accesses_are_not_collected_while_it_is_followed() -> None:
     assert isinstance(trace_options, ETrace)
     image, data = Image.from_elf(ROOT / "qsort" / "qsort.riscv"), record.read_bytes()[:20_000]
     whole = registry.decode(data, image, trace_options).histories[0]
-    followed = StreamFollower(Source(trace_options, None, alone=False), image)
+    followed = StreamFollower(StreamSource(trace_options, None, alone=False), image)
     pcs: list[int] = []
     for arrived in [*followed.feed(data[:9001]), *followed.feed(data[9001:]), *followed.finish()]:
         pcs += arrived.piece.history.pcs(arrived.piece.begin, arrived.piece.end)

@@ -22,7 +22,7 @@ from rvtrace_gdb.console.models.spike import VERSION, Spike
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
-from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, Stored, Trap
 from tests.decode.tandem.corpus import Step as Logged
 from tests.decode.tandem.corpus import golden_steps, program_of
 from tests.helpers.spike import needs_spike, spike_program
@@ -89,7 +89,7 @@ def write_code(model: Model, *words: int, at: int = RAM) -> None:
     assert model.write_memory(at, b"".join(word.to_bytes(4, "little") for word in words))
 
 
-def after(model: Model, step: Step, regno: int) -> int | None:
+def after(model: Model, step: ModelStep, regno: int) -> int | None:
     """What a register holds: registers that were written with what they held need not be told."""
     return step.registers[regno] if regno in step.registers else model.read_register(regno)
 
@@ -99,7 +99,7 @@ def trap_of(said: str) -> Trap:
     return Trap(int(said.partition("#")[2]), True) if interrupt else Trap(CAUSES[said])
 
 
-def differences(model: Model, step: Step, logged: Logged) -> list[str]:
+def differences(model: Model, step: ModelStep, logged: Logged) -> list[str]:
     found = [] if (step.pc, step.instr) == (logged.pc, logged.word) else [f"{step} is not {logged}"]
     if logged.cause is not None:
         trap = trap_of(logged.cause)
@@ -238,7 +238,7 @@ def test_code_that_is_written_is_executed(model: Model) -> None:
         model.step()
     write_code(model, 0x00700093)
     model.write_register(PC, RAM)
-    assert model.step() == Step(RAM, 0x00700093, RAM + 4, {X + 1: 7})
+    assert model.step() == ModelStep(RAM, 0x00700093, RAM + 4, {X + 1: 7})
 
 
 def test_a_store_and_where_it_goes(model: Model) -> None:

@@ -11,7 +11,7 @@ from rvtrace_gdb.console.scripts.language import (
     Node,
     Repeat,
     ScriptError,
-    Step,
+    ScriptStep,
     Within,
     comparison,
     file_name,
@@ -30,7 +30,7 @@ def shown(nodes: tuple[Node, ...]) -> list[object]:
     """The tree as plain lists, with lines."""
     found: list[object] = []
     for node in nodes:
-        if isinstance(node, Step):
+        if isinstance(node, ScriptStep):
             found.append((node.place.line, node.verb, node.arguments))
         elif isinstance(node, Repeat):
             found.append((node.place.line, "repeat", node.times, node.name, shown(tuple(node.body))))
@@ -181,7 +181,7 @@ def test_variables_in_text() -> None:
 def test_files_as_editors_write_them(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.rvts").write_bytes(text.encode())
     nodes = load(tmp_path / "x.rvts")
-    assert [(node.place.text.split(), isinstance(node, Step)) for node in nodes] == [
+    assert [(node.place.text.split(), isinstance(node, ScriptStep)) for node in nodes] == [
         (["load"], True), (["run", "until", "main"], True),
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.support.errors import Progress, silent
 
 ONES = (1 << 64) - 1
@@ -29,14 +29,14 @@ class Lies:
     *stale*: they read what they read first, whatever came since; *late*: what should have been read the time before.
     """
 
-    ignored: frozenset[Register] = frozenset()
-    refused: frozenset[Register] = frozenset()
-    refuses_writes: frozenset[Register] = frozenset()
-    stale: frozenset[Register] = frozenset()
-    late: frozenset[Register] = frozenset()
+    ignored: frozenset[CsrName] = frozenset()
+    refused: frozenset[CsrName] = frozenset()
+    refuses_writes: frozenset[CsrName] = frozenset()
+    stale: frozenset[CsrName] = frozenset()
+    late: frozenset[CsrName] = frozenset()
     runs_after: int | None = None  # accesses, then the hart runs
     dumb_after: int | None = None  # accesses, then every one is refused
-    first: dict[Register, int] = field(default_factory=dict)
+    first: dict[CsrName, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class CtrHart:
         self.wrptr, self.wrap, self.frozen = 0, False, False
         self.array = [[0, 0, 0] for _ in range(ENTRIES)]
         self.selects = {0x150: 0x55, 0x250: 0x66, 0x350: 0x77}
-        self.log: list[Access] = []
+        self.log: list[CsrRequest] = []
         self.batches = 0
         self.counter_resets = 0
 
@@ -98,9 +98,9 @@ class CtrHart:
 
     # The stub
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         self.batches += 1
-        answers: list[Answer] = []
+        answers: list[CsrAnswer] = []
         for register, value in accesses:
             answer = self._access(register, value)
             answers.append(answer)
@@ -108,7 +108,7 @@ class CtrHart:
                 break
         return answers
 
-    def _access(self, register: Register, value: int | None) -> Answer:
+    def _access(self, register: CsrName, value: int | None) -> CsrAnswer:
         lies = self.lies
         if lies.runs_after is not None and len(self.log) >= lies.runs_after:
             raise HartRuns(self.name)
@@ -171,7 +171,7 @@ class CtrHart:
             return number + 0x100
         return number
 
-    def _read(self, register: Register) -> Answer:
+    def _read(self, register: CsrName) -> CsrAnswer:
         if register == "pc":
             return 0x8000_0000
         if register == "priv":
@@ -225,7 +225,7 @@ class CtrHart:
         entry = self._selected(number)
         return 0 if entry is None else self.array[entry][number % 0x10 - 1]
 
-    def _write(self, register: Register, value: int) -> Answer:
+    def _write(self, register: CsrName, value: int) -> CsrAnswer:
         if register == "priv":
             if self.priv is None:
                 return "no such register"

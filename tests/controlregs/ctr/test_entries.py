@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.controlregs.ctr.entries import (
     ENTRY_BYTES,
-    Entry,
+    CtrEntry,
     TransferType,
     counter_bits,
     decode_cycles,
@@ -75,47 +75,47 @@ def data(kind: int = 0, cc: int = 0, valid: bool = True) -> int:
 
 
 def test_fields_of_an_entry() -> None:
-    entry = Entry(0x8000_0101, 0x8000_0200, data(9, 0x2010))
+    entry = CtrEntry(0x8000_0101, 0x8000_0200, data(9, 0x2010))
     assert (entry.valid, entry.source_pc) == (True, 0x8000_0100)
     assert (entry.target_pc, entry.mispredicted) == (0x8000_0200, False)
     assert (entry.type, entry.cycles, entry.saturated) == (TransferType.DIRECT_CALL, (4096 + 16) * 2, False)
     assert entry.cc == 0x2010
-    assert Entry(0x8000_0100, 0x8000_0201, data()).mispredicted
-    assert not Entry(0x8000_0100, 0x8000_0201, data()).valid
+    assert CtrEntry(0x8000_0100, 0x8000_0201, data()).mispredicted
+    assert not CtrEntry(0x8000_0100, 0x8000_0201, data()).valid
 
 
 def test_partial_records_have_no_address() -> None:
     """"Privilege Mode Transitions", "External Traps": the address in the mode that is not enabled is 0."""
-    assert Entry(1, 0x8000_0000, data(2)).source_pc is None
-    assert Entry(0x8000_0001, 0, data(1)).target_pc is None
-    assert Entry(1, 0x8000_0000, data(2)).valid
+    assert CtrEntry(1, 0x8000_0000, data(2)).source_pc is None
+    assert CtrEntry(0x8000_0001, 0, data(1)).target_pc is None
+    assert CtrEntry(1, 0x8000_0000, data(2)).valid
 
 
 @pytest.mark.parametrize("cc", [0, 0x0FFF, 0xFFFF])
 def test_cycles_that_are_not_valid(cc: int) -> None:
-    entry = Entry(1, 0, data(5, cc, valid=False))
+    entry = CtrEntry(1, 0, data(5, cc, valid=False))
     assert entry.cycles is None and not entry.saturated
 
 
 @pytest.mark.parametrize("cc", [0x0FFF, 0x1FFF, 0x3FFF, 0x7FFF, 0xFFFF])
 def test_all_ones_may_be_saturated(cc: int) -> None:
     """As many exponent bits as a hart has are 1 then: 0, 1, 2, 3 or 4 of them."""
-    assert Entry(1, 0, data(5, cc)).saturated
-    assert not Entry(1, 0, data(5, cc - 1)).saturated
+    assert CtrEntry(1, 0, data(5, cc)).saturated
+    assert not CtrEntry(1, 0, data(5, cc - 1)).saturated
 
 
 @pytest.mark.parametrize("cc", [0x2FFF, 0x4FFF, 0x8FFF, 0xEFFF])
 def test_an_exponent_with_zeros_is_not_saturated(cc: int) -> None:
-    assert not Entry(1, 0, data(5, cc)).saturated
+    assert not CtrEntry(1, 0, data(5, cc)).saturated
 
 
 @pytest.mark.parametrize("code", range(16))
 def test_every_type_code_has_a_name(code: int) -> None:
-    assert Entry(1, 0, data(code) | 0x7FF0).type == code
+    assert CtrEntry(1, 0, data(code) | 0x7FF0).type == code
 
 
 def test_bytes() -> None:
-    entries = [Entry(1, 2, 3), Entry((1 << 64) - 1, 0, 0x8000_0000_0000_0000)]
+    entries = [CtrEntry(1, 2, 3), CtrEntry((1 << 64) - 1, 0, 0x8000_0000_0000_0000)]
     raw = pack(entries)
     assert raw == struct.pack("<6Q", 1, 2, 3, (1 << 64) - 1, 0, 1 << 63)
     assert (len(raw), ENTRY_BYTES) == (48, 24)
@@ -123,8 +123,8 @@ def test_bytes() -> None:
     assert unpack(raw + b"rest") == entries and unpack(b"") == []
 
 
-@given(st.lists(st.tuples(WORD, WORD, WORD).map(lambda words: Entry(*words)), max_size=8))
-def test_any_values_survive(entries: list[Entry]) -> None:
+@given(st.lists(st.tuples(WORD, WORD, WORD).map(lambda words: CtrEntry(*words)), max_size=8))
+def test_any_values_survive(entries: list[CtrEntry]) -> None:
     again = unpack(pack(entries))
     assert again == entries
     for entry in again:

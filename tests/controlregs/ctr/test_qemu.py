@@ -16,7 +16,7 @@ from rvtrace_gdb.controlregs.ctr.procedures import clear, read, start, status, s
 from rvtrace_gdb.controlregs.ctr.settings import CtrRequest, settings
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import CtrForbidden, DepthRefused, NoCtr
-from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.controlregs.ctr.plain_program import plain
 from tests.ctr_model.model import Model, Write
@@ -38,10 +38,10 @@ class Packets:
 
     def __init__(self, stub: Rsp) -> None:
         self.stub, self.xlen = stub, stub.bytes * 8
-        self.writes: list[tuple[Register, int]] = []
+        self.writes: list[tuple[CsrName, int]] = []
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
-        answers: list[Answer] = []
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
+        answers: list[CsrAnswer] = []
         for register, value in accesses:
             try:
                 answers.append(self._access(register, value))
@@ -50,7 +50,7 @@ class Packets:
                 break
         return answers
 
-    def _access(self, register: Register, value: int | None) -> int:
+    def _access(self, register: CsrName, value: int | None) -> int:
         special = {"pc": 32, "priv": self.stub.csr_base - 1}
         number = special[register] if isinstance(register, str) else self.stub.csr_base + register
         if value is None:
@@ -186,7 +186,7 @@ def test_privilege_forbids(tmp_path: Path) -> None:
     """The stub's `priv` is kept from being written: what remains is one line that says so."""
 
     class Kept(Packets):
-        def _access(self, register: Register, value: int | None) -> int:
+        def _access(self, register: CsrName, value: int | None) -> int:
             return 0 if register == "priv" and value is not None else super()._access(register, value)
 
     elf = build(tmp_path, "modes")

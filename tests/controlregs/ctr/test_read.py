@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.entries import CtrEntry
 from rvtrace_gdb.controlregs.ctr.procedures import read, status
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import RegisterRefused, ReservedDepth
@@ -18,7 +18,7 @@ HIGH = 0xFFFF_FFC0_0000_0000  # where a kernel is
 
 def filled(
     version: str, count: int, depth: int = 64, xlen: int = 64, hypervisor: bool = False
-) -> tuple[CtrHart, list[Entry]]:
+) -> tuple[CtrHart, list[CtrEntry]]:
     """A hart that recorded so many transfers, and the entries it should have, youngest first."""
     hart = CtrHart(version, xlen, hypervisor=hypervisor)
     hart.code, hart.control = int(VERSIONS[version].depth_codes[depth]), 7
@@ -26,7 +26,7 @@ def filled(
     recorded = [(base + 8 * n | 1, base + 8 * n + 4 | n % 2, 0x8000 | n % 16 | n << 16) for n in range(count)]
     for words in recorded:
         hart.record(*words)
-    return hart, [Entry(*words) for words in reversed(recorded[-depth:])]
+    return hart, [CtrEntry(*words) for words in reversed(recorded[-depth:])]
 
 
 @VERSION

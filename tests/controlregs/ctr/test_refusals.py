@@ -8,7 +8,7 @@ from rvtrace_gdb.controlregs.ctr.procedures import read, start
 from rvtrace_gdb.controlregs.ctr.settings import CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import CtrError, HartRuns, NotRestored, RegisterRefused
-from rvtrace_gdb.controlregs.target import Register
+from rvtrace_gdb.controlregs.target import CsrName
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.ctr.faulty_stubs import CONTROL, NAMES, PROCEDURES, SELECT, STATUS, VERSION, begin, hart_with
 from tests.controlregs.ctr.hart_model import CtrHart, Lies
@@ -91,10 +91,10 @@ def test_cut_anywhere(version: str, procedure: str) -> None:
 def test_any_lies(
     version: str,
     procedure: str,
-    ignored: frozenset[Register],
-    refused: frozenset[Register],
-    refuses_writes: frozenset[Register],
-    stale: frozenset[Register],
+    ignored: frozenset[CsrName],
+    refused: frozenset[CsrName],
+    refuses_writes: frozenset[CsrName],
+    stale: frozenset[CsrName],
     priv: int,
 ) -> None:
     """An error of ours or a result; and if nothing was refused or ignored on the way back, the state is as found."""
@@ -116,7 +116,7 @@ def test_any_lies(
 @settings(max_examples=some_of(200))
 @given(st.sampled_from(["1.0", "0.1.4"]), SOME, SOME, st.sampled_from([None, 16, 64]), st.booleans())
 def test_what_start_reports_is_what_the_hart_has(
-    version: str, ignored: frozenset[Register], refuses_writes: frozenset[Register], depth: int | None, ras: bool
+    version: str, ignored: frozenset[CsrName], refuses_writes: frozenset[CsrName], depth: int | None, ras: bool
 ) -> None:
     hart = hart_with(version, ignored=ignored, refuses_writes=refuses_writes)
     try:

@@ -9,7 +9,7 @@ import pytest
 from rvtrace_gdb.controlregs.ctr import entries, registers_0_1_4, registers_1_0
 from rvtrace_gdb.controlregs.ctr.entries import RECORDABLE, TransferType
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, CtrVersion
-from rvtrace_gdb.controlregs.fields import Access, Csr, Field, FieldSet, IndirectRegister, Reset, reserved
+from rvtrace_gdb.controlregs.fields import Csr, Field, FieldAccess, FieldSet, IndirectRegister, Reset, reserved
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data/ctr/ctr_versions.json").read_text())
 CSRS = {csr.name: csr for csr in registers_1_0.REGISTERS} | {
@@ -54,7 +54,7 @@ def test_vsctrcontrol() -> None:
     for guest, host in (("VS", "S"), ("VU", "U"), ("VSTE", "STE")):
         expected[guest] = expected.pop(host)
     assert bits(registers_0_1_4.VSCTRCONTROL) == expected
-    assert registers_0_1_4.VSCTRCONTROL.by_name["DEPTH"].access is Access.RO
+    assert registers_0_1_4.VSCTRCONTROL.by_name["DEPTH"].access is FieldAccess.RO
 
 
 @pytest.mark.parametrize("name", ["mctrcontrol", "sctrcontrol", "vsctrcontrol"])
@@ -80,14 +80,19 @@ def test_register(name: str) -> None:
 def test_what_has_to_be_there() -> None:
     """1.0: all fields are optional except M, S, U and BPFRZ (of `mctrctl`): those can simply be written."""
     access = {name: f.access for name, f in registers_1_0.MCTRCTL.by_name.items()}
-    assert {name for name, kind in access.items() if kind is Access.RW} == {"M", "S", "U", "BPFRZ"}
-    assert {name for name, kind in access.items() if kind is Access.WARL} == access.keys() - {"M", "S", "U", "BPFRZ"}
+    assert {name for name, kind in access.items() if kind is FieldAccess.RW} == {"M", "S", "U", "BPFRZ"}
+    assert {name for name, kind in access.items() if kind is FieldAccess.WARL} == access.keys() - {
+        "M",
+        "S",
+        "U",
+        "BPFRZ",
+    }
 
 
 def test_clear_bit() -> None:
     """Draft 2.1: an action, and it reads 0; 2.3 the same for V=1. No other field is one."""
     for csr in registers_0_1_4.REGISTERS:
-        actions = {name for name, f in csr.by_name.items() if f.access is Access.W1}
+        actions = {name for name, f in csr.by_name.items() if f.access is FieldAccess.W1}
         assert actions == ({"CLR"} if csr.name.endswith("control") else set())
     assert registers_0_1_4.CLR.reset == 0
     assert all(f.reset is Reset.UNDEFINED for csr in registers_1_0.REGISTERS for f in csr.by_name.values())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.controlregs.dump import describe
-from rvtrace_gdb.controlregs.fields import Access, Field, Register, RegisterBlock, Reset
+from rvtrace_gdb.controlregs.fields import Field, FieldAccess, Register, RegisterBlock, Reset
 from rvtrace_gdb.controlregs.graph import PRE_RATIFIED
 from rvtrace_gdb.controlregs.sifive_v0 import ENCODER, FUNNEL, component_registers
 
@@ -56,11 +56,11 @@ def test_as_the_p550_has_it(facts: dict[str, Any]) -> None:
     register = block.by_name[name]
     assert register.offset == facts["offset"]
     allowed = {
-        "RO": {Access.RO, Access.WARL},
-        "RW": {Access.RW, Access.WARL, Access.RW0C},
-        "WARL": {Access.WARL},
-        "RW1C": {Access.RW1C},
-        "WO": {Access.W1},
+        "RO": {FieldAccess.RO, FieldAccess.WARL},
+        "RW": {FieldAccess.RW, FieldAccess.WARL, FieldAccess.RW0C},
+        "WARL": {FieldAccess.WARL},
+        "RW1C": {FieldAccess.RW1C},
+        "WO": {FieldAccess.W1},
     }
     for fact in facts["fields"]:
         declared = check_place(register, fact)

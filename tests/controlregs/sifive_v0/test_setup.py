@@ -12,10 +12,10 @@ from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
 from rvtrace_gdb.controlregs.generations import capabilities, procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, TsMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
-    Format,
     ImplicitReturnMode,
     InstMode,
     SyncMode,
+    TeFormat,
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, Triggers
@@ -130,7 +130,7 @@ class TestWhatThereIsNot:
             notes(elf, filter=Filter(ranges=((0x8000_0000, 0x8000_0100),)))
 
     def test_others(self, elf: Path) -> None:
-        found = notes(elf, format=Format.E_TRACE, context=True, data=True, async_freq=2)
+        found = notes(elf, format=TeFormat.E_TRACE, context=True, data=True, async_freq=2)
         assert found == (
             "sinks of version 0 insert no alignment sequences, which only E-Trace needs",
             "enc0 cannot produce E-Trace that rvtrace can decode; it produces N-Trace",

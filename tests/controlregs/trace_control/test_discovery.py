@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen, look, wake
+from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent, look, wake
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.interruptions import no_waiting
 
@@ -63,7 +63,7 @@ TYPES = [(0x1, "encoder"), (0x8, "funnel"), (0x9, "ram_sink"), (0xA, "pib_sink")
 def test_an_active_component_says_what_it_is(code: int, kind: str) -> None:
     target = Words(0x9, code << 8 | 0x01)
     seen = look(target, BASE)
-    assert (seen.answer, seen.kind, seen.version) == (Answer.COMPONENT, kind, (1, 0))
+    assert (seen.answer, seen.kind, seen.version) == (ProbeAnswer.COMPONENT, kind, (1, 0))
     assert target.writes == []
     if kind != "ram_sink":
         assert target.reads == {BASE, BASE + 4}
@@ -72,20 +72,20 @@ def test_an_active_component_says_what_it_is(code: int, kind: str) -> None:
 @pytest.mark.parametrize(
     ("control", "impl", "answer"),
     [
-        (0xFFFF_FFFF, 0xFFFF_FFFF, Answer.NOTHING),
-        (0x1, 0x0, Answer.NOTHING),
-        (0x0, 0x0, Answer.MAYBE_IN_RESET),
-        (0x8, 0x0, Answer.MAYBE_IN_RESET),  # Empty
-        (0x2, 0x0, Answer.NOTHING),  # Enable without Active
-        (0x9, 0x0000_0701, Answer.UNKNOWN_TYPE),  # 7 is reserved
-        (0x9, 0x0000_0102, Answer.RESERVED_VERSION),  # 2.0
-        (0x9, 0x0000_010F, Answer.RESERVED_VERSION),  # 15: an unknown encoding
-        (0x1, 0x0001_0110, Answer.PRE_RATIFIED),
-        (0x9, 0x0000_01F1, Answer.COMPONENT),  # 1.15: experimental
-        (0x1234_5678, 0x9ABC_DE73, Answer.NOTHING),
+        (0xFFFF_FFFF, 0xFFFF_FFFF, ProbeAnswer.NOTHING),
+        (0x1, 0x0, ProbeAnswer.NOTHING),
+        (0x0, 0x0, ProbeAnswer.MAYBE_IN_RESET),
+        (0x8, 0x0, ProbeAnswer.MAYBE_IN_RESET),  # Empty
+        (0x2, 0x0, ProbeAnswer.NOTHING),  # Enable without Active
+        (0x9, 0x0000_0701, ProbeAnswer.UNKNOWN_TYPE),  # 7 is reserved
+        (0x9, 0x0000_0102, ProbeAnswer.RESERVED_VERSION),  # 2.0
+        (0x9, 0x0000_010F, ProbeAnswer.RESERVED_VERSION),  # 15: an unknown encoding
+        (0x1, 0x0001_0110, ProbeAnswer.PRE_RATIFIED),
+        (0x9, 0x0000_01F1, ProbeAnswer.COMPONENT),  # 1.15: experimental
+        (0x1234_5678, 0x9ABC_DE73, ProbeAnswer.NOTHING),
     ],
 )
-def test_what_answers(control: int, impl: int, answer: Answer) -> None:
+def test_what_answers(control: int, impl: int, answer: ProbeAnswer) -> None:
     seen = look(Words(control, impl, sleeping=impl), BASE)
     assert seen.answer is answer
     assert seen.newer == (impl == 0x1F1)
@@ -103,22 +103,22 @@ def test_one_in_reset_is_woken_and_put_back() -> None:
     for sleeping in (0, None):
         target = Words(0x8, 0x3901, sleeping)
         before = look(target, BASE)
-        assert before.answer is Answer.MAYBE_IN_RESET
+        assert before.answer is ProbeAnswer.MAYBE_IN_RESET
         seen = wake(target, before)
-        assert (seen.answer, seen.kind, seen.buffer) == (Answer.COMPONENT, "ram_sink", None)
+        assert (seen.answer, seen.kind, seen.buffer) == (ProbeAnswer.COMPONENT, "ram_sink", None)
         assert target.writes == [(BASE, 0x9), (BASE, 0x8)]
 
 
 def test_memory_is_left_as_it_was() -> None:
     memory = Words(0, 0)
-    assert wake(memory, look(memory, BASE)).answer is Answer.NOTHING
+    assert wake(memory, look(memory, BASE)).answer is ProbeAnswer.NOTHING
     assert memory.control == 0
 
 
 def test_active_that_refuses() -> None:
     target = Words(0, 0x101, stuck=True)
     with no_waiting():
-        assert wake(target, look(target, BASE)).answer is Answer.STAYS_IN_RESET
+        assert wake(target, look(target, BASE)).answer is ProbeAnswer.STAYS_IN_RESET
 
 
 def test_a_bus_error_is_one_of_this_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +127,10 @@ def test_a_bus_error_is_one_of_this_address(monkeypatch: pytest.MonkeyPatch) -> 
 
     target = Words(0, 0)
     monkeypatch.setattr(target, "write32", refuse)
-    assert wake(target, look(target, BASE)).answer is Answer.REFUSED
+    assert wake(target, look(target, BASE)).answer is ProbeAnswer.REFUSED
     monkeypatch.setattr(target, "read32", refuse)
     seen = look(target, BASE)
-    assert (seen.answer, str(seen.cause)) == (Answer.REFUSED, "bus error")
+    assert (seen.answer, str(seen.cause)) == (ProbeAnswer.REFUSED, "bus error")
 
 
 def test_a_lost_target_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,4 +141,8 @@ def test_a_lost_target_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for method in ("read32", "write32"):
         monkeypatch.setattr(target, method, lose)
         with pytest.raises(Lost):
-            look(target, BASE) if method == "read32" else wake(target, Seen(BASE, Answer.MAYBE_IN_RESET))
+            (
+                look(target, BASE)
+                if method == "read32"
+                else wake(target, ProbedComponent(BASE, ProbeAnswer.MAYBE_IN_RESET))
+            )

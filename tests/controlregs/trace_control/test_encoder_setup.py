@@ -9,7 +9,13 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import BufferRefused, ComponentTimeout, SettingRefused, UnsupportedProtocol
 from rvtrace_gdb.controlregs.fields import FieldRange
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, ENCODER_CONTROL, Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    ENCODER,
+    ENCODER_CONTROL,
+    InstMode,
+    SyncMode,
+    TeFormat,
+)
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import default_sync_max
 from tests.controlregs.trace_control.component_model import ACTIVE, EMPTY, ENABLE, TRACING, ModelEncoder
 from tests.controlregs.trace_control.rig import BUFFER, LOW, SMEM, SRAM, TraceRequest, rig, start
@@ -48,7 +54,7 @@ def test_what_is_in_force_is_what_was_read_back() -> None:
     (encoder,) = got.encoders
     assert got.notes == ()
     assert (encoder.name, encoder.base) == ("encoder 0", 0x2000_0000)
-    assert (encoder.format, encoder.protocol_version, encoder.inst_mode) == (Format.N_TRACE, (1, 4), InstMode.HTM)
+    assert (encoder.format, encoder.protocol_version, encoder.inst_mode) == (TeFormat.N_TRACE, (1, 4), InstMode.HTM)
     assert (encoder.src_id, encoder.src_bits, encoder.sync) == (5, 4, (SyncMode.HALFWORDS, 3))
     assert (encoder.stall, encoder.timestamps) == (True, True)
     assert encoder.features == 0x4005_0300 and encoder.feature("trTeInstEnAllJumps") == 1
@@ -180,7 +186,7 @@ def test_etrace_has_one_mode_that_reads_7(mode: int) -> None:
     """"Hardcode to 7" in E-Trace 2.0, "Hardcode to 6" in 2.0.5."""
     encoder = {"impl": 0x0000_0101, "modes": (mode,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
     got = rig(encoder=encoder, sink={"asyncs": 7}).start(SMEM)
-    assert (got.encoders[0].format, got.encoders[0].inst_mode, got.notes) == (Format.E_TRACE, mode, ())
+    assert (got.encoders[0].format, got.encoders[0].inst_mode, got.notes) == (TeFormat.E_TRACE, mode, ())
 
 
 def test_inhibited_source_field_has_no_bits() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress, Format, InstMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress, InstMode, TeFormat
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import default_async_freq
 from tests.controlregs.trace_control.component_model import ModelEncoder
 from tests.controlregs.trace_control.rig import SMEM, SRAM, rig
 
 E_TRACE: dict[str, Any] = {"impl": 0x0000_0101, "modes": (7,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
 DATA = 0x000F_0003  # implemented; trTeDataTracing, NoValue, NoAddr, AddrCompress can be written
-REQUEST = replace(SMEM, format=Format.E_TRACE)
+REQUEST = replace(SMEM, format=TeFormat.E_TRACE)
 NO_SEQUENCES = "sink 0 inserts no alignment sequences; a buffer that wraps may not be decodable"
 
 
@@ -35,7 +35,7 @@ def test_the_protocol_is_chosen_before_its_features() -> None:
     both = BothEncoder(r.sink_model, fixed_ones=0, fixed_zeros=6 << 24)
     r.target.devices[0x2000_0000] = both
     features = ("trTeInstNoAddrDiff", "trTeInstEnBranchPrediction")
-    for asked, granted in ((Format.E_TRACE, 0x11), (Format.N_TRACE, 0)):
+    for asked, granted in ((TeFormat.E_TRACE, 0x11), (TeFormat.N_TRACE, 0)):
         got = r.start(replace(SMEM, format=asked, features=features))
         assert (got.encoders[0].format, got.encoders[0].features) == (asked, granted)
         assert len(got.notes) == (0 if granted else 2)

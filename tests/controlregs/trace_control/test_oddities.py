@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.errors import (
     WrongComponent,
 )
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.lifecycle import reset
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest
 from tests.controlregs.graph.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
@@ -87,7 +87,7 @@ class TestEncoder:
 
         r = with_encoder(Formats, modes=(6,), fixed_ones=0, fixed_zeros=0)
         got = r.start(replace(SMEM, stop_on_wrap=True))
-        assert got.encoders[0].format == (Format.N_TRACE if 1 in formats else Format.E_TRACE)
+        assert got.encoders[0].format == (TeFormat.N_TRACE if 1 in formats else TeFormat.E_TRACE)
         assert got.notes == ()
 
     @pytest.mark.parametrize(

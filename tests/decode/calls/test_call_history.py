@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.decode.calls import call_history, frame, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Kind
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
@@ -248,7 +248,11 @@ def test_code_that_is_missing() -> None:
     """Nothing is known of what it does, but that the code before it does not lead there."""
     calls = CallHistory(history_of([BASE, 0x5000, 0x5004, BASE + 4]), PLAIN.image)
     found = [(f.begin, f.level, f.kind) for f in calls.functions(1, 9)]
-    assert found == [(0, 0, Kind.BEGIN), (1, 1, Kind.TRAP), (3, 1, Kind.SWITCH)]
+    assert found == [
+        (0, 0, StackOperationKind.BEGIN),
+        (1, 1, StackOperationKind.TRAP),
+        (3, 1, StackOperationKind.SWITCH),
+    ]
 
 
 def test_each_context_has_its_own_functions() -> None:
@@ -282,7 +286,10 @@ def test_a_context_that_changes_within_a_piece() -> None:
         history.events = traps
         calls = CallHistory(history, program)
         found = [(f.begin, f.level, f.kind) for f in calls.functions(1, 9)]
-        assert found == [(0, 0, Kind.BEGIN), (2, len(traps), Kind.TRAP if traps else Kind.SWITCH)]
+        assert found == [
+            (0, 0, StackOperationKind.BEGIN),
+            (2, len(traps), StackOperationKind.TRAP if traps else StackOperationKind.SWITCH),
+        ]
 
 
 def test_recursion_for_ever() -> None:

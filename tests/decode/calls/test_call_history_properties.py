@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, addresses, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
 from tests.decode.calls.call_histories import history_of, in_small_blocks, with_symbols
@@ -16,8 +16,9 @@ from tests.helpers.amounts import each_seed
 from tests.helpers.event_facts import INTERRUPT
 
 WHY = {
-    Kind.BEGIN: "begin", Kind.CALL: "call", Kind.TAIL: "tail", Kind.SWITCH: "switch", Kind.RETURN: "return",
-    Kind.TRAP: "trap", Kind.TRAP_RETURN: "trap return",
+    StackOperationKind.BEGIN: "begin", StackOperationKind.CALL: "call", StackOperationKind.TAIL: "tail",
+    StackOperationKind.SWITCH: "switch", StackOperationKind.RETURN: "return", StackOperationKind.TRAP: "trap",
+    StackOperationKind.TRAP_RETURN: "trap return",
 }  # fmt: skip
 MIXED = [(), (), (), tuple(MIXES), ("plain", "jump"), ("jump", "branch", "odd")]
 
@@ -100,7 +101,7 @@ def test_the_tree_is_the_sum_of_the_list(seed: int) -> None:
         mine = [f for f in functions if f.pc != GAP and f.pc - (case.image.symbol(f.pc) or ("", 0))[1] == start]
         of_it = [node for node in nodes if node.function == start]
         assert sum(node.own for node in of_it) == sum(f.end - f.begin for f in mine)
-        called = (Kind.CALL, Kind.TAIL, Kind.TRAP)
+        called = (StackOperationKind.CALL, StackOperationKind.TAIL, StackOperationKind.TRAP)
         entered = None if start == UNKNOWN else start
         seen = sum(f.kind in called for f in mine)
         assert sum(node.calls for node in of_it) == seen + case.trapped.count(entered)

@@ -7,14 +7,14 @@ import pytest
 import rvtrace_gdb.decode.calls.frames as frames_module
 from rvtrace_gdb.decode.calls import call_history
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case
 from tests.helpers.amounts import LONG, each_seed
 
-HOW = {Kind.CALL: "call", Kind.TRAP: "trap"}
+HOW = {StackOperationKind.CALL: "call", StackOperationKind.TRAP: "trap"}
 
 
 def told(frames: list[CallFrame]) -> list[Waiting]:

@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.decode.calls import call_history, part_frames, stack
 from rvtrace_gdb.decode.calls import frame as frame_module
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
@@ -34,7 +34,7 @@ def shown(code: Code, history: History, position: int, pc: int | None = None) ->
         start = max((start for start in names if start <= frame.pc), default=0)
         place = f"{names[start]}.{(frame.pc - start) // 4}" if start else "?"
         assert frame.function == (start if start else UNKNOWN)
-        left = {Kind.BEGIN: "", Kind.CALL: "@", Kind.TRAP: "!"}[frame.kind]
+        left = {StackOperationKind.BEGIN: "", StackOperationKind.CALL: "@", StackOperationKind.TRAP: "!"}[frame.kind]
         words.append(f"{place}{left}{'' if frame.call is None else frame.call}")
     return " ".join(words)
 

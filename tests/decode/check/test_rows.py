@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.check.comparison import Part
+from rvtrace_gdb.decode.check.comparison import CheckedPart
 from rvtrace_gdb.decode.check.etrace_comparison import can_encode
 from rvtrace_gdb.decode.check.rows import Rows
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup
@@ -19,10 +19,10 @@ class Interval:
 
     def __init__(self) -> None:
         self.is_open = True
-        self.parts: list[Part] = []
+        self.parts: list[CheckedPart] = []
         self.lost: bool | None = None
 
-    def part(self, part: Part) -> None:
+    def part(self, part: CheckedPart) -> None:
         self.parts.append(part)
 
     def drop(self, *, lost: bool) -> None:

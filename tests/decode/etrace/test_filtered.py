@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
-from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Stop
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
@@ -191,7 +191,8 @@ def test_in_every_transport(name: str) -> None:
     encapsulation = Encapsulation(name)
     framer = encapsulation.framer()
     data = framer.synchronization() + b"".join(
-        framer.packet(packet, Kind.INSTRUCTION, int(name == "atb"), None) for packet in filtered(options, ran, where)
+        framer.packet(packet, ContentKind.INSTRUCTION, int(name == "atb"), None)
+        for packet in filtered(options, ran, where)
     )
     assert list(decode(data, PROGRAM, options.decoder, encapsulation).pcs()) == expected
 

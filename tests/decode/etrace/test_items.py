@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.data.packet import DataOptions
 from rvtrace_gdb.decode.etrace.data.packet import codec as data_codec
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
 from rvtrace_gdb.decode.etrace.packet import build, support_fields
@@ -210,7 +210,7 @@ def test_sources() -> None:
     encapsulation = Encapsulation("encap", src_bits=8)
     framer = encapsulation.framer()
     sent = [(1, sync(0x1000)), (2, sync(0x2000)), (1, jump(4)), (2, jump(4)), (2, jump(4)), (1, jump(4))]
-    data = b"".join(framer.packet(payload, Kind.INSTRUCTION, source) for source, payload in sent)
+    data = b"".join(framer.packet(payload, ContentKind.INSTRUCTION, source) for source, payload in sent)
     taken = items(data, encapsulation=encapsulation)
     accounted(taken, len(data))
     assert [(item.source, item.address) for item in taken] == [
@@ -235,7 +235,7 @@ def test_timestamps_that_go_back_are_marked() -> None:
     encapsulation = Encapsulation("encap", src_bits=8, timestamp_bytes=2)
     framer = encapsulation.framer()
     sent = [(1, sync(0x1000), 9), (2, sync(0x1000), 5), (1, jump(4), None), (1, jump(4), 8), (2, jump(4), 6)]
-    data = b"".join(framer.packet(payload, Kind.INSTRUCTION, source, time) for source, payload, time in sent)
+    data = b"".join(framer.packet(payload, ContentKind.INSTRUCTION, source, time) for source, payload, time in sent)
     marked = ["goes back from 9 to 8" in line for line in lines(data, encapsulation=encapsulation)]
     assert marked == [False, False, False, True, False]
     options = replace(RV32, parameters=replace(RV32.parameters, time_width=16))
@@ -320,7 +320,7 @@ def test_data_packets() -> None:
                 data += framer.idle(60 - len(data) % 64) + b"\x1f" * 4
             else:
                 assert isinstance(packet, bytes)
-                data += framer.packet(packet, Kind.INSTRUCTION if packet[0] & 3 == 3 else Kind.DATA)
+                data += framer.packet(packet, ContentKind.INSTRUCTION if packet[0] & 3 == 3 else ContentKind.DATA)
         return [item.access.address for item in items(data, encapsulation=encapsulation) if item.access]
 
     near = store(address=1, diff=1)
@@ -338,8 +338,8 @@ def test_a_copy_knows_data_of_its_own() -> None:
     """The last address of each size is not shared."""
     encapsulation = Encapsulation("encap", type_bits=1)
     framer = encapsulation.framer()
-    begin = framer.packet(sync(0)) + framer.packet(store(address=0x400), Kind.DATA)
-    near = framer.packet(store(address=1, diff=1), Kind.DATA)
+    begin = framer.packet(sync(0)) + framer.packet(store(address=0x400), ContentKind.DATA)
+    near = framer.packet(store(address=1, diff=1), ContentKind.DATA)
     first = Itemizer(RV32, encapsulation, 32)
     assert len(list(first.feed(begin + framer.idle(4096 - len(begin))))) == 2
     second = deepcopy(first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, pack
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, CtrEntry, pack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.capture.model import Capture, CapturedRecords
@@ -34,7 +34,7 @@ def ctr_of(number: int) -> Trace:
     hart.run(_STEPS)
     records, _ = recorded(hart.events, ALL)
     entries = [
-        Entry(record.source | 1, record.target | (number % 2), int(record.kind) | rng.choice((0, 0x8000 | 5 << 16)))
+        CtrEntry(record.source | 1, record.target | (number % 2), int(record.kind) | rng.choice((0, 0x8000 | 5 << 16)))
         for record in records
         if record.source is not None and record.target is not None
     ]

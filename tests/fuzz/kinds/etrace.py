@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import SyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.program.image import ContextImages
@@ -119,7 +119,7 @@ def _put(packets: list[bytes], encapsulation: Encapsulation) -> bytes:
     stream = bytearray(framer.synchronization())
     for number, packet in enumerate(packets):
         time = 3 * number if has_time and number % 3 else None
-        stream += framer.packet(packet, Kind.INSTRUCTION, 1 + number % 2 if has_sources else 0, time)
+        stream += framer.packet(packet, ContentKind.INSTRUCTION, 1 + number % 2 if has_sources else 0, time)
         if number % 7 == 6:
             stream += framer.idle(4)
     return bytes(stream)
@@ -168,7 +168,7 @@ def _mixed(case: Case, trace_options: ETrace, number: int) -> bytes:
     data = DataEncoder(
         trace_options.options.parameters,
         trace_options.options.modes,
-        lambda packet: stream.extend(framer.packet(packet, Kind.DATA)),
+        lambda packet: stream.extend(framer.packet(packet, ContentKind.DATA)),
     )
     for packet in case.packets:
         stream += framer.packet(packet)

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
+from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.session.queries.check import row_of
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.functions import Functions
@@ -134,7 +134,9 @@ def _follow(trace: Trace) -> None:
     """As it arrives, in small pieces."""
     if isinstance(trace.trace_options, CtrRegisterValues):
         return
-    following = StreamFollower(Source(trace.trace_options, None, alone=False), trace.program, wrapped=trace.wrapped)
+    following = StreamFollower(
+        StreamSource(trace.trace_options, None, alone=False), trace.program, wrapped=trace.wrapped
+    )
     for at in range(0, len(trace.data), 37):
         _pieces(following.feed(trace.data[at : at + 37]), trace.program)
     _pieces(following.finish(), trace.program)

@@ -18,8 +18,8 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     SETTINGS,
     BadSetting,
     ETrace,
-    Kind,
     Owner,
+    SettingKind,
     check_settings,
     default,
     etrace_of,
@@ -260,13 +260,13 @@ def test_the_page_lists_every_setting_with_its_option_values_and_default() -> No
         if setting.owner is not Owner.NOTHING:
             assert f"`{etrace.option(key)}" in said_by, key
         assert all(word in meaning + said_by for word in re.findall(r"\w+_p|tr\w+", setting.source)), key
-        if setting.kind is Kind.NUMBER:
+        if setting.kind is SettingKind.NUMBER:
             assert isinstance(setting.allowed, range)
             assert values.startswith(f"{setting.allowed[0]}-{setting.allowed[-1]}"), key
-        if setting.kind is Kind.CHOICE:
+        if setting.kind is SettingKind.CHOICE:
             assert all(str(value) in meaning for value in setting.allowed), key
         told = default(key)
-        if setting.kind in (Kind.NUMBER, Kind.CHOICE) and told is not None and key != "iaddress_width":
+        if setting.kind in (SettingKind.NUMBER, SettingKind.CHOICE) and told is not None and key != "iaddress_width":
             assert f"**{told}**" in values, key
 
 

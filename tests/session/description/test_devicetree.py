@@ -3,14 +3,14 @@
 import pytest
 
 from rvtrace_gdb.session.description import file
-from rvtrace_gdb.session.description.devicetree import Found, trace_components
+from rvtrace_gdb.session.description.devicetree import DeviceTreeContents, trace_components
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
 from rvtrace_gdb.session.description.model import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
 from rvtrace_gdb.session.sources.hardware import Topology
 from tests.session.description.devicetrees import NAMES, tree
 
 
-def found(name: str, *changes: tuple[str, str], **buffers: tuple[int, int]) -> Found:
+def found(name: str, *changes: tuple[str, str], **buffers: tuple[int, int]) -> DeviceTreeContents:
     return trace_components(tree(name, *changes), {key.removeprefix("any"): value for key, value in buffers.items()})
 
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.stream import Source, StreamFollower
+from rvtrace_gdb.session.formats.stream import StreamFollower, StreamSource
 from rvtrace_gdb.views import text_rows
 from tests.decode.etrace import random_programs
 from tests.decode.etrace.test_damage import periodic as etrace_periodic
@@ -72,7 +72,7 @@ def cut(data: bytes, rng: random.Random) -> Iterator[bytes]:
 def followed(
     pieces: Iterable[bytes], program: Program, trace_options: TraceOptions, wrapped: bool = False
 ) -> dict[int, Shown]:
-    following = StreamFollower(Source(trace_options, None, alone=False), program, wrapped=wrapped)
+    following = StreamFollower(StreamSource(trace_options, None, alone=False), program, wrapped=wrapped)
     shown: dict[int, Shown] = {}
     total = gaps = 0
 
@@ -173,7 +173,7 @@ def test_what_is_kept_does_not_grow_with_the_stream() -> None:
     fields = {"timestamps": True, "context": True}
     case = periodic(7, fields, breaks=0.05)
     data = damaged(case.trace, random.Random(1))
-    following = StreamFollower(Source(case.options, None, alone=True), case.program.image())
+    following = StreamFollower(StreamSource(case.options, None, alone=True), case.program.image())
 
     def size_after(rounds: int) -> int:
         for _ in range(rounds):
@@ -202,7 +202,7 @@ def reached(start: object) -> list[object]:
 def test_noise_without_an_end_is_bounded_too() -> None:
     """Losses that wait to be told how it went on are let go in the end."""
     case = Case(3)
-    following = StreamFollower(Source(case.options, None, alone=True), case.program.image())
+    following = StreamFollower(StreamSource(case.options, None, alone=True), case.program.image())
     noise = b"\x02\x03" * (1 << 13)  # each pair is a message with a reserved MSEO
     held = []
     for _ in following.feed(case.trace):

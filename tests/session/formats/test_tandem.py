@@ -22,14 +22,14 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TandemParameters,
 )
 from rvtrace_gdb.session.capture.model import TandemPort
-from rvtrace_gdb.session.formats.tandem import Groups, Item, Itemizer, Wording
+from rvtrace_gdb.session.formats.tandem import GroupItem, Groups, Itemizer, Wording
 from tests.decode.tandem.corpus import RV64, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, csr, group, pc, priv, x
 
 PORT = TandemPort("tandem0", TandemParameters())
 
 
-def items_of(groups: list[Group], parameters: TandemParameters = PORT.parameters) -> list[Item]:
+def items_of(groups: list[Group], parameters: TandemParameters = PORT.parameters) -> list[GroupItem]:
     found = Groups(encode(groups, parameters), TandemPort("t", parameters))
     return [item for _, item in found.items(1, len(found) + 1)]
 
@@ -103,7 +103,7 @@ def damaged() -> tuple[bytes, list[tuple[int, int]]]:
     return bytes(data), [(place + 40 * i, place + 40 * i + 40) for i, place in enumerate(places)]
 
 
-def each(found: Groups) -> Iterator[Item]:
+def each(found: Groups) -> Iterator[GroupItem]:
     return (item for _, item in found.items(1, len(found) + 1))
 
 

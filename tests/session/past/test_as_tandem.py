@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.tandem.protocol import GPR, FullRegister, TandemParamete
 from rvtrace_gdb.session.past.as_tandem import TandemOfPast
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.verify.masks import masks_of
-from rvtrace_gdb.session.verify.model import Divergence, Model, Step
+from rvtrace_gdb.session.verify.model import Divergence, Model, ModelStep
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.extents import Extent
 from tests.helpers.amounts import LONG
@@ -135,7 +135,7 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         step = self._model.step()
         self._steps += 1
         if self._steps != self._fault.position + 1:

@@ -16,7 +16,7 @@ from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.target.target_state import TargetState, Wishes
+from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes
 from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO
 from tests.session.replay.conftest import Between
@@ -156,7 +156,7 @@ def test_in_the_proxys_own_thread() -> None:
 
 def test_through_the_link() -> None:
     target = Target(0, 1, pc=0x1010, readable=(0x8000_0000, bytes(range(256)) * 16))
-    state = TargetState(target, [0], Image.from_elf(DEMO), (), Wishes())
+    state = SavedTarget(target, [0], Image.from_elf(DEMO), (), Wishes())
     stands = True
     stop = LiveStop(ThroughLink(state, 0, lambda: stands), RAMS)
     found = stop.state()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
@@ -93,10 +93,10 @@ class Hart(CtrHart):
 
     runs: bool = False
 
-    def _read(self, register: Register) -> Answer:
+    def _read(self, register: CsrName) -> CsrAnswer:
         return 0x8000_0000 if register == "pc" else super()._read(register)
 
-    def _access(self, register: Register, value: int | None) -> Answer:
+    def _access(self, register: CsrName, value: int | None) -> CsrAnswer:
         if self.runs:
             raise HartRuns
         return super()._access(register, value)
@@ -113,7 +113,7 @@ class Target:
     def start(self, **options: Any) -> None:
         ctr_commands.start(self.session, self.context, WAY, options)
 
-    def show(self, *names: str, context: Context | None = None, **more: Any) -> registers.Shown:
+    def show(self, *names: str, context: Context | None = None, **more: Any) -> registers.ShownRegisters:
         wish = RegisterRequest(names, access=WAY, **more)
         return registers.show(self.session, context or self.context, wish, silent, absent, NOBODY)
 

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, ElfSegment, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.functions import Coverage, Part
+from rvtrace_gdb.session.queries.functions import CountedPart, Coverage
 from rvtrace_gdb.session.queries.pages import RangeError
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -85,7 +85,7 @@ def test_only_the_program_that_gdb_has_is_counted(seed: int) -> None:
         begin = 1 if not args else first
         gaps = sum(pc == GAP for pc, _ in part)
         others = sum(not own for _, own in part)
-        assert coverage.counted() == Part(begin, begin + len(part) - 1, gaps, others)
+        assert coverage.counted() == CountedPart(begin, begin + len(part) - 1, gaps, others)
         counts = Counter(pc for pc, own in part if own and pc != GAP)
         assert coverage.addresses() == sorted(counts.items())
         assert coverage.addresses(KERNEL, KERNEL + 4) == [(pc, counts[pc]) for pc in (KERNEL, KERNEL + 2) if counts[pc]]

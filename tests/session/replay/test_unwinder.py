@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import Kind
+from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.decode.program.image import ContextImages
@@ -33,7 +33,7 @@ def test_a_frame_is_where_its_registers_say(tmp_path: Path) -> None:
 
 def ordered(*frames: tuple[bool, int | None]) -> list[tuple[bool, int | None]]:
     """(native, stack pointer) of frames, innermost first."""
-    frame = CallFrame(0, 0, 0, None, Kind.BEGIN)
+    frame = CallFrame(0, 0, 0, None, StackOperationKind.BEGIN)
     return [(it.native, it.sp) for it in in_order(Unwound(frame, *it, {}) for it in frames)]
 
 

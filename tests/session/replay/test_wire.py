@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.session.replay.wire import (
     LONGEST,
-    Item,
-    Kind,
+    GdbPacket,
+    GdbPacketKind,
     Stream,
     TooLong,
     checksum,
@@ -73,16 +73,18 @@ def test_as_much_as_fits(data: bytes, room: int) -> None:
 
 
 SENT = st.one_of(
-    st.binary(max_size=40).map(lambda data: Item(Kind.PACKET, frame(escape(data)), escape(data))),
-    st.binary(max_size=40).map(lambda data: Item(Kind.NOTIFICATION, b"%" + frame(escape(data))[1:], escape(data))),
-    st.just(Item(Kind.ACK, b"+")),
-    st.just(Item(Kind.NAK, b"-")),
-    st.just(Item(Kind.INTERRUPT, b"\x03")),
+    st.binary(max_size=40).map(lambda data: GdbPacket(GdbPacketKind.PACKET, frame(escape(data)), escape(data))),
+    st.binary(max_size=40).map(
+        lambda data: GdbPacket(GdbPacketKind.NOTIFICATION, b"%" + frame(escape(data))[1:], escape(data))
+    ),
+    st.just(GdbPacket(GdbPacketKind.ACK, b"+")),
+    st.just(GdbPacket(GdbPacketKind.NAK, b"-")),
+    st.just(GdbPacket(GdbPacketKind.INTERRUPT, b"\x03")),
 )
 
 
 @given(st.lists(SENT), st.lists(st.integers(0, 2000)))
-def test_a_stream_is_taken_apart_however_it_is_cut(sent: list[Item], places: list[int]) -> None:
+def test_a_stream_is_taken_apart_however_it_is_cut(sent: list[GdbPacket], places: list[int]) -> None:
     stream = Stream()
     found = [item for piece in cut(b"".join(it.raw for it in sent), places) for item in stream.feed(piece)]
     assert found == sent
@@ -95,12 +97,12 @@ def test_any_bytes_and_then_a_packet(junk: list[bytes], places: list[int]) -> No
     data = b"".join(junk) + b"#00#00" + frame(b"g")
     stream = Stream()
     found = [item for piece in cut(data, places) for item in stream.feed(piece)]
-    assert found[-1] == Item(Kind.PACKET, frame(b"g"), b"g")
+    assert found[-1] == GdbPacket(GdbPacketKind.PACKET, frame(b"g"), b"g")
 
 
 def test_a_packet_that_is_begun_again() -> None:
     """gdb's remote.c, read_frame: a "$" in a packet begins another one."""
-    assert Stream().feed(b"$m8000$g#67") == [Item(Kind.PACKET, b"$g#67", b"g")]
+    assert Stream().feed(b"$m8000$g#67") == [GdbPacket(GdbPacketKind.PACKET, b"$g#67", b"g")]
 
 
 def test_bad_checksums() -> None:

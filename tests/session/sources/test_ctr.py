@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.errors import DepthRefused, HartRuns, NoCtr
-from rvtrace_gdb.controlregs.target import Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName
 from rvtrace_gdb.rows.list_rows import Between
 from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
@@ -52,14 +52,14 @@ class Hart(CtrHart):
 
     pc: int = BASE + 0x14
     runs: bool = False
-    trap: Mapping[Register, int] = field(default_factory=dict)
+    trap: Mapping[CsrName, int] = field(default_factory=dict)
 
-    def _read(self, register: Register) -> Answer:
+    def _read(self, register: CsrName) -> CsrAnswer:
         if register == "pc":
             return self.pc
         return self.trap[register] if register in self.trap else super()._read(register)
 
-    def _access(self, register: Register, value: int | None) -> Answer:
+    def _access(self, register: CsrName, value: int | None) -> CsrAnswer:
         if self.runs:
             raise HartRuns(self.name)
         return super()._access(register, value)

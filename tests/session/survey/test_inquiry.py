@@ -39,7 +39,7 @@ class Script:
         self.told.append(line)
 
 
-def no_tree(name: str) -> devicetree.Found:
+def no_tree(name: str) -> devicetree.DeviceTreeContents:
     raise AssertionError(f"there is no device tree {name}")
 
 

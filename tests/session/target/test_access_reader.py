@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.target.access_reader import AccessReader
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -16,13 +16,13 @@ class Hart:
 
     name, xlen = "test", 64
 
-    def __init__(self, values: dict[Register, int], ends: int = 1 << 32) -> None:
+    def __init__(self, values: dict[CsrName, int], ends: int = 1 << 32) -> None:
         self.values, self._ends = values, ends
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         if not self.values:
             raise HartRuns(self.name)
-        answers: list[Answer] = []
+        answers: list[CsrAnswer] = []
         for register, _ in accesses:
             answers.append(self.values.get(register, "not there"))
             if isinstance(answers[-1], str):
@@ -48,7 +48,7 @@ def test_memory_is_read_where_addresses_are_those_of_memory() -> None:
     hart = Hart({"pc": 4, **dict.fromkeys(range(0x1001, 0x1020), 0)}, ends=0x9000_0000)
     reader = AccessReader(lambda number: hart, [0])
     for satp, size in ((0, 8), (8 << 60, 0)):
-        csrs: dict[Register, int] = dict.fromkeys(range(0x100, 0x400), 0)
+        csrs: dict[CsrName, int] = dict.fromkeys(range(0x100, 0x400), 0)
         hart.values |= {**csrs, SATP: satp}
         reader.registers(0, SavedAt.STOP)
         assert len(reader.memory(0x8000_0000, 8, silent)) == size

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture.file import load
@@ -17,7 +17,7 @@ from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.saved_registers import read_registers
-from rvtrace_gdb.session.target.target_state import TargetState, Wishes, ranges_of
+from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes, ranges_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO, Board, board
@@ -37,12 +37,12 @@ class Registers:
 
     name, xlen = "test", 64
 
-    def __init__(self, values: dict[Register, int]) -> None:
+    def __init__(self, values: dict[CsrName, int]) -> None:
         self._values, self.asked = values, 0
 
-    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+    def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         self.asked += 1
-        answers: list[Answer] = []
+        answers: list[CsrAnswer] = []
         for register, written in accesses:
             assert written is None, "nothing is changed"
             answers.append(self._values.get(register, "it is not there"))
@@ -52,7 +52,7 @@ class Registers:
 
 
 def test_what_cannot_be_read_is_missing() -> None:
-    integers: dict[Register, int] = {0x1000 + number: number for number in range(1, 32)}
+    integers: dict[CsrName, int] = {0x1000 + number: number for number in range(1, 32)}
     values = {"pc": 0x99, "priv": 3, MISA: 0x100, MSTATUS: 0x1800, **integers}
     access = Registers(values)
     found = read_registers(access, 2, SavedAt.START)
@@ -100,8 +100,8 @@ RANGES = (MemoryRange(RAM, 1 << 20, MemoryKind.RAM), MemoryRange(RAM + 0x9_0000,
 NOTHING = Wishes()
 
 
-def state(target: Target, wishes: Wishes = NOTHING, ranges: Sequence[MemoryRange] = RANGES) -> TargetState:
-    return TargetState(target, [0, 1], Image.from_elf(DEMO), ranges, wishes)
+def state(target: Target, wishes: Wishes = NOTHING, ranges: Sequence[MemoryRange] = RANGES) -> SavedTarget:
+    return SavedTarget(target, [0, 1], Image.from_elf(DEMO), ranges, wishes)
 
 
 def stretches(memory: Sequence[SavedMemory]) -> list[tuple[int, int]]:
@@ -166,7 +166,7 @@ def test_the_end_is_dropped_when_the_trace_goes_on() -> None:
 
 def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
     """The program has not left it there; what was there before and is not known is missing."""
-    it = TargetState(Target(0, 1, pc=4), [0], Image.from_elf(DEMO), (MemoryRange(RAM, 0x10, MemoryKind.RAM),), NOTHING)
+    it = SavedTarget(Target(0, 1, pc=4), [0], Image.from_elf(DEMO), (MemoryRange(RAM, 0x10, MemoryKind.RAM),), NOTHING)
     it.kept = lambda hart: Kept({SP: None, 0x100A: 5, PC: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
     it.end([0])
     it.end_memory()

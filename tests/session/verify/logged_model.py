@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
-from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, Stored, Trap
 from tests.decode.tandem import corpus
 from tests.decode.tandem.corpus import golden_steps, parameters_of, program_of
 
@@ -73,7 +73,7 @@ class Replay(Model):
         self.memory |= {address + at: byte for at, byte in enumerate(data)}
         return True
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         self.steps += 1
         pc = self.registers[PC]
         at = self._find(pc)
@@ -91,7 +91,7 @@ class Replay(Model):
             self.registers[3] = self.registers[3] & ~0x1F | step.csrs[1]
         return self._stepped(step, changed, self._to(at), before)
 
-    def _stepped(self, step: corpus.Step, changed: dict[int, int], to: int, before: int) -> Step:
+    def _stepped(self, step: corpus.Step, changed: dict[int, int], to: int, before: int) -> ModelStep:
         """*before*: mstatus, whose MPP and SPP say where xRET goes."""
         if step.word in (0x3020_0073, 0x1020_0073):
             mode = before >> 11 & 3 if step.word == 0x3020_0073 else before >> 8 & 1
@@ -100,7 +100,7 @@ class Replay(Model):
         stores = tuple(Stored(address, data, self._physical(address)) for address, data in step.stores)
         for address, data in step.stores:
             self.write_memory(self._physical(address) or 0, data)
-        return Step(step.pc, step.word, to, changed, stores)
+        return ModelStep(step.pc, step.word, to, changed, stores)
 
     def _physical(self, address: int) -> int | None:
         """Addresses of the virtual environment are not translated here."""
@@ -126,7 +126,7 @@ class Replay(Model):
     def _distance(self, at: int) -> tuple[int, int]:
         return abs(at - self._next), -at
 
-    def _trapped(self, pc: int, word: int | None, trap: Trap, to: int, tval: int) -> Step:
+    def _trapped(self, pc: int, word: int | None, trap: Trap, to: int, tval: int) -> ModelStep:
         """Privileged Architecture, "Machine Status Registers": xPIE, xIE, xPP; "Machine Trap Delegation"."""
         registers, mode = self.registers, self.registers[PRIVILEGE]
         status, cause = registers[MSTATUS], trap.cause | trap.interrupt << self._xlen - 1
@@ -139,7 +139,7 @@ class Replay(Model):
             changed = {MSTATUS: status, MEPC: pc, MCAUSE: cause, MTVAL: tval, PRIVILEGE: 3}
         registers |= changed
         registers[PC] = to
-        return Step(pc, word, to, changed, (), trap)
+        return ModelStep(pc, word, to, changed, (), trap)
 
     def configuration(self) -> list[str]:
         return ["model: Spike's log"]

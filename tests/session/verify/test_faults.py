@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, AdditionalState, Group, StateId
-from rvtrace_gdb.session.verify.model import Divergence, Kind
+from rvtrace_gdb.session.verify.model import DifferenceKind, Divergence
 from tests.session.verify.faults import (
     DATA,
     Change,
@@ -30,31 +30,31 @@ MODE, PC = (StateId.PRIVILEGE_MODE,), (StateId.PC,)
 INITIALIZED = 40
 """Groups after the program's first, in which the tests give every register its first value."""
 
-FAULTS: list[tuple[str, str, Change, Kind]] = [
-    ("flute_rv64ui-p-add", "register", flip(INTEGER, 63), Kind.REGISTER),
-    ("piccolo_rv32um-p-div", "register", flip(INTEGER, 0), Kind.REGISTER),
-    ("flute_rv64uc-p-rvc", "register", flip(INTEGER, 17), Kind.REGISTER),
-    ("flute_rv64ui-p-lb", "register", flip(INTEGER, 7), Kind.REGISTER),
-    ("flute_rv64ud-p-ldst", "f register", flip(FLOATING, 51), Kind.REGISTER),
-    ("flute_rv64uf-p-fadd", "f register", flip(FLOATING, 0), Kind.REGISTER),
-    ("flute_rv64ui-p-sd", "store data", flip_state(DATA, 1), Kind.STORE),
-    ("piccolo_rv32ui-p-sb", "store data", flip_state(DATA, 0x80), Kind.STORE),
-    ("flute_rv64ua-p-amoadd_w", "store data", flip_state(DATA, 1 << 31), Kind.STORE),
-    ("flute_rv64ui-p-sd", "address", flip_state(ADDRESS, 8), Kind.ADDRESS),
-    ("piccolo_rv32ui-p-lw", "address", flip_state(ADDRESS, 0x1000), Kind.ADDRESS),
-    ("flute_rv64mi-p-csr", "CSR", flip(CSRS, 3), Kind.CSR),
-    ("flute_rv64si-p-csr", "CSR", flip(CSRS, 12), Kind.CSR),
-    ("piccolo_rv32mi-p-csr", "CSR", flip(CSRS, 7), Kind.CSR),
-    ("flute_rv64mi-p-ma_addr", "mode", flip_state(MODE, 2), Kind.PRIVILEGE),
-    ("flute_rv64mi-p-scall", "mode", flip_state(MODE, 1), Kind.PRIVILEGE),
-    ("piccolo_rv32mi-p-scall", "mode", flip_state(MODE, 3), Kind.PRIVILEGE),
-    ("flute_rv64mi-p-ma_addr", "cause", flip(CAUSE, 1), Kind.TRAP),
-    ("flute_rv64mi-p-illegal", "interrupt", flip(CAUSE, 63), Kind.TRAP),
-    ("piccolo_rv32mi-p-sbreak", "cause", flip(CAUSE, 0), Kind.TRAP),
-    ("flute_rv64ui-p-add", "next pc", flip_state(PC, 4), Kind.PC),
-    ("piccolo_rv32ui-p-sb", "next pc", flip_state(PC, 0x40), Kind.PC),
-    ("flute_rv64mi-p-illegal", "next pc", flip_state(PC, 8), Kind.PC),
-    ("flute_rv64uc-p-rvc", "instruction", other_instruction, Kind.INSTRUCTION),
+FAULTS: list[tuple[str, str, Change, DifferenceKind]] = [
+    ("flute_rv64ui-p-add", "register", flip(INTEGER, 63), DifferenceKind.REGISTER),
+    ("piccolo_rv32um-p-div", "register", flip(INTEGER, 0), DifferenceKind.REGISTER),
+    ("flute_rv64uc-p-rvc", "register", flip(INTEGER, 17), DifferenceKind.REGISTER),
+    ("flute_rv64ui-p-lb", "register", flip(INTEGER, 7), DifferenceKind.REGISTER),
+    ("flute_rv64ud-p-ldst", "f register", flip(FLOATING, 51), DifferenceKind.REGISTER),
+    ("flute_rv64uf-p-fadd", "f register", flip(FLOATING, 0), DifferenceKind.REGISTER),
+    ("flute_rv64ui-p-sd", "store data", flip_state(DATA, 1), DifferenceKind.STORE),
+    ("piccolo_rv32ui-p-sb", "store data", flip_state(DATA, 0x80), DifferenceKind.STORE),
+    ("flute_rv64ua-p-amoadd_w", "store data", flip_state(DATA, 1 << 31), DifferenceKind.STORE),
+    ("flute_rv64ui-p-sd", "address", flip_state(ADDRESS, 8), DifferenceKind.ADDRESS),
+    ("piccolo_rv32ui-p-lw", "address", flip_state(ADDRESS, 0x1000), DifferenceKind.ADDRESS),
+    ("flute_rv64mi-p-csr", "CSR", flip(CSRS, 3), DifferenceKind.CSR),
+    ("flute_rv64si-p-csr", "CSR", flip(CSRS, 12), DifferenceKind.CSR),
+    ("piccolo_rv32mi-p-csr", "CSR", flip(CSRS, 7), DifferenceKind.CSR),
+    ("flute_rv64mi-p-ma_addr", "mode", flip_state(MODE, 2), DifferenceKind.PRIVILEGE),
+    ("flute_rv64mi-p-scall", "mode", flip_state(MODE, 1), DifferenceKind.PRIVILEGE),
+    ("piccolo_rv32mi-p-scall", "mode", flip_state(MODE, 3), DifferenceKind.PRIVILEGE),
+    ("flute_rv64mi-p-ma_addr", "cause", flip(CAUSE, 1), DifferenceKind.TRAP),
+    ("flute_rv64mi-p-illegal", "interrupt", flip(CAUSE, 63), DifferenceKind.TRAP),
+    ("piccolo_rv32mi-p-sbreak", "cause", flip(CAUSE, 0), DifferenceKind.TRAP),
+    ("flute_rv64ui-p-add", "next pc", flip_state(PC, 4), DifferenceKind.PC),
+    ("piccolo_rv32ui-p-sb", "next pc", flip_state(PC, 0x40), DifferenceKind.PC),
+    ("flute_rv64mi-p-illegal", "next pc", flip_state(PC, 8), DifferenceKind.PC),
+    ("flute_rv64uc-p-rvc", "instruction", other_instruction, DifferenceKind.INSTRUCTION),
 ]
 
 
@@ -76,12 +76,12 @@ LISTED = ("medeleg:1", "mip:0x80")
 """Differences of these cores from Spike, which docs/tandem.md lists."""
 
 
-def kinds(found: Divergence) -> Sequence[Kind]:
+def kinds(found: Divergence) -> Sequence[DifferenceKind]:
     return [difference.kind for difference in found.differences]
 
 
 @pytest.mark.parametrize(("name", "what", "fault", "kind"), FAULTS, ids=[f"{f[1]}-{f[0]}" for f in FAULTS])
-def test_a_flipped_value_is_found_in_its_group(name: str, what: str, fault: Change, kind: Kind) -> None:
+def test_a_flipped_value_is_found_in_its_group(name: str, what: str, fault: Change, kind: DifferenceKind) -> None:
     groups = groups_of(name)
     for at, faulty in sampled(name, fault):
         found = first(name, put(groups, at, faulty), at, LISTED)
@@ -89,7 +89,10 @@ def test_a_flipped_value_is_found_in_its_group(name: str, what: str, fault: Chan
         if what == "mode" and faulty.state(StateId.PRIVILEGE_MODE) == 2:  # no mode: nothing the group tells is used
             assert "privilege mode 2: this is impossible" in found.differences[0].note
             continue
-        assert kind in kinds(found) or (what == "next pc" and Kind.ORDER in kinds(found)), (at, found.differences)
+        assert kind in kinds(found) or (what == "next pc" and DifferenceKind.ORDER in kinds(found)), (
+            at,
+            found.differences,
+        )
         assert found.offset == groups[at].offset
 
 
@@ -113,7 +116,9 @@ def test_what_only_the_model_did_is_found(name: str, what: str) -> None:
             assert _is_the_same(name, at)
             continue
         assert found.group == at
-        assert [one.trace for one in found.differences if one.kind in (Kind.REGISTER, Kind.STORE)][:1] == [None]
+        assert [one.trace for one in found.differences if one.kind in (DifferenceKind.REGISTER, DifferenceKind.STORE)][
+            :1
+        ] == [None]
         seen += 1
         if seen == 4:
             break

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, TandemParameters
 from rvtrace_gdb.session.verify.masks import BadMask, Masks, foreign_code, masks_of, pages
-from rvtrace_gdb.session.verify.model import PC, Difference, Kind, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, Difference, DifferenceKind, ModelFailed, ModelStep, Stored, Trap
 from rvtrace_gdb.session.verify.nondeterminism import addressed, sources
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled
@@ -22,7 +22,7 @@ from tests.session.verify.logged_model import Replay
 class Hart:
     """A model for traces made by hand: it does what it is told, step by step."""
 
-    def __init__(self, *steps: Step, registers: dict[int, int] | None = None) -> None:
+    def __init__(self, *steps: ModelStep, registers: dict[int, int] | None = None) -> None:
         self._steps = list(steps)
         self.registers = {**dict.fromkeys(range(0x1001, 0x1040), 0), PRIVILEGE: 3, PC: 0, 0x300: 0, 0x344: 0, 0x304: 0}
         self.registers |= {0x341: 0, 0x342: 0, 0x343: 0}
@@ -46,7 +46,7 @@ class Hart:
         self.memory |= {address + at: byte for at, byte in enumerate(data)}
         return address >= 0x8000_0000
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         self.asked.append(self.registers[0x344])
         if not self._steps:
             raise ModelFailed("no more steps")
@@ -82,8 +82,8 @@ def differences(verifier: Verifier) -> list[Difference]:
     return [difference for one in verifier.found for difference in one.differences]  # type: ignore[attr-defined]
 
 
-def step(instr: Instr, registers: dict[int, int], at: int = START, **more: object) -> Step:
-    return Step(at, instr.word, at + instr.length, registers, **more)  # type: ignore[arg-type]
+def step(instr: Instr, registers: dict[int, int], at: int = START, **more: object) -> ModelStep:
+    return ModelStep(at, instr.word, at + instr.length, registers, **more)  # type: ignore[arg-type]
 
 
 def test_counters_are_copied() -> None:
@@ -98,7 +98,7 @@ def test_an_interrupt_is_taken_where_the_trace_has_it() -> None:
     """mip is set for that step alone, whatever it was told to be before: the hart saw it then."""
     taken = {0x341: START + 4, 0x342: 1 << 63 | 7, 0x343: 0, 0x300: 0x1880, 0x1005: 0}
     hart = Hart(
-        step(NOP, {}), Step(START + 4, None, START + 0x100, taken, (), Trap(7, True)), step(NOP, {}, START + 0x100)
+        step(NOP, {}), ModelStep(START + 4, None, START + 0x100, taken, (), Trap(7, True)), step(NOP, {}, START + 0x100)
     )
     regs = [csr(regno, value) for regno, value in taken.items() if regno < 0x1000]
     interrupt = group(pc(START + 0x100), priv(3), *regs)
@@ -119,19 +119,25 @@ def test_an_interrupt_the_model_does_not_take_is_a_divergence() -> None:
     hart = Hart(step(NOP, {}))
     interrupt = group(pc(START + 0x100), priv(3), csr(0x341, START), csr(0x342, 1 << 63 | 7), csr(0x300, 0x1800))
     kinds = {difference.kind for difference in differences(run(hart, interrupt))}
-    assert kinds >= {Kind.TRAP, Kind.PC, Kind.CSR}
+    assert kinds >= {DifferenceKind.TRAP, DifferenceKind.PC, DifferenceKind.CSR}
 
 
 def test_a_fault_of_the_model_is_a_divergence_where_it_has_memory() -> None:
     """Else it is an access nobody modelled: but that the model has no memory there is what decides."""
     fault = {0x341: START, 0x342: 1, 0x343: START, 0x300: 0x1800}
-    hart = Hart(Step(START, None, START + 0x100, fault, (), Trap(1)))
-    assert {d.kind for d in differences(run(hart, group(pc(START + 4), NOP)))} >= {Kind.TRAP, Kind.PC}
+    hart = Hart(ModelStep(START, None, START + 0x100, fault, (), Trap(1)))
+    assert {d.kind for d in differences(run(hart, group(pc(START + 4), NOP)))} >= {
+        DifferenceKind.TRAP,
+        DifferenceKind.PC,
+    }
     fault |= {0x342: 5, 0x343: START + 8}
-    hart = Hart(Step(START, LW.word, START + 0x100, fault, (), Trap(5)), registers={0x1006: START + 8})
+    hart = Hart(ModelStep(START, LW.word, START + 0x100, fault, (), Trap(5)), registers={0x1006: START + 8})
     load = group(pc(START + 4), LW, x(5, 42), store(START + 8, 4, 0)[1])
-    assert {d.kind for d in differences(run(hart, group(INIT, x(6, START + 8)), load))} >= {Kind.TRAP, Kind.PC}
-    low = Hart(Step(0x1000, None, 0x2000, fault | {0x342: 1}, (), Trap(1)))
+    assert {d.kind for d in differences(run(hart, group(INIT, x(6, START + 8)), load))} >= {
+        DifferenceKind.TRAP,
+        DifferenceKind.PC,
+    }
+    low = Hart(ModelStep(0x1000, None, 0x2000, fault | {0x342: 1}, (), Trap(1)))
     verifier = run(low, group(INIT, pc(0x1000)), group(pc(0x1004), NOP))
     assert not differences(verifier) and low.registers[PC] == 0x1004
     assert (low.registers[0x341], low.registers[0x300]) == (0, 0)
@@ -148,7 +154,7 @@ def test_a_device(wrong: str | None) -> None:
     lines = [group(INIT, x(6, 0x1000)), group(pc(START + 4), LW, *told)]
     verifier = run(hart, *lines)
     assert verifier.counts.copied["accesses to devices"] == 1 and not hart.asked
-    assert [d.kind for d in differences(verifier)] == ([] if wrong is None else [Kind[wrong.upper()]])
+    assert [d.kind for d in differences(verifier)] == ([] if wrong is None else [DifferenceKind[wrong.upper()]])
     assert hart.registers[0x1005] == 42 or wrong == "register"
 
 
@@ -165,17 +171,19 @@ def test_what_a_model_cannot_hold() -> None:
     assert not differences(verifier) and not verifier.refused
     told = group(pc(START + 8), read, x(5, 0x21))
     verifier = run(Small(step(NOP, {}), step(read, {0x1005: 1}, START + 4), registers={0x340: 0}), *lines, told)
-    assert [(d.kind, d.bits) for d in differences(verifier)] == [(Kind.REGISTER, 0x20)]
+    assert [(d.kind, d.bits) for d in differences(verifier)] == [(DifferenceKind.REGISTER, 0x20)]
 
 
 def test_a_partial_trace() -> None:
     """What no group tells at all is not compared, and is said."""
-    hart = Hart(step(sw(), {}, stores=(Stored(START, b"\0" * 4),)), Step(START + 4, MRET.word, START, {0x300: 0x80}))
+    hart = Hart(
+        step(sw(), {}, stores=(Stored(START, b"\0" * 4),)), ModelStep(START + 4, MRET.word, START, {0x300: 0x80})
+    )
     verifier = run(hart, group(pc(START + 4), sw()), group(pc(START), MRET))
     assert not differences(verifier) and verifier.missing == {"stores", "trap-status"}
     silent = [group(pc(START + 0x40), Instr(0x73, 4), csr(0x341, START), csr(0x342, 11), csr(0x343, 0), priv(3))]
     took = {0x341: START, 0x342: 11, 0x343: 0, 0x300: 0x1800}
-    verifier = run(Hart(Step(START, 0x73, START + 0x40, took, (), Trap(11))), *silent)
+    verifier = run(Hart(ModelStep(START, 0x73, START + 0x40, took, (), Trap(11))), *silent)
     assert not differences(verifier) and verifier.missing == {"trap-status"}
 
 

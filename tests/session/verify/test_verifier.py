@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TandemParameters,
 )
 from rvtrace_gdb.session.verify.masks import Masks, masks_of
-from rvtrace_gdb.session.verify.model import PC, Divergence, Kind, Step
+from rvtrace_gdb.session.verify.model import PC, DifferenceKind, Divergence, ModelStep
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import GOLDEN, decoded, program_of
 from tests.decode.tandem.groups import MRET, SRET
@@ -72,9 +72,9 @@ def test_a_model_that_goes_another_way_is_brought_back() -> None:
     """Piccolo has no triggers: a test that uses them skips itself, and Spike does not."""
     _, found = verified("piccolo_rv32mi-p-breakpoint")
     assert [kind for one in found[:3] for kind in (d.kind for d in one.differences)] == [
-        Kind.CSR,
-        Kind.REGISTER,
-        Kind.PC,
+        DifferenceKind.CSR,
+        DifferenceKind.REGISTER,
+        DifferenceKind.PC,
     ]
     assert [one.group + 1 for one in found[:3]] == [55, 56, 57]
 
@@ -103,7 +103,7 @@ def test_every_so_often_everything_is_compared() -> None:
 class Silent(Replay):
     """A model that does not say that it changed a register and a byte of memory."""
 
-    def step(self) -> Step:
+    def step(self) -> ModelStep:
         if self.steps == 200:
             self.registers[0x1009] ^= 4
             self.memory[0x8000_2000] = self.memory.get(0x8000_2000, 0) ^ 1
@@ -115,7 +115,7 @@ def test_what_no_step_tells_is_found_when_everything_is_compared() -> None:
     verifier = Verifier(decoded(name), Silent(name), VerifyOptions(Masks(), every=250, states=True), program_of(name))
     (found,) = verifier.run()
     assert found.group == 249
-    assert [(d.kind, d.place, d.bits) for d in found.differences if not d.size] == [(Kind.LATER, 0x1009, 4)]
+    assert [(d.kind, d.place, d.bits) for d in found.differences if not d.size] == [(DifferenceKind.LATER, 0x1009, 4)]
     states = {regno: (trace, model) for regno, trace, model in found.registers}
     assert states[0x1009][1] == (states[0x1009][0] or 0) ^ 4 and states[PC][0] == states[PC][1]
 

@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogSource
-from rvtrace_gdb.session.sources.qemu.records import Code, Item, Jumped, Records
+from rvtrace_gdb.session.sources.qemu.records import Code, Jumped, QemuIngressItem, Records
 from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 
@@ -57,7 +57,7 @@ def told(ring: Ring, words: list[int]) -> list[object]:
         return [_short(item) for item in Records(code).feed(array("I", words))]
 
 
-def _short(item: Item) -> object:
+def _short(item: QemuIngressItem) -> object:
     return (item.pc, item.instructions) if isinstance(item, Block) else item
 
 

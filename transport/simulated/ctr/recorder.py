@@ -25,7 +25,7 @@ from rvtrace_gdb.controlregs.ctr.entries import (
     MANTISSA_BITS,
     SOURCE,
     TARGET,
-    Entry,
+    CtrEntry,
     TransferType,
     decode_cycles,
     encode_cycles,
@@ -204,7 +204,7 @@ class CycleCounter:
             self.valid = False
 
 
-EMPTY = Entry(0, 0, 0)
+EMPTY = CtrEntry(0, 0, 0)
 _PC = SOURCE.mask("PC")
 _VALID = SOURCE.mask("V")
 _Record = tuple[TransferType, int, int, int | None]
@@ -219,12 +219,12 @@ class Buffer:
     def __init__(self, build: CtrBuild, cycles: CycleCounter) -> None:
         self._depths = build.depths
         self._cycles = cycles
-        self._masks = Entry(
+        self._masks = CtrEntry(
             _VALID | _PC,
             _PC if "MISP" in build.absent else _PC | TARGET.mask("MISP"),
             cycles.mask if "TYPE" in build.absent else cycles.mask | DATA.mask("TYPE"),
         )
-        self._entries: list[Entry | _Record] = [EMPTY] * build.depths[-1]
+        self._entries: list[CtrEntry | _Record] = [EMPTY] * build.depths[-1]
         self.depth = build.depths[0]
         self.wrptr = 0
         self.wrap = False
@@ -261,13 +261,13 @@ class Buffer:
         youngest = self._at(self.wrptr)
         self._entries[self.wrptr] = youngest._replace(source=youngest.source & ~_VALID)
 
-    def _at(self, place: int) -> Entry:
+    def _at(self, place: int) -> CtrEntry:
         """Return the registers of a physical entry."""
         entry = self._entries[place]
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, CtrEntry):
             type, source, target, cycles = entry
-            registers = Entry(source | _VALID, target, type | self._cycles.data(cycles))
-            entry = Entry(*(value & mask for value, mask in zip(registers, self._masks, strict=True)))
+            registers = CtrEntry(source | _VALID, target, type | self._cycles.data(cycles))
+            entry = CtrEntry(*(value & mask for value, mask in zip(registers, self._masks, strict=True)))
         return entry
 
     def _physical(self, logical: int) -> int:
@@ -275,7 +275,7 @@ class Buffer:
 
     # -- the registers of the logical entries; those not below `depth` are read-only 0
 
-    def read(self, logical: int) -> Entry:
+    def read(self, logical: int) -> CtrEntry:
         return self._at(self._physical(logical)) if logical < self.depth else EMPTY
 
     def write(self, logical: int, word: int, value: int) -> None:
@@ -284,7 +284,7 @@ class Buffer:
             place = self._physical(logical)
             words = list(self._at(place))
             words[word] = value & self._masks[word]
-            self._entries[place] = Entry(*words)
+            self._entries[place] = CtrEntry(*words)
 
 
 LCOFI = 13

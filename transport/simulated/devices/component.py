@@ -17,7 +17,7 @@ Discovery" (a component may take its time), "Enabling and disabling", "Timestamp
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CONTROL_OFFSET, IMPL_OFFSET, VERSION, TsMode
 from rvtrace_gdb.transport.simulated.bus import BusError
@@ -113,7 +113,7 @@ class TraceComponent:
         self.block = block
         self.build = build or ComponentBuild()
         self._legal = {r.offset: _writable_bits(r, implemented) for r in block.registers}
-        self._sticky = block.control.mask_of(Access.RW1C)
+        self._sticky = block.control.mask_of(FieldAccess.RW1C)
         self._impl = self.build.impl(block, block.impl.reset_value | _pack(block.impl, constant))
         self._control_default = block.control.pack(**control_default)
         self._never, self._always = self.build.stuck_bits(block)
@@ -292,7 +292,7 @@ class TraceComponent:
 
 
 def _writable_bits(register: Register, implemented: Mapping[str, int]) -> int:
-    bits = register.mask_of(Access.RW)
+    bits = register.mask_of(FieldAccess.RW)
     return bits | _pack(register, {name: value for name, value in implemented.items() if name in register.by_name})
 
 

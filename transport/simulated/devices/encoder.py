@@ -127,7 +127,7 @@ class TraceEncoder(HartSide, TraceComponent):
         sink: TraceOutput,
         in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
         *,
-        formats: Sequence[int] = (te.Format.N_TRACE,),
+        formats: Sequence[int] = (te.TeFormat.N_TRACE,),
         built_with: EncoderOptions | None = None,
         etrace: ETraceBuild | None = None,
         absent: Collection[str] = (),
@@ -169,7 +169,7 @@ class TraceEncoder(HartSide, TraceComponent):
     @property
     def etrace(self) -> ETraceOptions | None:
         """The properties of its E-Trace side, if it has one."""
-        protocol = self._protocols.get(te.Format.E_TRACE)
+        protocol = self._protocols.get(te.TeFormat.E_TRACE)
         return protocol.options if isinstance(protocol, ETrace) else None
 
     # -- the hart's side
@@ -302,7 +302,7 @@ def _protocols(
     etrace: ETraceBuild | None,
 ) -> dict[int, TraceProtocol]:
     make: dict[int, Callable[[], TraceProtocol]] = {
-        te.Format.N_TRACE: lambda: NTrace(hart, out, built_with),
-        te.Format.E_TRACE: lambda: ETrace(hart, out, etrace or ETraceBuild()),
+        te.TeFormat.N_TRACE: lambda: NTrace(hart, out, built_with),
+        te.TeFormat.E_TRACE: lambda: ETrace(hart, out, etrace or ETraceBuild()),
     }
     return {code: make[code]() for code in formats}

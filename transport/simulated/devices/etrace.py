@@ -16,7 +16,7 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
@@ -175,15 +175,18 @@ class PacketStream:
         if kind == _SUPPORT:
             self._report_due()  # the last instruction's, at the end of a trace
         self._send(
-            payload, Kind.INSTRUCTION, self._encoder.packet_time, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING
+            payload,
+            ContentKind.INSTRUCTION,
+            self._encoder.packet_time,
+            stamped=kind == _SUPPORT or kind in _SYNCHRONIZING,
         )
         if kind in _SYNCHRONIZING:
             self._data.synchronize()
 
     def _data_packet(self, payload: bytes) -> None:
-        self._send(payload, Kind.DATA, self._due_since)
+        self._send(payload, ContentKind.DATA, self._due_since)
 
-    def _send(self, payload: bytes, kind: Kind, time: int, *, stamped: bool = False) -> None:
+    def _send(self, payload: bytes, kind: ContentKind, time: int, *, stamped: bool = False) -> None:
         if self._async_interval and self._since >= self._async_interval:
             self._synchronization()
         frame = self._framer.packet(payload, kind, self._source, self._stamp(time, stamped))
@@ -272,7 +275,7 @@ def _longest_packet(parameters: Parameters) -> int:
 class ETrace:
     """A `TraceProtocol` for E-Trace."""
 
-    format = int(te.Format.E_TRACE)
+    format = int(te.TeFormat.E_TRACE)
     filling = b"\x00"  # null.idle
 
     def __init__(self, hart: TracedHart, out: Callable[[bytes], None], build: ETraceBuild) -> None:

@@ -40,7 +40,7 @@ class NTrace:
     cannot be set.
     """
 
-    format = int(te.Format.N_TRACE)
+    format = int(te.TeFormat.N_TRACE)
     version = (1, 0)
     filling = b"\xff"  # MSEO 11 and no data
     has_data_trace = False

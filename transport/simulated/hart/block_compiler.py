@@ -39,7 +39,7 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     HartBlock,
     Trap,
 )
-from rvtrace_gdb.transport.simulated.hart.csr import FS, Access, CsrFile, TriggerModule
+from rvtrace_gdb.transport.simulated.hart.csr import FS, CsrFile, TriggerAccess, TriggerModule
 from rvtrace_gdb.transport.simulated.hart.instructions import (
     ENDING,
     REPORTED_ACCESSES,
@@ -61,7 +61,7 @@ class CodeProperties(NamedTuple):
     ram_base: int
     fast_size: int
     """Bytes of main memory the fast path reaches: a power of two, for one operation tests range and alignment."""
-    watched: Access
+    watched: TriggerAccess
     tohost: int | None
     reports_accesses: bool = False
     """Whether `h.accessed` is called for each access."""
@@ -164,7 +164,7 @@ class BlockSource:
     # -- loads and stores
 
     def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
-        yield from self._watch(op, Access.LOAD, size)
+        yield from self._watch(op, TriggerAccess.LOAD, size)
         value = self._loaded(op, size)
         if self._shape.reports_accesses:
             yield f"w={value}"
@@ -180,7 +180,7 @@ class BlockSource:
         return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
 
     def _store(self, op: Operation, size: int, value: str, bits: int) -> Iterator[str]:
-        yield from self._watch(op, Access.STORE, size)
+        yield from self._watch(op, TriggerAccess.STORE, size)
         if 8 * size < bits:
             value += f"&{(1 << 8 * size) - 1}"
         tohost = "" if self._shape.tohost is None else f" or o=={self._shape.tohost - self._shape.ram_base}"
@@ -208,7 +208,7 @@ class BlockSource:
         """
         return ~(self._shape.fast_size - 1) | size - 1
 
-    def _watch(self, op: Operation, access: Access, size: int) -> Iterator[str]:
+    def _watch(self, op: Operation, access: TriggerAccess, size: int) -> Iterator[str]:
         if self._shape.watched & access:
             yield f"h.position={self.count}"
             yield f"h.fire({int(access)},{self._address(op)},{size})"
@@ -218,7 +218,7 @@ class BlockSource:
     def _floating_point(self, op: Operation, pc: int) -> Iterator[str]:
         yield from self._fp_enabled(op)
         if op.name in operations.FP_LOADS:
-            yield from self._watch(op, Access.LOAD, operations.FP_LOADS[op.name])
+            yield from self._watch(op, TriggerAccess.LOAD, operations.FP_LOADS[op.name])
             yield f"v={self._loaded(op, operations.FP_LOADS[op.name])}"
             yield from self._report(f"'load',{operations.FP_LOADS[op.name]},'',{self._address(op)},v")
             yield from self._write_f(op, op.name == "flw")
@@ -318,10 +318,10 @@ class Translator:
             operation = self._operation(here)
             if operation.name == UNFETCHABLE and pcs:
                 break
-            if triggers.watched & Access.EXECUTE and triggers.fitting(Access.EXECUTE, here, 1):
+            if triggers.watched & TriggerAccess.EXECUTE and triggers.fitting(TriggerAccess.EXECUTE, here, 1):
                 if pcs:
                     break
-                source.lines.append(f"h.position=0;h.fire({int(Access.EXECUTE)},{here},1)")
+                source.lines.append(f"h.position=0;h.fire({int(TriggerAccess.EXECUTE)},{here},1)")
             ended = source.add(operation, here)
             pcs.append(here)
             words.append(operation.word)

@@ -30,7 +30,7 @@ _MATCHES = (0, 1, 2, 3)  # equal, NAPOT, greater or equal, less
 TINFO = 1 << _TYPE_MCONTROL
 
 
-class Access(IntFlag):
+class TriggerAccess(IntFlag):
     """The kinds of access that a trigger watches; the values are the bits of mcontrol."""
 
     LOAD = 1
@@ -60,7 +60,7 @@ class Trigger:
     def action(self) -> Action:
         return Action(self.control >> _ACTION_SHIFT & 0xF)
 
-    def watches(self, access: Access) -> bool:
+    def watches(self, access: TriggerAccess) -> bool:
         return bool(self.control & access) and bool(self.control & (_M | _U))
 
     def in_mode(self, privilege: int) -> bool:
@@ -93,7 +93,7 @@ class TriggerModule:
         self._changed = changed
         self._triggers = [Trigger() for _ in range(count)]
         self.select = 0
-        self.watched = Access(0)
+        self.watched = TriggerAccess(0)
         """The kinds of access any trigger looks at."""
 
     def reset(self) -> None:
@@ -116,7 +116,7 @@ class TriggerModule:
         if trigger.debug_only and not debug:
             return
         trigger.debug_only = bool(value >> (self._xlen - 5) & 1) and debug
-        trigger.control = value & (_HIT | _M | _U | Access.LOAD | Access.STORE | Access.EXECUTE)
+        trigger.control = value & (_HIT | _M | _U | TriggerAccess.LOAD | TriggerAccess.STORE | TriggerAccess.EXECUTE)
         action = value >> _ACTION_SHIFT & 0xF
         if action in tuple(Action) and (action != Action.DEBUG_MODE or trigger.debug_only):
             trigger.control |= action << _ACTION_SHIFT
@@ -133,7 +133,7 @@ class TriggerModule:
             trigger.compare = value
             self._update()
 
-    def fitting(self, access: Access, address: int, size: int, privilege: int | None = None) -> list[Trigger]:
+    def fitting(self, access: TriggerAccess, address: int, size: int, privilege: int | None = None) -> list[Trigger]:
         """Return the triggers that this access fires (in any privilege when None)."""
         return [
             trigger
@@ -144,8 +144,8 @@ class TriggerModule:
         ]
 
     def _update(self) -> None:
-        self.watched = Access(0)
-        for access in Access:
+        self.watched = TriggerAccess(0)
+        for access in TriggerAccess:
             if any(trigger.watches(access) for trigger in self._triggers):
                 self.watched |= access
         self._changed()
@@ -217,8 +217,8 @@ class _Stored(NamedTuple):
     writable: int = _EVERYTHING
 
 
-Reader = Callable[[], int]
-Writer = Callable[[int, bool], None]
+CsrReader = Callable[[], int]
+CsrWriter = Callable[[int, bool], None]
 
 
 class HartWithCsrs(Protocol):
@@ -333,9 +333,9 @@ class CsrFile:
 
     # -- registers that do more than store
 
-    def _special(self) -> tuple[dict[int, Reader], dict[int, Writer]]:
+    def _special(self) -> tuple[dict[int, CsrReader], dict[int, CsrWriter]]:
         hart = self._hart
-        readers: dict[int, Reader] = {
+        readers: dict[int, CsrReader] = {
             MSTATUS: self._read_mstatus,
             MCOUNTINHIBIT: lambda: self.mcountinhibit,
             MIP: lambda: hart.mip,
@@ -346,7 +346,7 @@ class CsrFile:
             MCONTEXT: lambda: self.mcontext,
             DCSR: lambda: self.dcsr,
         }
-        writers: dict[int, Writer] = {
+        writers: dict[int, CsrWriter] = {
             MSTATUS: self._write_mstatus,
             MCOUNTINHIBIT: self._write_mcountinhibit,
             TSELECT: lambda value, debug: hart.triggers.write_select(value),
@@ -430,7 +430,7 @@ class CsrFile:
         """Write a CSR of CTR; the value takes effect when its instruction has retired."""
         ctr.write(number, value, self._hart.now + (not debug))
 
-    def _add_readers(self, number: int, read: Reader) -> None:
+    def _add_readers(self, number: int, read: CsrReader) -> None:
         """Add a 64-bit register: one CSR on RV64, two on RV32."""
         self._readers[number] = lambda: read() & self._mask
         if self._xlen == 32:

@@ -42,11 +42,11 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     MPRV,
     STEP,
     STEPIE,
-    Access,
     Action,
     CsrFile,
     IllegalCsr,
     Trigger,
+    TriggerAccess,
     TriggerModule,
 )
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
@@ -475,7 +475,7 @@ class Hart:
 
     # -- watchpoints and breakpoints
 
-    def fire(self, access: Access, address: int, nbytes: int) -> None:
+    def fire(self, access: TriggerAccess, address: int, nbytes: int) -> None:
         """Do what the matching triggers demand: act on the trace (once), enter Debug Mode, or trap.
 
         A breakpoint exception is not raised in a handler (5.4).

@@ -44,9 +44,9 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     MPP_SHIFT,
     MPRV,
     TW,
-    Access,
     CsrFile,
     HartWithCsrs,
+    TriggerAccess,
     TriggerModule,
 )
 
@@ -59,7 +59,7 @@ class AccessingHart(Protocol):
     position: int
     triggers: TriggerModule
 
-    def fire(self, access: Access, address: int, nbytes: int) -> None:
+    def fire(self, access: TriggerAccess, address: int, nbytes: int) -> None:
         """Enter Debug Mode or raise a breakpoint exception if a trigger fits."""
 
 
@@ -92,7 +92,7 @@ class DataAccess:
         self._write(offset + self._base & self._mask, nbytes, value)
 
     def load_reserved(self, address: int, nbytes: int) -> int:
-        self._watch(Access.LOAD, address, nbytes)
+        self._watch(TriggerAccess.LOAD, address, nbytes)
         if address & nbytes - 1:
             raise Trap(LOAD_MISALIGNED, address)
         try:
@@ -104,7 +104,7 @@ class DataAccess:
 
     def store_conditional(self, address: int, value: int, nbytes: int) -> int:
         """Do an SC. Return what goes to rd: 0 when it stored, 1 when not."""
-        self._watch(Access.STORE, address, nbytes)
+        self._watch(TriggerAccess.STORE, address, nbytes)
         if address & nbytes - 1:
             raise Trap(STORE_MISALIGNED, address)
         try:
@@ -118,7 +118,7 @@ class DataAccess:
 
     def atomic(self, operation: str, address: int, value: int, nbytes: int) -> int:
         """Do an AMO. Return the old value for rd."""
-        self._watch(Access.LOAD | Access.STORE, address, nbytes)
+        self._watch(TriggerAccess.LOAD | TriggerAccess.STORE, address, nbytes)
         if address & nbytes - 1:
             raise Trap(STORE_MISALIGNED, address)
         try:
@@ -129,7 +129,7 @@ class DataAccess:
         self._write(address, nbytes, AMO[operation](old, value & (1 << bits) - 1, bits))
         return signed(old, bits) & self._mask
 
-    def _watch(self, access: Access, address: int, nbytes: int) -> None:
+    def _watch(self, access: TriggerAccess, address: int, nbytes: int) -> None:
         if self._hart.triggers.watched & access:
             self._hart.fire(access, address, nbytes)
 

@@ -10,7 +10,7 @@ tables ("Trace Funnel Sink").
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.controlregs.fields import FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import PibMode, SinkType
 from rvtrace_gdb.controlregs.trace_control.component_registers import TS_CONTROL, TS_COUNTER_HIGH, TS_COUNTER_LOW
@@ -258,7 +258,7 @@ class V0Component(TraceComponent):
         width = memory.access_bytes if memory else 4
         stops = {prefix + "StopOnWrap": 1} if memory else {}
         flag = {"teStallOrOverflow": 1} if build.plain_flag else {}
-        self._flag = 0 if build.plain_flag else block.control.mask_of(Access.RW0C)
+        self._flag = 0 if build.plain_flag else block.control.mask_of(FieldAccess.RW0C)
         super().__init__(
             block,
             implemented={**_IMPLEMENTED, prefix + "Sink": 15, **stops, **flag, **fields},

@@ -11,7 +11,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.session.verify.model import ModelFailed, Step
+from rvtrace_gdb.session.verify.model import ModelFailed, ModelStep
 from tests.decode.tandem.corpus import DATA, RV64
 from tests.helpers.spike import needs_spike
 from tests.session.verify.faults import changed, flip, groups_of
@@ -151,7 +151,7 @@ def test_a_model_that_dies(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     class Mortal(Replay):
         closed = 0
 
-        def step(self) -> Step:
+        def step(self) -> ModelStep:
             if self.steps == 100:
                 raise ModelFailed("the model is gone")
             return super().step()
@@ -243,7 +243,7 @@ def test_ctrl_c_leaves_the_model_alone(monkeypatch: pytest.MonkeyPatch, capsys: 
     class Interrupted(Replay):
         gone = False
 
-        def step(self) -> Step:
+        def step(self) -> ModelStep:
             if self.steps == 150:
                 Interrupted.gone = True
                 raise KeyboardInterrupt

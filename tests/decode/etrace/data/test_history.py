@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
@@ -72,7 +72,7 @@ def trace(
     def access(payload: bytes) -> None:
         nonlocal count
         if keep(count):
-            stream.extend(framer.packet(payload, Kind.DATA))
+            stream.extend(framer.packet(payload, ContentKind.DATA))
         count += 1
 
     data = DataEncoder(PARAMETERS, modes, access)
@@ -142,7 +142,7 @@ def test_an_access_names_the_byte_of_its_packet() -> None:
     for access in decoded(stream, modes).accesses[::997]:
         sent: list[bytes] = []
         DataEncoder(PARAMETERS, modes, sent.append).access(access)
-        framed = TYPED.framer().packet(sent[0], Kind.DATA)
+        framed = TYPED.framer().packet(sent[0], ContentKind.DATA)
         assert stream[access.offset : access.offset + len(framed)] == framed
 
 
@@ -165,7 +165,7 @@ def test_a_damaged_data_packet_stops_the_counting_until_the_next_synchronization
     stream = trace(modes)
     clean = decoded(stream, modes).accesses
     where = clean[4000].offset
-    damaged = stream[:where] + TYPED.framer().packet(b"\x04", Kind.DATA) + stream[where:]
+    damaged = stream[:where] + TYPED.framer().packet(b"\x04", ContentKind.DATA) + stream[where:]
     history = decoded(damaged, modes)
     assert len(history.accesses) == len(clean) and history.instructions == 30000
     unknown = [number for number in range(4000, len(clean)) if clean[number].sync == clean[4000].sync]

@@ -6,7 +6,7 @@ RISC-V 2.0; "Code fragment and transport" is one of its chapters.
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, Encapsulation, Idle, Kind, LostBytes, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, ContentKind, Encapsulation, Idle, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
 
 ILLEGAL_OPCODE = bytes.fromhex("32 04 00 00 02")
@@ -26,7 +26,7 @@ STARTUP_XRLE = bytes.fromhex("73 00 00 00 00 91 82 00 10")
 def test_siemens_transport(name: str, source: int, payload: bytes, trace: str) -> None:
     """E-Trace, "Siemens transport": srcID of 6 bits, type of 2 where 10 means instruction trace."""
     encapsulation, data = Encapsulation(name, src_bits=6, type_bits=2), bytes.fromhex(trace)
-    assert read(encapsulation, data).packets == [(0, source, Kind.INSTRUCTION, payload, None)]
+    assert read(encapsulation, data).packets == [(0, source, ContentKind.INSTRUCTION, payload, None)]
     assert encapsulation.framer().packet(payload, source=source) == data
 
 
@@ -42,7 +42,7 @@ def test_atb_transport(source: int, payload: bytes, transfers: list[tuple[int, i
     """E-Trace, "ATB transport": transfers of 32 bits, (ATBYTES, ATDATA)."""
     data = b"".join(bytes([source, valid]) + word.to_bytes(4, "little") for valid, word in transfers)
     encapsulation = Encapsulation("atb")
-    assert read(encapsulation, data).packets == [(0, source, Kind.INSTRUCTION, payload, None)]
+    assert read(encapsulation, data).packets == [(0, source, ContentKind.INSTRUCTION, payload, None)]
     assert encapsulation.framer().packet(payload, source=source) == data
 
 
@@ -52,7 +52,7 @@ def test_the_atb_example_with_a_timestamp() -> None:
     length 5 with it is 0x25. In transfers of 8 bytes: 25, timestamp 1234, payload; the rest is not valid."""
     encapsulation = Encapsulation("atb", timestamp_bytes=2, extend_bit=5, atb_bytes=8)
     data = bytes.fromhex("01 07 25 34 12 32 04 00 00 02")
-    assert read(encapsulation, data).packets == [(0, 1, Kind.INSTRUCTION, ILLEGAL_OPCODE, 0x1234)]
+    assert read(encapsulation, data).packets == [(0, 1, ContentKind.INSTRUCTION, ILLEGAL_OPCODE, 0x1234)]
     assert encapsulation.framer().packet(ILLEGAL_OPCODE, source=1, time=0x1234) == data
     assert read(encapsulation, bytes.fromhex("01 01 41 02 00 00 00 00 00 00")).losses  # there is no flow: bits 6, 7
 
@@ -63,8 +63,8 @@ def test_siemens_infrastructure() -> None:
     data = bytes.fromhex("C5 2A 02 01 32 04 00 00 02 05 2A 32 04 00 00 02")
     content = read(Encapsulation("smi", src_bits=8, timestamp_bytes=2), data)
     assert content.packets == [
-        (0, 0x2A, Kind.INSTRUCTION, ILLEGAL_OPCODE, 0x0102),
-        (9, 0x2A, Kind.INSTRUCTION, ILLEGAL_OPCODE, None),
+        (0, 0x2A, ContentKind.INSTRUCTION, ILLEGAL_OPCODE, 0x0102),
+        (9, 0x2A, ContentKind.INSTRUCTION, ILLEGAL_OPCODE, None),
     ]
 
 
@@ -73,13 +73,13 @@ def test_reference_models() -> None:
     data = bytes.fromhex("41 1F 62 02 30 41 1F 81 AA")
     items = items_of(Encapsulation("smi").deframer(wrapped=False), data)
     assert [(item[:3], item.length) for item in items if isinstance(item, Packets)] == [
-        ((0, Kind.INSTRUCTION, [b"\x1f"]), 2),
-        ((0, Kind.DATA, [b"\x02\x30"]), 3),
-        ((0, Kind.INSTRUCTION, [b"\x1f"]), 2),
-        ((0, Kind.OTHER, [b"\xaa"]), 2),
+        ((0, ContentKind.INSTRUCTION, [b"\x1f"]), 2),
+        ((0, ContentKind.DATA, [b"\x02\x30"]), 3),
+        ((0, ContentKind.INSTRUCTION, [b"\x1f"]), 2),
+        ((0, ContentKind.OTHER, [b"\xaa"]), 2),
     ]
     framer = Encapsulation("smi").framer()
-    assert framer.packet(b"\x1f") + framer.packet(b"\x02\x30", Kind.DATA) + framer.packet(b"\x1f") == data[:7]
+    assert framer.packet(b"\x1f") + framer.packet(b"\x02\x30", ContentKind.DATA) + framer.packet(b"\x1f") == data[:7]
 
 
 @pytest.mark.parametrize("flow", range(4))
@@ -88,7 +88,7 @@ def test_header(flow: int, extended: bool) -> None:
     """ "Header Fields": length, flow, extend; the flow does not matter to who reads."""
     header = 1 | flow << 5 | extended << 7
     data = bytes([header]) + (b"\x44\x33" if extended else b"") + b"\x1f"
-    expected = (0, 0, Kind.INSTRUCTION, b"\x1f", 0x3344 if extended else None)
+    expected = (0, 0, ContentKind.INSTRUCTION, b"\x1f", 0x3344 if extended else None)
     assert read(Encapsulation(timestamp_bytes=2), data).packets == [expected]
 
 
@@ -110,7 +110,7 @@ def test_src_id(src_bits: int) -> None:
     assert len(data) == 1 + -(-(40 + src_bits) // 8)
     assert data[0] == (6 if src_bits % 8 else 5)
     encapsulation = Encapsulation(src_bits=src_bits)
-    assert read(encapsulation, data).packets == [(0, source, Kind.INSTRUCTION, ILLEGAL_OPCODE, None)]
+    assert read(encapsulation, data).packets == [(0, source, ContentKind.INSTRUCTION, ILLEGAL_OPCODE, None)]
     assert encapsulation.framer().packet(ILLEGAL_OPCODE, source=source) == data
 
 
@@ -131,11 +131,11 @@ def test_one_bit_of_type() -> None:
     data = bytes.fromhex("02 1E 00 02 1F 00")
     encapsulation = Encapsulation(type_bits=1)
     assert [packet[2:4] for packet in read(encapsulation, data).packets] == [
-        (Kind.INSTRUCTION, b"\x0f"),
-        (Kind.DATA, b"\x0f"),
+        (ContentKind.INSTRUCTION, b"\x0f"),
+        (ContentKind.DATA, b"\x0f"),
     ]
     framer = encapsulation.framer()
-    assert framer.packet(b"\x0f") + framer.packet(b"\x0f", Kind.DATA) == data
+    assert framer.packet(b"\x0f") + framer.packet(b"\x0f", ContentKind.DATA) == data
 
 
 def test_more_bits_of_type() -> None:
@@ -143,9 +143,9 @@ def test_more_bits_of_type() -> None:
     encapsulation = Encapsulation(type_bits=3, instruction_type=5, data_type=6)
     data = b"".join(normal(bits_of(0x4F, 8), type_=(value, 3)) for value in (5, 6, 7))
     assert [packet[2:4] for packet in read(encapsulation, data).packets] == [
-        (Kind.INSTRUCTION, b"\x4f"),
-        (Kind.DATA, b"\x4f"),
-        (Kind.OTHER, b"\x4f"),
+        (ContentKind.INSTRUCTION, b"\x4f"),
+        (ContentKind.DATA, b"\x4f"),
+        (ContentKind.OTHER, b"\x4f"),
     ]
 
 
@@ -155,7 +155,7 @@ def test_padding_is_not_read(padding: int) -> None:
     sign-extended to the nearest byte boundary"), so it is known where they end."""
     data = normal(bits_of(0xFE4200, 24), source=(0xA, 6), type_=(1, 1), padding=padding)
     encapsulation = Encapsulation(src_bits=6, type_bits=1)
-    assert read(encapsulation, data).packets == [(0, 0xA, Kind.DATA, b"\x00\x42\xfe", None)]
+    assert read(encapsulation, data).packets == [(0, 0xA, ContentKind.DATA, b"\x00\x42\xfe", None)]
 
 
 @pytest.mark.parametrize("width", range(1, 20))
@@ -165,13 +165,13 @@ def test_payloads_of_any_number_of_bits(width: int) -> None:
     value = -(1 << width - 1)  # only its last bit is 1
     data = normal(bits_of(value, width), source=(3, 5), type_=(0, 1))
     ((_, source, kind, payload, _),) = read(Encapsulation(src_bits=5, type_bits=1, bit_packed=True), data).packets
-    assert (source, kind, int.from_bytes(payload, "little", signed=True)) == (3, Kind.INSTRUCTION, value)
+    assert (source, kind, int.from_bytes(payload, "little", signed=True)) == (3, ContentKind.INSTRUCTION, value)
 
 
 def test_a_payload_of_less_than_a_byte_is_read_whatever_was_said() -> None:
     """Five bits behind three of srcID: no whole byte, and not nothing."""
     assert read(Encapsulation(src_bits=3), bytes([1, 0b10110_011])).packets == [
-        (0, 3, Kind.INSTRUCTION, bytes([0b11110110]), None)
+        (0, 3, ContentKind.INSTRUCTION, bytes([0b11110110]), None)
     ]
 
 
@@ -216,16 +216,16 @@ def test_a_packet_that_straddles_a_block() -> None:
         (Encapsulation(), {"payload": bytes(32)}, "32 bytes: with its header it has 32, not 1 to 31"),
         (Encapsulation(src_bits=1), {"payload": bytes(31)}, "31 bytes: with its header it has 32, not 1 to 31"),
         (Encapsulation(src_bits=4), {"source": 16}, "source 16: it has 4 bits for it"),
-        (Encapsulation(), {"kind": Kind.DATA}, "it has no type for them"),
-        (Encapsulation(type_bits=2), {"kind": Kind.OTHER}, "it has no type for them"),
+        (Encapsulation(), {"kind": ContentKind.DATA}, "it has no type for them"),
+        (Encapsulation(type_bits=2), {"kind": ContentKind.OTHER}, "it has no type for them"),
         (Encapsulation(), {"time": 5}, "encap cannot carry a timestamp: it has none"),
         (Encapsulation("smi"), {"payload": bytes(32)}, "smi cannot carry a payload of 32 bytes: it has 1 to 31"),
-        (Encapsulation("smi"), {"kind": Kind.OTHER}, "neither te_inst nor te_data"),
+        (Encapsulation("smi"), {"kind": ContentKind.OTHER}, "neither te_inst nor te_data"),
         (Encapsulation("smi"), {"source": 1}, "a source or a timestamp without a width for it"),
         (Encapsulation("atb"), {"source": 0}, "source 0: an ATID is 1 to 111"),
         (Encapsulation("atb"), {"source": 112}, "source 112: an ATID is 1 to 111"),
         (Encapsulation("esp32"), {"payload": bytes(29)}, "a payload of 29 bytes: it has 1 to 28"),
-        (Encapsulation("esp32"), {"kind": Kind.DATA}, "anything but the instruction trace of one source"),
+        (Encapsulation("esp32"), {"kind": ContentKind.DATA}, "anything but the instruction trace of one source"),
         (Encapsulation("pulp"), {"source": 1}, "anything but the instruction trace of one source"),
         (Encapsulation("pulp"), {"payload": bytes(32)}, "a payload of 32 bytes: it has 1 to 31"),
         (Encapsulation("qemu"), {"time": 1}, "anything but the instruction trace of one source"),

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, LostBytes, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import (
+    NAMES,
+    ContentKind,
+    EncapsulatedItem,
+    Encapsulation,
+    LostBytes,
+    Packets,
+)
 from tests.decode.etrace.encapsulation.transports import Told, bits_of, items_of, normal, read, write
 from tests.helpers.amounts import LONG, some_of
 
@@ -35,9 +42,9 @@ any_encapsulation = st.one_of(
 
 def _packets(rng: random.Random, encapsulation: Encapsulation, sources: list[int], count: int) -> list[Told]:
     """Packets as a trace of this kind may have."""
-    kinds = [Kind.INSTRUCTION]
+    kinds = [ContentKind.INSTRUCTION]
     if encapsulation.type_bits or (encapsulation.name == "smi" and not encapsulation.src_bits):
-        kinds.append(Kind.DATA)
+        kinds.append(ContentKind.DATA)
     if encapsulation.timestamp_bytes and not encapsulation.type_bits:
         kinds = kinds[:1]
     width = 8 * encapsulation.timestamp_bytes
@@ -117,10 +124,10 @@ def test_no_bytes_raise_or_are_miscounted(
         _check_order(items, lanes=encapsulation.name == "atb")
         content = read(encapsulation, data, wrapped=wrapped, cuts=where)
         assert content == read(encapsulation, data, wrapped=wrapped)
-        assert all(packet[3] for packet in content.packets if packet[2] is not Kind.OTHER)
+        assert all(packet[3] for packet in content.packets if packet[2] is not ContentKind.OTHER)
 
 
-def _check_order(items: list[Item], *, lanes: bool) -> None:
+def _check_order(items: list[EncapsulatedItem], *, lanes: bool) -> None:
     """Each source's packets come in order, and all that was before a loss before it."""
     last: dict[int, int] = {}
     loss = -1

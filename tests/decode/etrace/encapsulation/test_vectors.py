@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, LostBytes
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, LostBytes
 from tests.decode.etrace.encapsulation.transports import Content, read, write
 from tests.helpers.amounts import crossed, sparse
 
@@ -47,7 +47,7 @@ def test_every_transport_carries_the_same_packets(name: str) -> None:
     encapsulation, source = TRANSPORTS[name]
     content = read(encapsulation, _bytes(f"br_j_asm.{name}"))
     assert content.payloads == PAYLOADS
-    assert {packet[1:3] for packet in content.packets} == {(source, Kind.INSTRUCTION)}
+    assert {packet[1:3] for packet in content.packets} == {(source, ContentKind.INSTRUCTION)}
     assert not content.losses
 
 

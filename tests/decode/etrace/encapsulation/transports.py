@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rvtrace_gdb.decode.etrace.encapsulation import Deframer, Encapsulation, Idle, Item, Kind, LostBytes, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import (
+    ContentKind,
+    Deframer,
+    EncapsulatedItem,
+    Encapsulation,
+    Idle,
+    LostBytes,
+    Packets,
+)
 
-Told = tuple[int, int, Kind, bytes, int | None]
+Told = tuple[int, int, ContentKind, bytes, int | None]
 """Of a packet: offset, source, kind, payload, timestamp."""
 
 
@@ -58,7 +66,7 @@ def normal(
     return bytes_of(bits_of(length, 5) + bits_of(flow, 2) + [time is not None]) + bytes_of(string)
 
 
-def told(items: Iterable[Item]) -> Content:
+def told(items: Iterable[EncapsulatedItem]) -> Content:
     """The items, whatever pieces they came in."""
     packets: list[Told] = []
     losses: list[LostBytes] = []
@@ -79,10 +87,10 @@ def told(items: Iterable[Item]) -> Content:
     return Content(sorted(packets, key=lambda packet: packet[0]), losses, frozenset(idle))
 
 
-def items_of(deframer: Deframer, data: bytes, cuts: Iterable[int] = ()) -> list[Item]:
+def items_of(deframer: Deframer, data: bytes, cuts: Iterable[int] = ()) -> list[EncapsulatedItem]:
     """All items of *data*, fed in pieces that end at *cuts*; checks that they account for every byte."""
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    items: list[Item] = []
+    items: list[EncapsulatedItem] = []
     for start, stop in pairwise(edges):
         items += deframer.feed(data[start:stop])
     items += deframer.finish()

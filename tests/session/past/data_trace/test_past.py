@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.reconstruction.facts import HartMachine
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
 from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
@@ -31,7 +31,7 @@ def past(*, missing: int = 0, reconstructed: bool = False) -> Past:
     stream = trace(FULL, keep=lambda number: not missing or number % missing != missing - 1)
     found, images = decoded(stream, FULL), ContextImages(image("qsort"))
     machine = HartMachine(64, ("I", "M", "A", "C"), ())
-    return ReconstructedPast(found, images, Known(machine)) if reconstructed else DataTracePast(found, images)
+    return ReconstructedPast(found, images, HartFacts(machine)) if reconstructed else DataTracePast(found, images)
 
 
 either_past = pytest.mark.parametrize("reconstructed", [False, True])

@@ -5,7 +5,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
-from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, Known
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, HartFacts
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.transport.simulated.hart.programs import assemble
@@ -49,7 +49,7 @@ def test_memory_that_something_else_writes(tmp_path: Path) -> None:
     (flag,) = {address for step in run.steps if isinstance(step, Commit) for address in step.loads}
     memory = [*image.segments, (flag, bytes(4))]
     machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
-    found = Execution(history, image, Known(machine, KnownState(privilege=3, memory=memory)))
+    found = Execution(history, image, HartFacts(machine, KnownState(privilege=3, memory=memory)))
     found.complete()
     at = next(position for position, _, step in states(run) if step.loads) + 1
     assert found.disagreements == [Disagreement(at, history.pc(at), Dropped.RAM)]

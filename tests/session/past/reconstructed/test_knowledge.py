@@ -5,7 +5,7 @@ import pytest
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, StopState
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, Reason, Remedy
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.extents import Extent
@@ -21,7 +21,11 @@ GAP: tuple[EventKind, Fact] = (EventKind.LOSS, Loss(LossCause.FIFO_OVERRUN))
 
 
 def knowledge(
-    known: Known, pieces: list[int | tuple[EventKind, Fact]], words: tuple[int, ...] = (NOP,) * 8, *, over: bool = False
+    known: HartFacts,
+    pieces: list[int | tuple[EventKind, Fact]],
+    words: tuple[int, ...] = (NOP,) * 8,
+    *,
+    over: bool = False,
 ) -> Knowledge:
     return ReconstructedPast(history(pieces), ContextImages(program(words)), known).knowledge(overwritten=over)
 
@@ -29,18 +33,18 @@ def knowledge(
 @pytest.mark.parametrize(
     ("known", "reasons", "remedies"),
     [
-        (Known(MACHINE, stop=STOP), [Reason(Limit.NO_BEGINNING)], [Remedy.START_HALTED, Remedy.SAVE_MEMORY]),
-        (Known(MACHINE, BEGIN), [Reason(Limit.NO_STOP)], [Remedy.HALT]),
-        (Known(MACHINE, BEGIN, stop=STOP, memory=False), [Reason(Limit.MEMORY_OFF)], [Remedy.WANT_MEMORY]),
-        (Known(MACHINE._replace(rams=[]), BEGIN, stop=STOP), [Reason(Limit.NO_RAM)], [Remedy.DECLARE_RAM]),
+        (HartFacts(MACHINE, stop=STOP), [Reason(Limit.NO_BEGINNING)], [Remedy.START_HALTED, Remedy.SAVE_MEMORY]),
+        (HartFacts(MACHINE, BEGIN), [Reason(Limit.NO_STOP)], [Remedy.HALT]),
+        (HartFacts(MACHINE, BEGIN, stop=STOP, memory=False), [Reason(Limit.MEMORY_OFF)], [Remedy.WANT_MEMORY]),
+        (HartFacts(MACHINE._replace(rams=[]), BEGIN, stop=STOP), [Reason(Limit.NO_RAM)], [Remedy.DECLARE_RAM]),
         (
-            Known(MACHINE, BEGIN._replace(memory=[]), stop=STOP),
+            HartFacts(MACHINE, BEGIN._replace(memory=[]), stop=STOP),
             [Reason(Limit.MEMORY_NOT_SAVED)],
             [Remedy.SAVE_MEMORY],
         ),
     ],
 )
-def test_what_is_not_known(known: Known, reasons: list[Reason], remedies: list[Remedy]) -> None:
+def test_what_is_not_known(known: HartFacts, reasons: list[Reason], remedies: list[Remedy]) -> None:
     found = knowledge(known, [4])
     assert found.reasons == reasons and found.remedies == remedies
 
@@ -48,19 +52,19 @@ def test_what_is_not_known(known: Known, reasons: list[Reason], remedies: list[R
 def test_what_happened_on_the_way() -> None:
     """A halt is not one of the reasons if it is known what the debugger wrote."""
     pieces: list[int | tuple[EventKind, Fact]] = [1, HALT, 1, HALT, 1, GAP, 1]
-    found = knowledge(Known(MACHINE, BEGIN, stop=STOP), pieces)
+    found = knowledge(HartFacts(MACHINE, BEGIN, stop=STOP), pieces)
     assert found.reasons == [Reason(Limit.HALT, 1, 2), Reason(Limit.GAP, 3)] and found.remedies == [Remedy.CONNECT]
     assert (found.sampled, found.complete) == (5, 3) and found.known < found.registers  # at 0, and at 3 from the stop
-    found = knowledge(Known(MACHINE, BEGIN, [HaltWrites(1), HaltWrites(2)], STOP), pieces[:-2])
+    found = knowledge(HartFacts(MACHINE, BEGIN, [HaltWrites(1), HaltWrites(2)], STOP), pieces[:-2])
     assert not found.reasons and found.complete == found.sampled
 
 
 def test_contradictions_and_unknown_instructions() -> None:
-    found = knowledge(Known(MACHINE, BEGIN), [4], (NOP, CUSTOM, NOP, NOP))
+    found = knowledge(HartFacts(MACHINE, BEGIN), [4], (NOP, CUSTOM, NOP, NOP))
     assert Reason(Limit.UNKNOWN_INSTRUCTION, 1, 1, BASE + 4) in found.reasons
     words = (BEQ, NOP, NOP, NOP)
     equal = BEGIN._replace(x=[0, 5, 5, *range(3, 32)])  # the branch is not taken, and would have been
-    found = knowledge(Known(MACHINE, equal), [4], words)
+    found = knowledge(HartFacts(MACHINE, equal), [4], words)
     assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known == 0
     assert Reason(Limit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
 
@@ -69,8 +73,8 @@ def test_registers_of_32_bits_are_boxed() -> None:
     """They are executed in registers of 64 bits (ISA manual, "NaN Boxing of Narrower Values")."""
     machine, one, boxed = MACHINE._replace(extensions=("F",)), 0x3F80_0000, 0xFFFF_FFFF_3F80_0000
     begin, halt = BEGIN._replace(f=[one, *[None] * 31]), HaltWrites(1, {0x1021: one, 0x100A: one})
-    found = Known(machine, begin, [halt], STOP._replace(f=[one, *[None] * 31])).boxed()
+    found = HartFacts(machine, begin, [halt], STOP._replace(f=[one, *[None] * 31])).boxed()
     assert found.beginning is not None and found.beginning.f[0] == boxed and found.beginning.f[1] is None
     assert found.stop is not None and found.stop.f[0] == boxed
     assert found.halts[0].registers == {0x1021: boxed, 0x100A: one}
-    assert Known(MACHINE._replace(extensions=("F", "D")), begin).boxed().beginning == begin
+    assert HartFacts(MACHINE._replace(extensions=("F", "D")), begin).boxed().beginning == begin

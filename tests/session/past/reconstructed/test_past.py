@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction import forward
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, Written
-from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.target_xml import Description
 from rvtrace_gdb.support.extents import Extent
@@ -42,7 +42,7 @@ class Ran(NamedTuple):
     def past(self, beginning: KnownState | None, *, memory: bool = True) -> ReconstructedPast:
         image = Image.from_elf(self.elf)
         machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
-        return ReconstructedPast(self.history, ContextImages(image), Known(machine, beginning, memory=memory))
+        return ReconstructedPast(self.history, ContextImages(image), HartFacts(machine, beginning, memory=memory))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, StopState
 from rvtrace_gdb.session.past.past import Written
 from rvtrace_gdb.session.past.reconstructed import windows
-from rvtrace_gdb.session.past.reconstructed.facts import Dropped, Known
+from rvtrace_gdb.session.past.reconstructed.facts import Dropped, HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
@@ -44,7 +44,7 @@ class Late(NamedTuple):
 
     def past(self, stop: StopState | None) -> ReconstructedPast:
         machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
-        return ReconstructedPast(self.history, ContextImages(self.image), Known(machine, stop=stop))
+        return ReconstructedPast(self.history, ContextImages(self.image), HartFacts(machine, stop=stop))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.decoder import decode
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Packets
 from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
@@ -59,9 +59,9 @@ class Traced(NamedTuple):
     options: Options
     encapsulation: Encapsulation
 
-    def packets(self) -> list[tuple[Kind, bytes, int | None]]:
+    def packets(self) -> list[tuple[ContentKind, bytes, int | None]]:
         """All of them in the order of the trace: kind, payload, timestamp."""
-        found: list[tuple[int, Kind, bytes, int | None]] = []
+        found: list[tuple[int, ContentKind, bytes, int | None]] = []
         deframer = self.encapsulation.deframer()
         for item in (*deframer.feed(self.data), *deframer.finish()):
             if isinstance(item, Packets):
@@ -72,7 +72,7 @@ class Traced(NamedTuple):
 
     def payloads(self) -> list[bytes]:
         """The te_inst packets."""
-        return [payload for kind, payload, _ in self.packets() if kind is Kind.INSTRUCTION]
+        return [payload for kind, payload, _ in self.packets() if kind is ContentKind.INSTRUCTION]
 
     def kinds(self) -> list[int]:
         """The low four bits of each te_inst packet: of format 3, format and subformat."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
-from rvtrace_gdb.decode.etrace.encapsulation import Kind
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
@@ -143,7 +143,7 @@ def accesses_in(traced: Traced) -> list[MemoryAccess]:
     """Of the data packets; differences start anew with each synchronization."""
     decoder = DataDecoder(traced.options.parameters, traced.options.modes)
     for kind, payload, _ in traced.packets():
-        if kind is Kind.DATA:
+        if kind is ContentKind.DATA:
             decoder.packet(payload)
         elif payload[0] & 15 in (SYNC_START, SYNC_TRAP):
             decoder.synchronize(0)
@@ -184,7 +184,7 @@ def test_accesses_are_on_the_right_side_of_synchronizations(sync: int, features:
     mask = (1 << traced.options.parameters.iaddress_width) - 1
     told_before = checked = 0
     for kind, payload, _ in traced.packets():
-        if kind is Kind.DATA:
+        if kind is ContentKind.DATA:
             told_before += 1
         elif payload[0] & 15 == SYNC_START:
             address = int.from_bytes(payload, "little", signed=True) >> 7 << 1 & mask
@@ -246,6 +246,6 @@ def test_it_can_be_switched_while_instructions_are_traced(elf: Path) -> None:
     traced = trace(machine_with(elf), elf)._replace(data=stop(te, ram))
     kinds = [kind for kind, _, _ in traced.packets()]
     assert told_of == [False, True, False]
-    first, last = kinds.index(Kind.DATA), len(kinds) - 1 - kinds[::-1].index(Kind.DATA)
+    first, last = kinds.index(ContentKind.DATA), len(kinds) - 1 - kinds[::-1].index(ContentKind.DATA)
     assert 0 < first < last < len(kinds) - 20
     assert [int.from_bytes(p, "little") >> 35 & 1 for p in traced.payloads() if p[0] & 15 == SUPPORT] == [0, 1, 0, 0]

@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.decoder import decode
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Packets
 from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -83,7 +83,7 @@ class ETraceRun(Run):
         self.options = Options(built.parameters, modes, support=built.support, trap_handlers=handler)
         self.encapsulation = Encapsulation(type_bits=1)
 
-    def payloads(self, data: bytes, kind: Kind) -> list[bytes]:
+    def payloads(self, data: bytes, kind: ContentKind) -> list[bytes]:
         deframer = self.encapsulation.deframer()
         items = [item for item in (*deframer.feed(data), *deframer.finish()) if isinstance(item, Packets)]
         return [payload for item in items if item.kind is kind for payload in item.payloads]
@@ -102,7 +102,7 @@ def test_e_trace_is_filtered(elf: Path, by: str, options: int) -> None:
         wanted = addresses(handlers(steps, lambda s: s.trap is not None and s.trap.cause == ECALL_FROM_U))
     assert len(wanted) > 50
     image = Image.from_elf(elf)
-    assert NaiveDecoder(image, run.options).decode(run.payloads(data, Kind.INSTRUCTION)) == wanted
+    assert NaiveDecoder(image, run.options).decode(run.payloads(data, ContentKind.INSTRUCTION)) == wanted
     history = decode(data, image, run.options, run.encapsulation)
     assert [pc for pc in history.pcs(0, len(history)) if pc != GAP] == wanted
 
@@ -122,7 +122,7 @@ def test_data_trace_is_filtered(elf: Path, selected: bool) -> None:
     run.rig.run(INSTRUCTIONS)
     data = run.stop()
     decoder = DataDecoder(run.options.parameters, run.options.modes)
-    for payload in run.payloads(data, Kind.DATA):
+    for payload in run.payloads(data, ContentKind.DATA):
         decoder.packet(payload)
     told = list(decoder.accesses)
     accesses = [step.access for step in executed(run.log.steps) if step.access is not None and step.privilege == U]

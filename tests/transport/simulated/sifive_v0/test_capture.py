@@ -11,7 +11,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.sifive_v0.settings import EncoderSettings, SinkSettings
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.session.capture.file import CaptureError, dump, parse
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, Unregistered
@@ -48,7 +48,7 @@ def edited(change: Callable[[dict[str, Any]], Any]) -> bytes:
 
 def test_what_the_board_says() -> None:
     """HTM with full optimisation, no overflow handling by stalls, messages with 2 bits of SRC, time of 40 bits."""
-    assert (BOARD.version, BOARD.format, BOARD.inst_mode) == (0, Format.N_TRACE, InstMode.HTM)
+    assert (BOARD.version, BOARD.format, BOARD.inst_mode) == (0, TeFormat.N_TRACE, InstMode.HTM)
     assert (BOARD.src_id, BOARD.src_bits, BOARD.stall, BOARD.context) == (1, 2, False, False)
     assert BOARD.sync == (SyncMode.MESSAGES, 4)  # teSyncMaxBTM 3: every 256 messages
     assert BOARD.implicit_return is ImplicitReturnMode.DEPTH_COUNTER

@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.commands.sim import devices
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
@@ -76,9 +76,12 @@ def hard_wired(part: AnyPart) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(
     ("name", "trace_format"),
-    [*((name, Format.N_TRACE) for name in ("encoder0", "top", "ram0", "pib0", "atb0")), ("encoder0", Format.E_TRACE)],
+    [
+        *((name, TeFormat.N_TRACE) for name in ("encoder0", "top", "ram0", "pib0", "atb0")),
+        ("encoder0", TeFormat.E_TRACE),
+    ],
 )
-def test_whatever_is_hard_wired(elf: Path, name: str, trace_format: Format) -> None:
+def test_whatever_is_hard_wired(elf: Path, name: str, trace_format: TeFormat) -> None:
     """The target goes on, whatever becomes of the trace. Every field is that."""
     first, *rest = board().parts
     assert isinstance(first, EncoderPart)
@@ -86,7 +89,7 @@ def test_whatever_is_hard_wired(elf: Path, name: str, trace_format: Format) -> N
     tried = hard_wired(part(wiring, name))
     assert len(tried) >= 2
     if name == "encoder0" and not LONG:  # half of it with one format, half with the other
-        tried = [case for n, case in enumerate(tried) if (n + n // 2) % 2 == (trace_format is Format.E_TRACE)]
+        tried = [case for n, case in enumerate(tried) if (n + n // 2) % 2 == (trace_format is TeFormat.E_TRACE)]
     for field, value in tried:
         parts = (p if p.name != name else replace(p, build=ComponentBuild(fixed={field: value})) for p in wiring.parts)
         chip = Chip(elf, Wiring(tuple(parts)), harts=1)
@@ -106,7 +109,7 @@ def test_data_packets_that_would_be_empty(elf: Path) -> None:
     first, *rest = board().parts
     assert isinstance(first, EncoderPart)
     for fixed in ({"trTeDataNoValue": 1}, {"trTeDataNoAddr": 1, "trTeDataNoValue": 0}):
-        built = replace(first, formats=(Format.E_TRACE,), build=ComponentBuild(fixed=fixed))
+        built = replace(first, formats=(TeFormat.E_TRACE,), build=ComponentBuild(fixed=fixed))
         te = Chip(elf, Wiring((built, *rest)), harts=1)["encoder0"]
         te.activate()
         for written in (0b01, 0b10, 0b11):
