@@ -298,11 +298,9 @@ class NtraceScheme:
         dialect = told.dialect
         if told.address_bits is not None:
             dialect = replace(dialect, address_bits=told.address_bits)
-        options = EncoderOptions(
-            src_bits=told.src_bits, src_id=self._source(intervals), btm=told.btm, implicit_return=told.implicit_return,
-            sequential_jump=told.sequential_jump, all_jumps=told.all_jumps, extend_addr_msb=told.extend_addr_msb,
-            dialect=dialect, xlen=self._xlen,
-        )  # fmt: skip
+        options = replace(
+            EncoderOptions.of_features(told), src_id=self._source(intervals), dialect=dialect, xlen=self._xlen
+        )
         seen = self._seen(intervals)
         return Build(replace(options, **seen), proven=frozenset(_REPEATS & seen.keys()))
 

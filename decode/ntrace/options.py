@@ -342,11 +342,15 @@ class EncoderOptions:
         if self.hist_chunks and self.repeated_history:
             raise ValueError("hist_chunks and repeated_history exclude each other: repetition is counted in full HISTs")
 
+    @classmethod
+    def of_features(cls, told: Options) -> "EncoderOptions":
+        """Return the options of an encoder with what a decoder is told of it; SRC, which need not be told, is 0."""
+        return cls(**{name: getattr(told, name) for name in _shared() - {"src_id", "timestamps", "timestamp_bits"}})
+
     @property
     def of_decoder(self) -> Options:
         """The options of a decoder for the trace of this encoder: those that both have, and SRC only if it is sent."""
-        common = {field.name for field in fields(self)} & {field.name for field in fields(Options)}
-        known = {name: getattr(self, name) for name in common}
+        known = {name: getattr(self, name) for name in _shared()}
         most = max(MAX_REPEAT_BITS, self.hrepeat_limit.bit_length(), self.bcnt_limit.bit_length())
         most = min(most, REPEAT_BITS.stop - 1)
         period = self.sync_period if self.sync_mode is SyncMode.MESSAGES else None
@@ -370,6 +374,11 @@ class EncoderOptions:
         if self.dialect.address_bits:
             bits = min(bits, self.dialect.address_bits - 1)
         return (1 << bits) - 1
+
+
+def _shared() -> set[str]:
+    """Return the names of the fields that an encoder and a decoder both have."""
+    return {field.name for field in fields(EncoderOptions)} & {field.name for field in fields(Options)}
 
 
 _LOWEST = {

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, EncoderFeature
+from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, RAW_NTRACE, EncoderFeature
+from rvtrace_gdb.decode.check.ntrace_comparison import NtraceScheme
 from rvtrace_gdb.decode.etrace.options import SupportLayout
 from rvtrace_gdb.decode.etrace.packet import LAYOUTS
 from rvtrace_gdb.decode.ntrace.items import Itemizer
@@ -79,3 +80,12 @@ def test_random_cases_draw_every_option() -> None:
 def test_damaged_inputs_have_every_feature() -> None:
     assert {feature.ntrace for feature in NTRACE} <= damaged_ntrace.FIELDS.keys()
     assert {feature.etrace for feature in ETRACE} <= damaged_etrace.FIELDS.keys()
+
+
+@pytest.mark.parametrize("feature", RAW_NTRACE, ids=lambda feature: feature.field)
+def test_the_check_encodes_with_every_feature_that_a_decoder_is_told(feature: EncoderFeature) -> None:
+    """But for these a sound trace would differ from what is encoded again."""
+    for on in (False, True):
+        told: dict[str, Any] = {feature.ntrace: on}
+        options = NtraceScheme(Options(**told), 64).base([]).options
+        assert getattr(options, feature.ntrace) is on
