@@ -1,0 +1,68 @@
+"""A name of a class, or of a type at module level, stands for one thing: a search for it finds one definition."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.repository.test_rooms import modules
+
+FORMATS = re.compile(r"(?<![a-z])(ntrace|etrace|ctr|tandem|stepping)(?![a-z])")
+"""Modules whose names differ in this alone are parallels: the same module of another format, or what formats share.
+A role has the same name in them (`Options`, `Itemizer`, `StreamDecoder`), and nobody reads two of them at a time.
+"""
+STILL_SEVERAL = set(
+    re.findall(
+        r"\w+",
+        """
+    Accessed Accesses Action Addresses Alignment AnyEncoder Arrival Asked AtbBridge BadOption Batch Begin Block
+    BridgeSettings Buffer Build Calls Change Check Chip Clock CmdErr Code Codec Command Comparison Connect
+    Context Core Count Counts Coverage DebugModule Debugger Decoded Decoder Depth Description Difference
+    Disassembler Dtm Dump ETrace Edge Encoder EncoderOptions EncoderSettings End Entries Expected Export Fetch
+    Field Fields File Filter Follower Form Frame Framer Function Functions Funnel FunnelSettings Gaps Gdb Goal
+    Graph Group Groups Halt Handler Happened HartContext HartNotHalted HartNumber HartOf Harts History Info
+    Instruction Itemizer Kept Key KnownRegisters Latency Layout Limit Line Lines Looked Loss Machine Malformed
+    Mark Memory Message Method Mode NTrace NoAnswer Node NotStopped NotWritten Note Objects OddStretch One Open
+    OpenOcd Operation Option Options Outcome Output Packets Page PagedList Paint Parts PendingTrap PibMode
+    PibSettings PibSink Piece Pins Port Predictor Probe Problem Process Program ProgressLine Query RamSink Ran
+    Raw Reach Read Reason Record Recorder Records Register RegisterRefused Registers Report Resume Retired
+    ReturnStack Ring Route Row Rows Running Said Search Section Segment Select Selection Server Setting Settings
+    Shape Sink SinkSettings Snapshot Stack Start StartSequence Status Stop Stored Stream StreamDecoder Streams
+    Stretch Stub Symbol Symbols Sync SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace
+    TraceRequest Tracer Transfer Trap TrapKind Tree Trigger TriggerModule TsPrescale Unknown Unwound Usb Value
+    Values Verb Verdict Walk Walker Watcher Window Wishes Wording Words Write Writer Written
+    """,
+    )
+)
+"""Names that have stood for several things since before this test: the list only gets shorter."""
+
+
+def _defined(path: Path) -> Iterator[str]:
+    """The names of classes at any depth, and of types at module level, without the underscore of private ones."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    types = (node.targets[0] for node in tree.body if isinstance(node, ast.Assign))
+    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    names += [target.id for target in types if isinstance(target, ast.Name)]
+    return (name.lstrip("_") for name in names if name.lstrip("_")[:1].isupper() and not name.isupper())
+
+
+def several(defined: dict[str, set[str]]) -> set[str]:
+    """Those *defined* in modules that are no parallels of each other, by name."""
+    return {name for name, places in defined.items() if len({FORMATS.sub("FORMAT", place) for place in places}) > 1}
+
+
+def test_a_name_stands_for_one_thing() -> None:
+    defined = defaultdict(set)
+    for module, path in modules():
+        for name in _defined(path):
+            defined[name].add(module)
+    found = several(defined)
+    assert {name: sorted(defined[name]) for name in found - STILL_SEVERAL} == {}
+    assert STILL_SEVERAL - found == set(), "these stand for one thing by now"
+
+
+def test_parallels_are_the_same_module_of_another_format() -> None:
+    assert several({"Options": {"decode.ntrace.options", "decode.etrace.options"}}) == set()
+    assert several({"Closing": {"decode.check.ntrace_comparison", "decode.check.etrace_comparison"}}) == set()
+    assert several({"Run": {"decode.ntrace.walk", "decode.history.history"}}) == {"Run"}
