@@ -2,8 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
@@ -161,7 +160,7 @@ class Construction:
         span, end = self._span, self._end.pc
         first, last = span.first, span.last
         cuts = cuts_between(span.history, first, last, span.halts)
-        pcs = array("q", islice(span.history.pcs(first, last + 1), last - first + 1))
+        pcs = _addresses(span.history, first, last)
         if len(pcs) == last - first:
             pcs.append(GAP if end is None else end)
         codes = span.history.code(first, last)
@@ -446,3 +445,11 @@ class Construction:
             self.accesses.kill(self.position, accesses=True)
         elif found.loads:
             self.accesses.add(LOAD, self.position, self._new(0), 0, 1, self._new(0))
+
+
+def _addresses(history: History, first: int, last: int) -> MutableSequence[int]:
+    """Return the addresses at positions, in little memory if none is in the upper half, as those of a kernel are."""
+    try:
+        return array("q", history.pcs(first, last + 1))
+    except OverflowError:
+        return list(history.pcs(first, last + 1))

@@ -118,7 +118,7 @@ class Requests(InFolder):
         session = self.session(None if variant == "none" else self.captures[int(variant)])
         session.ask = lambda need: _answer(answers)
         wanted = [request for request in requests[:8] if isinstance(request, list) and len(request) == 2]
-        self.call(session, [request for request in wanted if request[0] not in UNASKED])
+        self.call(session, [request for request in wanted if str(request[0]) not in UNASKED])
 
     def call(self, session: Session, requests: Sequence[Sequence[Any]]) -> None:
         """Some requests, and what is done while nobody asks for anything."""

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine
 from rvtrace_gdb.decode.reconstruction.window.window import Window
 from rvtrace_gdb.support.extents import Extent
-from tests.decode.reconstruction.window.by_hand import BASE, DATA, Happened, edge, encoded, stored, window
+from tests.decode.reconstruction.window.by_hand import BASE, DATA, Happened, edge, encoded, history_of, stored, window
 
 A, B, C, P = 10, 11, 12, 3
 NOP = encoded("addi")
@@ -140,3 +140,14 @@ def test_a_window_that_follows_another() -> None:
     later = window(words, order=[1], end=edge({P: DATA}, stored(DATA, 8, 9)))
     earlier = window(words, order=[0], end=later.edge(0))
     assert earlier.x(0, B) == 8
+
+
+def test_code_in_the_upper_half_of_the_addresses() -> None:
+    """Found by `make fuzz`: an OverflowError. Kernels run there."""
+    high = 0xFFFF_FFFF_8000_0000
+    image = Image(64)
+    image.add_code(high, encoded("addi", rd=C, rs1=A, imm=1).to_bytes(4, "little") * 2)
+    machine = HartMachine(64, "I", [Extent(BASE, 0x2000)])
+    found = Window(history_of([high, high + 4]), image, machine, 0, 2, begin=BEGIN, end=END)
+    found.solve()
+    assert [found.x(position, C) for position in range(1, 3)] == [6, 6]
