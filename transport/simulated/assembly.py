@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, R
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild, TimestampUnit, TraceComponent
-from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, Protocols, TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
 from rvtrace_gdb.transport.simulated.devices.output import LosingOutput, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, RamSink
@@ -190,16 +190,12 @@ class Devices:
     # -- encoders
 
     def _encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> TraceEncoder:
-        first, *also = self._outputs(part)
         return TraceEncoder(
             hart,
-            first,
+            self._outputs(part),
             in_progress,
-            formats=part.formats,
-            built_with=part.built_with,
-            etrace=part.etrace,
+            protocols=Protocols(part.formats, part.built_with, part.etrace),
             absent=part.absent,
-            also=also,
             filters=part.filters,
             triggers=self._triggers(part),
             time_from=self._above(part),

@@ -107,6 +107,32 @@ class ExternalTriggers:
                 self.fired(number)
 
 
+@dataclass(frozen=True)
+class Protocols:
+    """The protocols of an encoder.
+
+    formats         those it has (trTeFormat), the one after reset first
+    ntrace, etrace  the properties of each that no register sets
+    """
+
+    formats: Sequence[int] = (te.TeFormat.N_TRACE,)
+    ntrace: EncoderOptions | None = None
+    etrace: ETraceBuild | None = None
+
+    def made(self, hart: TracedHart, out: Callable[[bytes], None]) -> dict[int, TraceProtocol]:
+        """Return the protocols by format, for the trace of *hart*, which goes to *out*."""
+        make: dict[int, Callable[[], TraceProtocol]] = {
+            te.TeFormat.N_TRACE: lambda: NTrace(hart, out, self.ntrace),
+            te.TeFormat.E_TRACE: lambda: ETrace(hart, out, self.etrace or ETraceBuild()),
+        }
+        return {code: make[code]() for code in self.formats}
+
+    @property
+    def timestamp_bits(self) -> int:
+        """The width of the timestamp counter."""
+        return (self.ntrace and self.ntrace.timestamp_bits) or component.BITS
+
+
 class TraceEncoder(HartSide, TraceComponent):
     """Follows one hart and feeds a sink, a bridge or a funnel, or two of them.
 
@@ -115,40 +141,38 @@ class TraceEncoder(HartSide, TraceComponent):
     What the sink does not take (it is off, or stopped when full) is lost: trTeInstStallOrOverflow is set, and when the
     sink takes data again a message reports it and a synchronization follows. The hart is never stalled.
 
-    *formats*: the protocols it has (trTeFormat), the one after reset first. *built_with*, *etrace*: the properties of
-    each that no register sets. *absent*: fields of OPTIONAL that read 0. *also*: a second receiver of the trace; a
-    receiver that is not enabled gets none as long as another one is. *filters*, *triggers*: none by default.
-    *time_from*: a funnel's unit that it shares timestamps with.
+    *outputs*: one receiver of the trace or two; one that is not enabled gets none as long as another one is.
+    *protocols*: N-Trace alone by default. *absent*: fields of OPTIONAL that read 0. *filters*, *triggers*: none by
+    default. *time_from*: a funnel's unit that it shares timestamps with.
     """
 
     def __init__(
         self,
         hart: TracedHart,
-        sink: TraceOutput,
+        outputs: Sequence[TraceOutput],
         in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
         *,
-        formats: Sequence[int] = (te.TeFormat.N_TRACE,),
-        built_with: EncoderOptions | None = None,
-        etrace: ETraceBuild | None = None,
+        protocols: Protocols | None = None,
         absent: Collection[str] = (),
-        also: Sequence[TraceOutput] = (),
         filters: FilterUnits | None = None,
         triggers: ExternalTriggers | None = None,
         time_from: TimestampUnit | None = None,
         polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
-        self._outputs = Outputs((sink, *also))
+        protocols = protocols or Protocols()
+        formats = protocols.formats
+        self._outputs = Outputs(tuple(outputs))
         self._units = filters or FilterUnits()
         self._triggers = triggers or ExternalTriggers()
         self._view = HartView(hart)
         seen = self._view if self._units.filters or self._units.comparators else hart
-        self._protocols = _protocols(formats, seen, self._outputs.put, built_with, etrace)
+        self._protocols = protocols.made(seen, self._outputs.put)
         self._path = TracePath(self._protocols[formats[0]], lambda: self._outputs.ready)
         self._follower = Follower(hart, self._path)
         self.timestamps = TimestampUnit(
             {TsMode.INTERNAL_SYSTEM: lambda: seen.elapsed, TsMode.INTERNAL_CORE: lambda: seen.now},
-            0 if "trTsActive" in absent else (built_with and built_with.timestamp_bits) or component.BITS,
+            0 if "trTsActive" in absent else protocols.timestamp_bits,
             time_from,
             lambda value: self.build.legal(component_registers.TS_CONTROL, value),
         )
@@ -292,17 +316,3 @@ class TraceEncoder(HartSide, TraceComponent):
         super().store(register, value)
         if register is te.DATA_CONTROL and self.enabled:
             self._path.protocol.trace_data(bool(self.field("trTeDataTracing")))
-
-
-def _protocols(
-    formats: Sequence[int],
-    hart: TracedHart,
-    out: Callable[[bytes], None],
-    built_with: EncoderOptions | None,
-    etrace: ETraceBuild | None,
-) -> dict[int, TraceProtocol]:
-    make: dict[int, Callable[[], TraceProtocol]] = {
-        te.TeFormat.N_TRACE: lambda: NTrace(hart, out, built_with),
-        te.TeFormat.E_TRACE: lambda: ETrace(hart, out, etrace or ETraceBuild()),
-    }
-    return {code: make[code]() for code in formats}

@@ -103,7 +103,7 @@ class Rig:
         return sink, self.add(sink)
 
     def encoder(self, output: TraceOutput, **options: Any) -> tuple[TraceEncoder, Registers]:
-        encoder = TraceEncoder(self.hart, output, **options)
+        encoder = TraceEncoder(self.hart, [output], **options)
         self.encoders.append(encoder)
         return encoder, self.add(encoder)
 
