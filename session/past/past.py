@@ -93,6 +93,19 @@ class Accessed(NamedTuple):
     address: int
 
 
+class WantedAccess(NamedTuple):
+    """Accesses to any of *size* bytes at *address*: *stores*, *loads*, or both.
+
+    *forward*: the first one at or after a position, else the last one before it.
+    """
+
+    address: int
+    size: int
+    forward: bool
+    stores: bool
+    loads: bool
+
+
 class Past(Protocol):
     """The values of one hart. Whatever takes long calls *progress*, which may raise to end it; nothing is lost then."""
 
@@ -148,18 +161,8 @@ class Past(Protocol):
     def has_accesses(self) -> bool:
         """Whether the addresses of loads and stores are known, of some at least: whether watchpoints can trigger."""
 
-    def nearest_access(
-        self,
-        position: int,
-        address: int,
-        size: int,
-        *,
-        forward: bool,
-        stores: bool,
-        loads: bool,
-        progress: Progress = silent,
-    ) -> Accessed | None:
-        """Return the first access to any of some bytes at or after a position, or the last one before it.
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+        """Return the nearest access of those that are *wanted*, from a position on.
 
         A position of -1 in the result: something before the first instruction.
         """

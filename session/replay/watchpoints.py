@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.reverse_search import gaps_between
-from rvtrace_gdb.session.past.past import Past, known_bytes
+from rvtrace_gdb.session.past.past import Past, WantedAccess, known_bytes
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint, Watchpoints
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -124,9 +124,8 @@ class ReplayWatchpoints:
         past, stores, loads = self._past, point.kind != "rwatch", point.kind != "watch"
         if past is None:
             return None
-        found = past.nearest_access(
-            position, point.address, point.size, forward=direction > 0, stores=stores, loads=loads, progress=progress
-        )
+        wanted = WantedAccess(point.address, point.size, forward=direction > 0, stores=stores, loads=loads)
+        found = past.nearest_access(position, wanted, progress)
         return None if found is None else _hit(past.history, *found, direction, point.kind)
 
     def missed(self, start: int, end: int, watchpoints: Watchpoints) -> Sequence[str]:

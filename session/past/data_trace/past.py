@@ -12,7 +12,15 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import STORE, MemoryAccess
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within
-from rvtrace_gdb.session.past.past import INSTRUCTION, Accessed, NotWritten, StoredBytes, TracedRegisters, Written
+from rvtrace_gdb.session.past.past import (
+    INSTRUCTION,
+    Accessed,
+    NotWritten,
+    StoredBytes,
+    TracedRegisters,
+    WantedAccess,
+    Written,
+)
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.support.errors import Progress, silent
@@ -111,18 +119,8 @@ class DataTracePast:
 
     # Accesses
 
-    def nearest_access(
-        self,
-        position: int,
-        address: int,
-        size: int,
-        *,
-        forward: bool,
-        stores: bool,
-        loads: bool,
-        progress: Progress = silent,
-    ) -> Accessed | None:
-        return self._accesses.nearest(position, address, size, forward=forward, stores=stores, loads=loads)
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+        return self._accesses.nearest(position, **wanted._asdict())
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         unknown = self._accesses.unknown()

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
-from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, WantedAccess, Written
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
@@ -186,21 +186,9 @@ class ReconstructedPast:
     def has_accesses(self) -> bool:
         return self._accesses.are_known
 
-    def nearest_access(
-        self,
-        position: int,
-        address: int,
-        size: int,
-        *,
-        forward: bool,
-        stores: bool,
-        loads: bool,
-        progress: Progress = silent,
-    ) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
         """Return the nearest access at a known address."""
-        return self._accesses.nearest(
-            position, address, size, forward=forward, stores=stores, loads=loads, progress=progress
-        )
+        return self._accesses.nearest(position, **wanted._asdict(), progress=progress)
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         return self._accesses.unknown(first, last, loads=loads)

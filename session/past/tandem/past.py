@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
-from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, WantedAccess, Written
 from rvtrace_gdb.session.past.tandem.memory import Memory
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.past.wording import SHOWN, loaded_notes
@@ -95,19 +95,9 @@ class TandemPast:
 
     # Accesses
 
-    def nearest_access(
-        self,
-        position: int,
-        address: int,
-        size: int,
-        *,
-        forward: bool,
-        stores: bool,
-        loads: bool,
-        progress: Progress = silent,
-    ) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
         """Return the nearest access; see `WatchpointSearch`."""
-        found = self._watched.nearest(position, address, size, forward=forward, stores=stores, loads=loads)
+        found = self._watched.nearest(position, **wanted._asdict())
         if found is None:
             return None
         return Accessed(self._tandem.position_of(found.group + 1) - 1, found.address)

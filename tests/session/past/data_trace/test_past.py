@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, MemoryA
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
-from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past
+from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past, WantedAccess
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
@@ -57,7 +57,7 @@ def test_the_nearest_access_is_spikes(reconstructed: bool) -> None:
         ahead = min((at for at in positions if at >= position), default=None)
         behind = max((at for at in positions if at < position), default=None)
         for forward, expected in ((True, ahead), (False, behind)):
-            found = it.nearest_access(position, address, size, forward=forward, stores=stores, loads=loads)
+            found = it.nearest_access(position, WantedAccess(address, size, forward, stores, loads))
             assert (found and found.position) == expected
             made = next((access for access in wanted if access.position == expected), None)
             triggered += made is not None
@@ -122,7 +122,7 @@ def test_what_a_store_without_a_value_leaves_is_unknown() -> None:
     )
     it = DataTracePast(made, ContextImages(program()))
     assert [it.memory(at, 0x8000_0100, 12) for at in range(4)] == [[None] * 12] * 4
-    found = it.nearest_access(3, 0x8000_0100, 16, forward=False, stores=True, loads=False)
+    found = it.nearest_access(3, WantedAccess(0x8000_0100, 16, forward=False, stores=True, loads=False))
     assert found == Accessed(1, 0x8000_0104)
 
 

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction import forward
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
-from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, WantedAccess, Written
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.target_xml import Description
@@ -173,7 +173,7 @@ def test_the_nearest_accesses(ran: Ran, full: ReconstructedPast) -> None:
             stores, loads = kind == "store", kind == "load"
             for is_forward in (True, False):
                 near = [it for it in at if (it >= position) == is_forward]
-                found = full.nearest_access(position, address, 1, forward=is_forward, stores=stores, loads=loads)
+                found = full.nearest_access(position, WantedAccess(address, 1, is_forward, stores, loads))
                 assert kind == "load" or near == [] or found is not None
                 if found is not None and near:
                     wanted = min(near) if is_forward else max(near)
