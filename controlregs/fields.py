@@ -4,12 +4,14 @@ A table module declares `Register`s and one `RegisterBlock` for each kind of com
 the names of its document. Everything else (access, dumps, the storage of the simulated devices, documentation) is
 derived from these objects. Registers that a component has several times are declared once and repeated for each unit
 (`repeat_registers`). The meaning of a field without named codes is given by a function from value to text (`bit_list`,
-`period`, `clock_divider`), which goes into `Field.describe`.
+`period`, `clock_divider`), which goes into `Field.describe`. Classes that keep registers as read back name the fields
+that are settings (`RegisterField`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
+from typing import Generic, TypeVar
 
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -17,6 +19,7 @@ REGISTER_BITS = 32
 BLOCK_BYTES = 0x1000
 CSRS = 0x1000
 XLEN_MAX = 64
+Setting = TypeVar("Setting")
 
 
 class FieldAccess(Enum):
@@ -257,6 +260,24 @@ class RegisterBlock:
 
 ValueText = Callable[[int], str]
 """A function that returns the meaning of a field's value."""
+
+
+def one_more(value: int) -> int:
+    """Return the number that a field stands for which holds one less."""
+    return value + 1
+
+
+class RegisterField(Generic[Setting]):
+    """An attribute of a class that keeps registers as read back: the value of one field of one of them.
+
+    *within*: the attribute that has the register. *to*: what the attribute is, made of the field's value.
+    """
+
+    def __init__(self, register: FieldSet, name: str, within: str, to: Callable[[int], Setting]) -> None:
+        self._register, self._name, self._within, self._to = register, name, within, to
+
+    def __get__(self, instance: object, owner: type) -> Setting:
+        return self._to(self._register.get(getattr(instance, self._within), self._name))
 
 
 def bit_list(noun: str = "", names: Mapping[int, str] | None = None, none: str = "") -> ValueText:

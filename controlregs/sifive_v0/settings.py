@@ -6,6 +6,7 @@ runs of branches are counted, and returns to where a counted call came from are 
 
 from dataclasses import dataclass
 
+from rvtrace_gdb.controlregs.fields import RegisterField, one_more
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, Instruction, SinkType, SliceFormat
 from rvtrace_gdb.controlregs.trace_control import request
@@ -41,10 +42,8 @@ class EncoderSettings(request.EncoderSettings):
     def dialect(self) -> str:
         return "sifive"
 
-    @property
-    def instruction(self) -> int:
-        """teInstruction."""
-        return component_registers.ENCODER_CONTROL.get(self.control, "teInstruction")
+    instruction = RegisterField(component_registers.ENCODER_CONTROL, "teInstruction", "control", int)
+    """teInstruction."""
 
     @property
     def format(self) -> int:
@@ -73,18 +72,14 @@ class EncoderSettings(request.EncoderSettings):
             return SyncMode.MESSAGES, messages + 1
         return (SyncMode.OFF, 0) if halfwords == SYNC_OFF else (SyncMode.HALFWORDS, halfwords)
 
-    @property
-    def stall(self) -> bool:
-        return bool(component_registers.ENCODER_CONTROL.get(self.control, "teStallEnable"))
+    stall = RegisterField(component_registers.ENCODER_CONTROL, "teStallEnable", "control", bool)
 
     @property
     def src_bits(self) -> int:
         inhibited = component_registers.ENCODER_CONTROL.get(self.control, "teInhibitSrc")
         return 0 if inhibited else component_registers.ENCODER_IMPL.get(self.impl, "nSrcBits")
 
-    @property
-    def src_id(self) -> int:
-        return component_registers.ENCODER_IMPL.get(self.impl, "srcID")
+    src_id = RegisterField(component_registers.ENCODER_IMPL, "srcID", "impl", int)
 
     @property
     def context(self) -> bool:
@@ -94,18 +89,10 @@ class EncoderSettings(request.EncoderSettings):
             >= component_registers.Instrumentation.OWNERSHIP
         )
 
-    @property
-    def timestamps(self) -> bool:
-        return bool(component_registers.TS_CONTROL.get(self.ts_control, "tsEnable"))
-
-    @property
-    def ts_mode(self) -> int:
-        """tsType, whose codes are those of trTsMode."""
-        return component_registers.TS_CONTROL.get(self.ts_control, "tsType")
-
-    @property
-    def timestamp_bits(self) -> int:
-        return component_registers.TS_CONTROL.get(self.ts_control, "tsWidth")
+    timestamps = RegisterField(component_registers.TS_CONTROL, "tsEnable", "ts_control", bool)
+    ts_mode = RegisterField(component_registers.TS_CONTROL, "tsType", "ts_control", int)
+    """tsType, whose codes are those of trTsMode."""
+    timestamp_bits = RegisterField(component_registers.TS_CONTROL, "tsWidth", "ts_control", int)
 
     def feature(self, field: str) -> int:
         """Return what this field of trTeInstFeatures would hold."""
@@ -172,30 +159,17 @@ class FunnelSettings(Funnel):
     def cut(self) -> int:
         return 0
 
-    @property
-    def ts_mode(self) -> int:
-        return component_registers.TS_CONTROL.get(self.ts_control, "tsType")
-
-    @property
-    def timestamp_bits(self) -> int:
-        return component_registers.TS_CONTROL.get(self.ts_control, "tsWidth")
+    ts_mode = RegisterField(component_registers.TS_CONTROL, "tsType", "ts_control", int)
+    timestamp_bits = RegisterField(component_registers.TS_CONTROL, "tsWidth", "ts_control", int)
 
 
 @dataclass(frozen=True)
 class PibSettings(Pib):
     """Its registers are pibControl, and the tfImpl or teImpl of its host."""
 
-    @property
-    def mode(self) -> int:
-        return component_registers.PIB_CONTROL.get(self.control, "pibMode")
-
-    @property
-    def divider(self) -> int:
-        return component_registers.PIB_CONTROL.get(self.control, "pibDivider") + 1
-
-    @property
-    def clk_center(self) -> bool:
-        return bool(component_registers.PIB_CONTROL.get(self.control, "pibRefCenter"))
+    mode = RegisterField(component_registers.PIB_CONTROL, "pibMode", "control", int)
+    divider = RegisterField(component_registers.PIB_CONTROL, "pibDivider", "control", one_more)
+    clk_center = RegisterField(component_registers.PIB_CONTROL, "pibRefCenter", "control", bool)
 
     @property
     def async_freq(self) -> int:
@@ -207,9 +181,7 @@ class PibSettings(Pib):
 class BridgeSettings(Bridge):
     """Its registers are atbControl, and the tfImpl or teImpl of its host."""
 
-    @property
-    def atb_id(self) -> int:
-        return component_registers.ATB_CONTROL.get(self.control, "atbId")
+    atb_id = RegisterField(component_registers.ATB_CONTROL, "atbId", "control", int)
 
     @property
     def async_freq(self) -> int:

@@ -7,6 +7,7 @@ classes hold register values as read back. A decoder is given those, never the r
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rvtrace_gdb.controlregs.fields import RegisterField, one_more
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode, TsMode, TsPrescale
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress, ImplicitReturnMode, InstMode
@@ -97,9 +98,7 @@ class EncoderSettings(ComponentSettings):
             self.control, "trTeInstSyncMode"
         ), encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInstSyncMax")
 
-    @property
-    def stall(self) -> bool:
-        return bool(encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInstStallEna"))
+    stall = RegisterField(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna", "control", bool)
 
     @property
     def src_bits(self) -> int:
@@ -107,9 +106,7 @@ class EncoderSettings(ComponentSettings):
         inhibited = encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInhibitSrc")
         return 0 if inhibited else encoder_registers.INST_FEATURES.get(self.features, "trTeSrcBits")
 
-    @property
-    def src_id(self) -> int:
-        return encoder_registers.INST_FEATURES.get(self.features, "trTeSrcID")
+    src_id = RegisterField(encoder_registers.INST_FEATURES, "trTeSrcID", "features", int)
 
     @property
     def context(self) -> bool:
@@ -122,19 +119,11 @@ class EncoderSettings(ComponentSettings):
             return None
         return ImplicitReturnMode(self.feature("trTeInstImplicitReturnMode"))
 
-    @property
-    def timestamps(self) -> bool:
-        return bool(component_registers.TS_CONTROL.get(self.ts_control, "trTsEnable"))
-
-    @property
-    def ts_mode(self) -> int:
-        """trTsMode: the source of time."""
-        return component_registers.TS_CONTROL.get(self.ts_control, "trTsMode")
-
-    @property
-    def timestamp_bits(self) -> int:
-        """The width of the timestamp counter, 0 where the encoder does not report it."""
-        return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
+    timestamps = RegisterField(component_registers.TS_CONTROL, "trTsEnable", "ts_control", bool)
+    ts_mode = RegisterField(component_registers.TS_CONTROL, "trTsMode", "ts_control", int)
+    """trTsMode: the source of time."""
+    timestamp_bits = RegisterField(component_registers.TS_CONTROL, "trTsWidth", "ts_control", int)
+    """The width of the timestamp counter, 0 where the encoder does not report it."""
 
     def feature(self, field: str) -> int:
         """Return a field of trTeInstFeatures."""
@@ -231,32 +220,19 @@ class FunnelSettings(ComponentSettings):
         """trFunnelDisInput: bit n is set if input n is disabled."""
         return component_registers.FUNNEL_DIS_INPUT.get(self.dis_input, "trFunnelDisInput")
 
-    @property
-    def ts_mode(self) -> int:
-        return component_registers.TS_CONTROL.get(self.ts_control, "trTsMode")
-
-    @property
-    def timestamp_bits(self) -> int:
-        """The width of the time it counts or passes on, 0 where it does not report it."""
-        return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
+    ts_mode = RegisterField(component_registers.TS_CONTROL, "trTsMode", "ts_control", int)
+    timestamp_bits = RegisterField(component_registers.TS_CONTROL, "trTsWidth", "ts_control", int)
+    """The width of the time it counts or passes on, 0 where it does not report it."""
 
 
 @dataclass(frozen=True)
 class PibSettings(ComponentSettings):
     """A PIB sink's registers as read back."""
 
-    @property
-    def mode(self) -> int:
-        return component_registers.PIB_CONTROL.get(self.control, "trPibMode")
-
-    @property
-    def divider(self) -> int:
-        """The divisor of the input clock."""
-        return component_registers.PIB_CONTROL.get(self.control, "trPibDivider") + 1
-
-    @property
-    def clk_center(self) -> bool:
-        return bool(component_registers.PIB_CONTROL.get(self.control, "trPibClkCenter"))
+    mode = RegisterField(component_registers.PIB_CONTROL, "trPibMode", "control", int)
+    divider = RegisterField(component_registers.PIB_CONTROL, "trPibDivider", "control", one_more)
+    """The divisor of the input clock."""
+    clk_center = RegisterField(component_registers.PIB_CONTROL, "trPibClkCenter", "control", bool)
 
     @property
     def async_freq(self) -> int:
@@ -267,9 +243,7 @@ class PibSettings(ComponentSettings):
 class BridgeSettings(ComponentSettings):
     """An ATB bridge's registers as read back."""
 
-    @property
-    def atb_id(self) -> int:
-        return component_registers.ATB_BRIDGE_CONTROL.get(self.control, "trAtbBridgeID")
+    atb_id = RegisterField(component_registers.ATB_BRIDGE_CONTROL, "trAtbBridgeID", "control", int)
 
     @property
     def async_freq(self) -> int:
