@@ -5,19 +5,19 @@ Each address is disassembled once.
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.instruction_text import CodeRun, GdbText, ObjdumpText, Text, runs
 
 FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 
 
-class Disassembler:
+class Disassembler(Closeable):
     """The instruction text of one program.
 
     Close it, or use it in a `with` statement: it may have started a gdb.
@@ -29,14 +29,6 @@ class Disassembler:
         self._gdb: GdbText | None = None
         self._objdump: ObjdumpText | None = None
         self._looked_for_gdb = self._looked_for_objdump = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the programs that it started."""
@@ -142,20 +134,12 @@ class Images(Protocol):
         ...
 
 
-class Disassemblers:
+class Disassemblers(Closeable):
     """The instruction text of programs that exist in some contexts only. Close it, or use it in `with`."""
 
     def __init__(self, images: Images) -> None:
         self._images = images
         self._known: dict[Image, Disassembler] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the programs that they started."""

@@ -21,7 +21,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rvtrace_gdb.console.bench import checks, trace_queries
@@ -39,6 +38,7 @@ from rvtrace_gdb.console.gdb_driver.engine import Engine, Said
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
 from rvtrace_gdb.console.gdb_driver.state import LOST, Stop, TraceState, stop_of
 from rvtrace_gdb.session.program import placement
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 __all__ = ["WITHIN", "Bench"]
@@ -53,7 +53,7 @@ _COLON = re.compile(r"\b(?:ada|modula-2|pascal)\b")
 _ALIASES = frozenset({"pc", "sp", "fp", "ps", "s0", "trace_pos", *(f"x{n}" for n in range(32))})
 
 
-class Gdb:
+class Gdb(Closeable):
     """See `console.bench.bench.Bench`."""
 
     def __init__(
@@ -81,14 +81,6 @@ class Gdb:
     def _begin(self, engine: Engine, within: float) -> None:
         self.within, self.engine = within, engine
         self._registers: frozenset[str] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End gdb. A running program keeps running."""

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import quoted
 from rvtrace_gdb.console.gdb_driver.state import Stop
+from rvtrace_gdb.rows.list_text import LOSSES
 from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 4096
 """The largest number of rows in one answer."""
 _WALKED = 256  # rows of functions requested at once
-LOSSES = ("loss", "overflow", "mismatch")
 """The kinds of events that mean that instructions are missing in the history, or may be wrong."""
 
 

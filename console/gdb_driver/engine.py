@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rvtrace_gdb.console.gdb_driver import mi
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, NoAnswer, Record, quoted
 from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trace_state
 from rvtrace_gdb.session.program import placement
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.colours import without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
@@ -65,7 +65,7 @@ _BYTE = frozenset(map(chr, range(0xDC80, 0xDD00)))
 """What `os.fsdecode` makes of bytes that are not UTF-8."""
 
 
-class Engine:
+class Engine(Closeable):
     """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
     *elf*: FILE, or FILE@OFFSET for a program that is in memory so many bytes above the addresses it was linked for.
@@ -111,14 +111,6 @@ class Engine:
         except BaseException:
             self.mi.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End gdb; a running program keeps running, as with gdb's own `quit`."""

@@ -26,10 +26,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import rvtrace_gdb
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _STATUS = re.compile(r"^\d*\+(\S+?),\{(.*)\}\s*$")
@@ -128,7 +128,7 @@ def _bytes(text: str) -> bytes:
         return text.encode(errors="replace")
 
 
-class Mi:
+class Mi(Closeable):
     """A gdb process: `with Mi(["gdb-multiarch", "app.elf"]) as mi:`.
 
     *words*: its command line without the option that chooses the interface. *heard* is called with every record as it
@@ -163,14 +163,6 @@ class Mi:
         finally:
             os.close(theirs)
         self._open = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End gdb, after it had time to detach from its target."""

@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.etrace.state import Mode
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
-from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason
+from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP, Event
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
@@ -43,7 +43,6 @@ _HEADS = bytes(byte & 0b1111 for byte in range(256))
 _BREAKS = re.compile(b"[" + bytes((_START, _TRAP, _CONTEXT, _SUPPORT)) + b"]")
 _STARTING = re.compile(b"[" + bytes((_START, _TRAP)) + b"]")
 _ENDED = (QualStatus.ENDED_REP, QualStatus.ENDED_NTR)
-_LOSSES = (EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH)
 _SYSTEM, _OPCODE, _CSR_BYTES = 0x73, 0x7F, 4
 
 
@@ -105,7 +104,7 @@ class CheckedHart(HartDecoder):
         events, piece = self._pieces.fresh(), self._pieces.take()
         messages = [Message(*each) for each in zip(packets.payloads, packets.offsets, strict=True)]
         undecided = bool(self._waiting) or self._stopped
-        if undecided or self._state.place.mode is Mode.LOST or any(event.kind in _LOSSES for event in events):
+        if undecided or self._state.place.mode is Mode.LOST or any(event.kind in LOSSES for event in events):
             self._checker.drop(lost=True)
         if undecided or self._state.place.mode is Mode.LOST:
             return

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
-from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
@@ -37,7 +37,6 @@ _FLOW = _SYNCS + bytes(
         Tcode.REPEAT_BRANCH, Tcode.PROG_TRACE_CORRELATION,
     )
 )  # fmt: skip
-_LOSSES = (EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH)
 _UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
 
 
@@ -109,7 +108,7 @@ class CheckedHart(HartDecoder):
         super().run(frames, offsets)
         events, piece = self._pieces.fresh(), self._pieces.take()
         lost = self._stopped or self._state.mode is Mode.LOST
-        if lost or any(event.kind in _LOSSES for event in events):
+        if lost or any(event.kind in LOSSES for event in events):
             self._checker.drop(lost=True)
         if lost:
             return

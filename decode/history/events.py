@@ -41,7 +41,9 @@ class EventKind(Enum):
     """A remark that does not affect the control flow: `Note`."""
 
 
-GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
+LOSSES = frozenset({EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
+"""The kinds of what is missing although it was traced."""
+GAP_KINDS = LOSSES | {EventKind.TRACE_OFF}
 """The kinds that can be the cause of a gap."""
 
 

@@ -29,7 +29,7 @@ from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, Tar
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
-_MODES = ("m", "s", "u", "vs", "vu")
+MODES = ("m", "s", "u", "vs", "vu")
 _PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken branches"}
 
 
@@ -75,7 +75,7 @@ def failure(error: RvtraceError | None) -> list[str]:
 
 def _what(registers: CtrRegisterValues) -> str:
     found = settings(registers)
-    modes = [f"{mode.upper()}-mode" for mode in _MODES if mode in found.modes]
+    modes = [f"{mode.upper()}-mode" for mode in MODES if mode in found.modes]
     if not modes:
         return "records nothing: no privilege mode is enabled"
     parts = [f"records {_listed(modes)}"]

@@ -24,12 +24,11 @@ from rvtrace_gdb.session.errors import BadOption, Busy, NoTrace, WrongXlen
 from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr
-from rvtrace_gdb.session.sources.ctr import CtrTrace, Recorder, captured
+from rvtrace_gdb.session.sources.ctr import MODES, CtrTrace, Recorder, captured
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way, open_access
 from rvtrace_gdb.session.target.target_state import wishes_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-_MODES = ("m", "s", "u", "vs", "vu")
 _EXTERNAL = ("m", "s", "vs")
 _FREEZE = ("breakpoint", "lcofi")
 _SWITCHES = ("not_taken", "ras")
@@ -49,7 +48,7 @@ def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
     freeze = _some(options, "freeze", _FREEZE)
     inhibit = frozenset(_kind(code) for code in options.get("inhibit") or ())
     return CtrRequest(
-        modes=_some(options, "modes", _MODES) or None,
+        modes=_some(options, "modes", MODES) or None,
         inhibit=inhibit - {TransferType.NOT_TAKEN_BRANCH},
         depth=depth,
         freeze_breakpoint="breakpoint" in freeze,

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.session.queries import search
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 from tests.helpers.cross_compiler import demo
 
-KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "mismatched-return", "note", "overflow", "sync"]
-KINDS += ["trace-off", "trace-on", "trap"]
+KINDS = sorted(search.KINDS)
+"""Of the session: gdb's own list, which it cannot import, must be the same."""
 OFFERED = {
     "goto e": ["end", "event"],
     "goto -": ["-next", "-wrote"],

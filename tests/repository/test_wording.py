@@ -15,9 +15,9 @@ import pytest
 from rvtrace_gdb.decode.history import accesses, event_wording
 from rvtrace_gdb.decode.history.events import LossCause, NoteCause, Open, StartReason, StopReason, TrapKind
 from rvtrace_gdb.decode.program.instructions import AccessNote
+from tests.repository.test_rooms import ROOMS
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("console", "controlregs", "decode", "gdbext", "rows", "session", "support", "transport", "views")
 WORDS = frozenset({"as_gap", "fault", "note", "notice", "text", "why"})
 """Names of attributes that are words."""
 ERRORS = ("error", "failure", "problem", "gone", "refused")
@@ -41,7 +41,7 @@ NOT_OURS = {
 """Why what is compared there is not words of the program's own."""
 
 
-SOURCES = [*(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))), ROOT / "rvtrace.py"]
+SOURCES = [*(path for room in sorted(ROOMS) for path in sorted((ROOT / room).rglob("*.py"))), ROOT / "rvtrace.py"]
 
 
 MAY_HAVE_WORDS = re.compile(rf"\.\s*(?:{'|'.join(WORDS)})\b|\bstr\s*\(")

@@ -14,9 +14,9 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
@@ -130,7 +130,7 @@ UNPOLLED_MS = 10_000
 """After so many milliseconds without a request OpenOCD polls again."""
 
 
-class OpenOcd:
+class OpenOcd(Closeable):
     """OpenOCD's Tcl server at *host*:*port*. It is connected at the first use, and again after any error.
 
     *target*: the OpenOCD name of the hart to use ("riscv.cpu0"); None: OpenOCD's current target. *timeout*: seconds to
@@ -155,14 +155,6 @@ class OpenOcd:
         self._return = RETURN_UNLOGGED
         self._unpolled = False
         self._kept = 0.0  # the time of the last command not to poll, by time.monotonic
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection, if there is one."""

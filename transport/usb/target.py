@@ -6,9 +6,9 @@ It has what a session needs of a transport (`session.target.link.Link`), so it c
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
+from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.usb.debug_module import DebugModule
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
@@ -129,7 +129,7 @@ class UsbConnection:
             module.close()
 
 
-class UsbTarget:
+class UsbTarget(Closeable):
     """The harts behind an adapter. It is connected when first used.
 
     *target*: the name of the hart to use, "hart0" and so on; None: hart 0. All methods raise UsbError leaves.
@@ -138,14 +138,6 @@ class UsbTarget:
     def __init__(self, connection: UsbConnection) -> None:
         self._connection = connection
         self.target: str | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let others use the adapter. Harts stay as they are."""

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.commands import completion as command
 from rvtrace_gdb.console.main import COMMANDS
+from rvtrace_gdb.console.shell_files.completion import SHELLS
 from tests.helpers.cross_compiler import HOME
 from tests.terminal import Terminal
 
@@ -71,3 +73,7 @@ def test_every_command_and_option_is_completed() -> None:
     assert {"--bpred-size", "--icnt-limit", "--forms", "--help-encoder"} <= set(found["encode"])
     assert {"--ntrace", "--kernel-pages", "--events", "--help-raw"} <= set(found["decode"])
     assert all("--help" in some for some in found.values())
+
+
+def test_every_shell_can_be_asked_for() -> None:
+    assert set(command.SHELLS) == SHELLS.keys() == FILES.keys() == STARTED.keys()

@@ -3,8 +3,9 @@
 N-Trace 1.0, table of SYNC, and of EVCODE; E-Trace 2.0 does not say why (UNSPECIFIED, TRACING_STARTS).
 """
 
-from rvtrace_gdb.decode.history.events import HALTS, MAYBE_HALTS, ONLY_SAY_WHERE, StartReason, StopReason
+from rvtrace_gdb.decode.history.events import HALTS, LOSSES, MAYBE_HALTS, ONLY_SAY_WHERE, StartReason, StopReason
 from rvtrace_gdb.decode.reconstruction import happenings
+from rvtrace_gdb.rows import list_text
 from rvtrace_gdb.session.past import register_writers, saved_facts
 
 RAN, RESET, NOTHING, UNKNOWN = "ran as before", "was reset", "nothing happened", "something may have happened"
@@ -37,6 +38,10 @@ def test_each_reason_to_start() -> None:
     assert {reason for reason, what in STARTS.items() if what in (NOTHING, RAN)} == happenings._GOES_ON
     assert {reason for reason, what in STARTS.items() if what == RESET} == set(register_writers._RESETS)
     assert set(saved_facts._BEGINS) == AFTER_A_HALT
+
+
+def test_losses_are_the_same_for_lists() -> None:
+    assert set(list_text.LOSSES) == {kind.value for kind in LOSSES}
 
 
 def test_each_reason_to_stop() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.decode.history.events import EventKind
 from tests.decode.ntrace.messages import split
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import GDB, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb
@@ -200,8 +201,7 @@ def test_gaps_are_those_of_the_listing(tmp_path: Path) -> None:
 
 def test_events_without_a_kind_are_all(tmp_path: Path) -> None:
     capture, _ = damaged(tmp_path)
-    kinds = ["trace-on", "trace-off", "loss", "sync", "trap", "context", "overflow", "mismatch"]
-    kinds += ["mismatched-return", "note"]
+    kinds = [kind.value.replace(" ", "-") for kind in EventKind]
     out = run(capture, "trace events 1,100000", *[f"trace events {kind} 1,100000" for kind in kinds])
     texts = [match[0].partition("\t")[2] for match in matches(out["trace events 1,100000"])]
     said = []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.gdbext import start_options
@@ -87,6 +88,12 @@ def test_what_makes_no_sense_is_refused(words: str, line: str) -> None:
     with pytest.raises(BadOption) as caught:
         start_options.ctr_request(words.split())
     assert str(caught.value) == line
+
+
+def test_depths_and_versions_are_those_that_there_are() -> None:
+    assert set(start_options.CTR_VERSIONS) == VERSIONS.keys()
+    for version in VERSIONS.values():
+        assert set(start_options.CTR_DEPTHS) == set(map(str, version.depth_codes))
 
 
 def test_every_type_of_the_document_has_its_name() -> None:

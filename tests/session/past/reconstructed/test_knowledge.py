@@ -5,7 +5,8 @@ import pytest
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, StopState
-from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
+from rvtrace_gdb.rows import values_text
+from rvtrace_gdb.session.past.reconstructed.facts import Dropped, HartFacts
 from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, Reason, Remedy
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.extents import Extent
@@ -78,3 +79,10 @@ def test_registers_of_32_bits_are_boxed() -> None:
     assert found.stop is not None and found.stop.f[0] == boxed
     assert found.halts[0].registers == {0x1021: boxed, 0x100A: one}
     assert HartFacts(MACHINE._replace(extensions=("F", "D")), begin).boxed().beginning == begin
+
+
+def test_each_limit_and_remedy_has_its_words() -> None:
+    """A contradiction has lines of its own."""
+    assert values_text.LIMITS.keys() == set(Limit) - {Limit.CONTRADICTION}
+    assert values_text.REMEDIES.keys() == set(Remedy)
+    assert values_text.DROPPED.keys() == set(Dropped)
