@@ -1,7 +1,8 @@
 """The help of a command: short, with examples; options that few people need are pages of their own.
 
 `rvtrace decode --help` has what everybody needs, and names the other pages: `--help-raw` has the options for raw bytes,
-`--help-all` everything. The table of options is argparse's; the completion of shells and the manual pages read it, too.
+`--help-all` everything. The table of options is argparse's; the completion of shells and the manual pages read it as
+well.
 """
 
 import argparse

@@ -251,7 +251,7 @@ class Search:
     def _new_all(self, part: tuple[int, ...] | Path) -> int:
         if isinstance(part, tuple):
             return sum(map(self._query.addresses.__contains__, part))
-        try:  # most paths consist of parts that other paths have, too
+        try:  # most paths consist of parts that other paths also have
             return sum(map(self._some.__getitem__, map(id, part.parts)))
         except KeyError:
             return sum(map(self._all, part.parts))

@@ -131,7 +131,7 @@ def check_given(text: str) -> None:
 
 
 def _is_balanced(name: str) -> bool:
-    """Return whether all parentheses, brackets and templates of a name are closed: gdb counts them, too."""
+    """Return whether all parentheses, brackets and templates of a name are closed: gdb also counts them."""
     closing: list[str] = []
     for character in _OPERATOR.sub("operator", name):
         if character in "([{<":

@@ -262,7 +262,7 @@ def program() -> str | None:
 
 
 def print_lines(result: dict[str, Any]) -> None:
-    """Print the lines in a result of the session; a program gets its facts, too."""
+    """Print the lines in a result of the session; a program also gets its facts."""
     lines = list(result.get("lines", ()))
     if results.WANTED:
         results.add({**(result.get("state") or {}), **({"messages": lines} if lines else {})})

@@ -332,7 +332,7 @@ class DecodedCapture:
         """Return the histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
-        the trace, the code that is in memory now is tried, too.
+        the trace, the code that is in memory now is also tried.
         """
         if self._interrupted is None or not self._interrupted.is_of(sinks, self.capture.encoders, image):
             decoding = self._decoding(sinks, image)

@@ -102,7 +102,7 @@ def _limit() -> int | None:
 def frozen_startup() -> Iterator[None]:
     """Exclude what is imported in this context from garbage collection, which would take a fifth of the time.
 
-    For programs at their beginning: what was created before is excluded, too.
+    For programs at their beginning: what was created before is also excluded.
     """
     gc.disable()
     try:

@@ -157,7 +157,7 @@ class Disassemblers(Closeable):
 def code_texts(codes: Iterable[tuple[int, bytes]], xlen: int) -> dict[tuple[int, bytes], str]:
     """Return the text of instructions, given by address and bytes, each by itself: several may be at one address.
 
-    Where the length of an encoding is not the one given, a disassembler would read other bytes, too: the text is the
+    Where the length of an encoding is not the one given, a disassembler would also read other bytes: the text is the
     bare encoding.
     """
     texts: dict[tuple[int, bytes], str] = {}

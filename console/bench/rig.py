@@ -354,7 +354,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sim", action="store_true", help="start a simulated target and use it (needs openocd)")
     parser.add_argument(
         "--tandem", action="store_true",
-        help="with --sim: `trace start` reads a tandem trace, which has registers and memory of the past, too",
+        help="with --sim: `trace start` reads a tandem trace, which also has registers and memory of the past",
     )  # fmt: skip
     parser.add_argument(
         _QEMU, nargs="?", const="", metavar="ARGUMENTS",

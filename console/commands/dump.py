@@ -85,7 +85,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--offset", type=inputs.number_from(0, (1 << 62) - 1), metavar="BYTE",
         help="start with the message that contains this byte",
     )  # fmt: skip
-    parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
+    parser.add_argument("--raw", action="store_true", help="also the bytes of each message (RAW=...)")
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
         help="the program: core dumps of ESP-IDF need it, and raw tandem traces take XLEN and FLEN from it",

@@ -49,7 +49,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--elf", metavar="FILE", help="with -o: the program that runs (default: that of QEMU's -kernel)",
     )  # fmt: skip
     parser.add_argument("--etrace", action="store_true", help="with -o: encode E-Trace, not N-Trace")
-    parser.add_argument("--context", action="store_true", help="with -o: report privilege modes, too (N-Trace)")
+    parser.add_argument("--context", action="store_true", help="with -o: also report privilege modes (N-Trace)")
     parser.add_argument("--quiet", action="store_true", help="print only problems")
     parser.add_argument(
         "--json", action="store_true",

@@ -22,7 +22,7 @@ from rvtrace_gdb.support.inputs import read_input
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")
 """The names, in the parsed arguments, of the options that only tandem traces have."""
 SHARED = ("xlen", "dialect", "wrapped")
-"""The names of the options that raw bytes of other formats have, too."""
+"""The names of the options that raw bytes of other formats also have."""
 FILE = (
     'a capture, raw bytes of a tandem trace, or "-": standard input. Of a capture of another trace: what is known of'
     " its values"

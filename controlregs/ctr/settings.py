@@ -16,7 +16,7 @@ class CtrRequest:
 
     modes     of "m", "s", "u", "vs", "vu"; None: all that the hart has
     inhibit   kinds of transfers that are not to be recorded
-    not_taken record branches that are not taken, too
+    not_taken also record branches that are not taken
     depth     entries; None: as many as possible
     ras       return address stack emulation
     external  of "m", "s", "vs": record traps into these modes although the modes themselves are not recorded
@@ -134,7 +134,7 @@ def settings(in_force: CtrRegisterValues) -> CtrSettings:
 
 
 def modes_of(misa: int | None) -> frozenset[str]:
-    """Return the modes a hart has; M, S and U where misa does not tell (it may read 0, too)."""
+    """Return the modes a hart has; M, S and U where misa does not tell (it may also read 0)."""
     if not misa:
         return frozenset({"m", "s", "u"})
     below = {mode for letter, modes in MISA_LETTERS.items() if misa >> ord(letter) - ord("A") & 1 for mode in modes}

@@ -281,7 +281,7 @@ class Triggers:
 def configure_triggers(component: Component, wanted: Triggers | None, *, data: bool = False) -> list[str]:
     """Let the encoder, active and not enabled, follow triggers; return lines that describe what they do.
 
-    *data*: loads and stores are traced, too. Raises SettingRefused, and ComponentAccess.
+    *data*: loads and stores are traced as well. Raises SettingRefused, and ComponentAccess.
     """
     if wanted is None:
         return []
@@ -340,5 +340,5 @@ def is_switched_off(component: Component) -> bool:
 
 
 def data_follows(component: Component) -> bool:
-    """Return whether triggers switch data trace, too."""
+    """Return whether triggers also switch data trace."""
     return bool(component.get(DATA_CONTROL, "trTeDataTrigEnable"))

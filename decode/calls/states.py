@@ -184,7 +184,7 @@ class Summaries:
 
     def children(self, part: Path) -> list[Summary]:
         """Return the summaries of the parts of a path."""
-        try:  # most paths consist of parts that other paths have, too
+        try:  # most paths consist of parts that other paths also have
             return list(map(self._known.__getitem__, map(id, part.parts)))
         except KeyError:
             return [self.of(inner) for inner in part.parts if inner]

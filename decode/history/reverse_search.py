@@ -20,7 +20,7 @@ _PARTS_AT_MOST = 1 << 20  # remembered for a set
 
 
 class OutsideRange(NamedTuple):
-    """Every address except those from *start* to *stop* - 1; gaps are outside, too."""
+    """Every address except those from *start* to *stop* - 1; gaps are outside as well."""
 
     start: int
     stop: int

@@ -112,7 +112,7 @@ class Image:
         """The arguments of each `add_absent`."""
         self.added_from = "the code read from the target"
         """Where code comes from that is in no file, in the user's terms."""
-        self._loaded_files: set[str] = set()  # that the debugger has, too
+        self._loaded_files: set[str] = set()  # that the debugger also has
         self._read_missing = read_missing
         self._base: Image | None = None
         self._regions: list[_FileRegion] = []  # sorted by address, disjoint
@@ -150,7 +150,7 @@ class Image:
 
     def add_elf(self, elf: Elf, bias: int = 0, *, loaded: bool = True) -> None:
         """Add a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
-        *loaded*: the debugger has it, too.
+        *loaded*: the debugger also has it.
 
         Bytes that are already known stay. Raises BadElf if the file has code of another XLEN.
         """

@@ -114,7 +114,7 @@ def _text(entry: Any, behind: str, scopes: Scopes, depth: int) -> str:
 
 
 def _of_member(entry: Any, target: Any, behind: str, scopes: Scopes, depth: int) -> str:
-    """Return a pointer to a member of a class; that to a method names its object, too."""
+    """Return a pointer to a member of a class; that to a method also names its object."""
     if "DW_AT_containing_type" not in entry.attributes:
         raise _UnknownType
     owner = _name(entry.get_DIE_from_attribute("DW_AT_containing_type"), scopes)

@@ -88,7 +88,7 @@ class Segments:
         """*stacked*: return addresses are remembered; *swaps*: a co-routine swap is a return and a call, not neither.
 
         *sequential*: targets that the instruction before a jump sets are known; *absolute*: so are those of jumps by
-        x0. *reported*: the trace has an outcome for direct jumps, too.
+        x0. *reported*: the trace also has an outcome for direct jumps.
         """
         self.image = image
         self.known: dict[int, Segment] = {}

@@ -369,7 +369,7 @@ class UnpackPlan(NamedTuple):
     registers  (number, value) of each
     length     of the instruction, in bytes
     size       of the store data, in bytes
-    physical   the address is a physical one; *both*: it is an effective one, and the physical one is reported, too
+    physical   the address is a physical one; *both*: it is an effective one, and the physical one is also reported
     """
 
     unpack: Any

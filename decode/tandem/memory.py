@@ -85,7 +85,7 @@ class MemoryWrites:
         self.unknown: set[int] = set()
         """The stores whose value is not reported."""
         self.placed: set[int] = set()
-        """The stores whose physical address is reported, too: they are among the stores to physical memory."""
+        """The stores whose physical address is also reported: they are among the stores to physical memory."""
         self._sorted: list[_OfSize] = []
         self._of = 0  # as many are sorted
 

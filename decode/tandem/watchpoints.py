@@ -1,7 +1,7 @@
 """The nearest group that accesses some bytes, in both directions: for watchpoints.
 
 Stores are in the index of the trace. What was read from memory, and when, is found on first use; values do not matter,
-and loads to x0 count as reads, too. The nearest access is found by bisections.
+and loads to x0 also count as reads. The nearest access is found by bisections.
 """
 
 from array import array

@@ -40,7 +40,7 @@ class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
       breakpoints both ways, backtrace, up, finish;
       trace goto, trace live.
     In the past only pc is known, and memory that cannot change; with a tandem
-    trace, registers and memory, too.
+    trace, and registers and memory.
 
     gdb connects through a socket that no other user of the machine can
     connect to.

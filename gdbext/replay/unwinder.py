@@ -4,7 +4,7 @@ gdb requests one frame after the other, and may do so at each instruction of a s
 several at once, over its own pipe: a packet to the target would invalidate the frames that gdb is computing. In each
 frame the register trace_pos identifies the frame: it is the number of the call that was made in it.
 
-A tandem trace records registers and memory, too. Where gdb's own unwinder can find a frame's caller, the frame is left
+A tandem trace also records registers and memory. Where gdb's own unwinder can find a frame's caller, the frame is left
 to it; the session decides which these are (`session.replay.unwinder`). trace_pos then has the same value in the caller,
 and the frames are distinguished by pc and sp.
 """

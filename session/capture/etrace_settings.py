@@ -174,7 +174,7 @@ def _checked(key: str, value: Any) -> Value:
 
 
 def _address(key: str, value: Any) -> str:
-    """Return an address as text. A number is accepted, too, in files that can hold all of them."""
+    """Return an address as text. A number is also accepted in files that can hold all of them."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return f"{value:#x}"
     if isinstance(value, str) and _HEX.fullmatch(value):

@@ -1,7 +1,7 @@
 """A small process that keeps gdb's connection open when this process is killed, and ends it at a safe moment.
 
 gdb 13 and 16 crash when their connection ends while they compute frames: they free all frames, and continue to use one
-of them. So a small process has gdb's connection, too. It does nothing as long as this process lives; after that it
+of them. So a small process also has gdb's connection. It does nothing as long as this process lives; after that it
 answers the packets with which gdb computes frames with an error, and ends the connection at any other packet.
 
 This file is also the program of that process, and needs nothing else of rvtrace:

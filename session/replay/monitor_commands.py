@@ -13,7 +13,7 @@ class Effect(Enum):
 
     NONE    it has written nothing, and no hart has run
     WRITES  it may have written registers and memory
-    ANY     harts may have run, too
+    ANY     harts may also have run
     """
 
     NONE = auto()

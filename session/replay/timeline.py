@@ -285,7 +285,7 @@ class Timeline:
         watchpoints: Watchpoints,
         progress: Progress,
     ) -> Stop:
-        """Move to a position, or to a hit before it. gdb checks breakpoints where it stops for a hit, too."""
+        """Move to a position, or to a hit before it. gdb also checks breakpoints where it stops for a hit."""
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints, progress)
         if hit is not None and (position - hit.position) * direction > 0:

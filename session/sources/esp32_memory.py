@@ -94,7 +94,7 @@ def live_capture(
 ) -> Generator[Batch, MemoryAnswer, Capture]:
     """Return the trace of the chip that runs *elf*; yield requests for its memory, see `decode.etrace.esp32.readout`.
 
-    *address*: of the snapshot, None: where *elf* says. Code that no ELF has is read from the chip, too. Raises
+    *address*: of the snapshot, None: where *elf* says. Code that no ELF has is read from the chip. Raises
     `BadSnapshot`, BadElf.
     """
     image = Image.from_elf(elf)

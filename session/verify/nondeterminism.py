@@ -9,7 +9,7 @@ value; after a loss, and if a trace does not begin with a reset, so do CSRs and 
 unknown value has an unpredictable result: it is copied. CSRs that decide whether there is a trap, and where it leads,
 are assumed to have values with which the model does what the hart did.
 
-The registers that an instruction reads, and the address of a load or store, are decoded here, too. Source: RISC-V
+The registers that an instruction reads, and the address of a load or store, are also decoded here. Source: RISC-V
 Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
 """
 
@@ -364,7 +364,7 @@ _FS = 0x6000
 
 
 class UnknownState:
-    """The unknown values. *lost*: CSRs and memory are unknown, too."""
+    """The unknown values. *lost*: CSRs and memory are also unknown."""
 
     def __init__(self, tandem: DecodedTandem, cache: ModelState) -> None:
         self._tandem, self._cache = tandem, cache

@@ -107,7 +107,7 @@ class UsbInterface:
             util.claim_interface(self._device, self.number)
 
     def close(self) -> None:
-        """Release the interface for others. Raises nothing: a device that is gone is released, too."""
+        """Release the interface for others. Raises nothing: a device that is gone is also released."""
         util = _pyusb_util()
         errors = (self._core.USBError, NotImplementedError)
         with suppress(*errors):

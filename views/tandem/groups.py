@@ -307,5 +307,5 @@ def _bytes(instr: Instr) -> bytes:
 
 
 def _encoding(instr: Instr) -> str:
-    """Return the bare encoding: without the address of an instruction, the target it is relative to is unknown, too."""
+    """Return the bare encoding: without the address of an instruction, the target it is relative to is also unknown."""
     return f".{instr.length}byte\t0x{instr.word:0{2 * instr.length}x}"

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ' "-"; decode them as they arrive, up to the end or Ctrl-C',
     )  # fmt: skip
     group.add_argument("--baud", type=inputs.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
-    group.add_argument("-o", "--output", metavar="FILE.rvt", help="save the bytes as a capture, too")
+    group.add_argument("-o", "--output", metavar="FILE.rvt", help="also save the bytes as a capture")
 
 
 def run(request: DecodeRequest, options: StreamOptions) -> int:

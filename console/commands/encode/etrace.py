@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--alignment", type=etrace.whole_number(20), default=0, metavar="N",
         help='a synchronization sequence ("Synchronization" of the encapsulation) after every N packets',
     )  # fmt: skip
-    etrace.add_shared(group_of(parser, ENCODER, "modes that other formats have, too"))
+    etrace.add_shared(group_of(parser, ENCODER, "modes that other formats also have"))
     etrace.add_arguments(parser, raw=False)
 
 

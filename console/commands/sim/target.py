@@ -312,7 +312,7 @@ _HOST = 64
 
 
 def _memory(machine: Machine) -> Iterator[MemoryRange]:
-    """Yield what is where. A program that waits for the host's answers lets it write to blocks anywhere, too."""
+    """Yield what is where. A program that waits for the host's answers also lets it write to blocks anywhere."""
     where, htif = machine.memory_map, machine.hart.htif
     answers = htif is not None and htif.fromhost is not None
     yield MemoryRange(where.ram, where.ram_size, MemoryKind.RAM, dma=answers, name="main memory")

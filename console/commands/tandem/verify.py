@@ -92,7 +92,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--every", type=inputs.number_from(0, 1 << 62), default=0, metavar="N",
-        help="compare the complete state every N groups, too (default: at the end)",
+        help="also compare the complete state every N groups (default: at the end)",
     )  # fmt: skip
     group.add_argument("--stop-at-first", action="store_true", help="end at the first divergence")
     group.add_argument(

@@ -89,7 +89,7 @@ class DataTracePast:
         return self._memories[image]
 
     def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
-        """Return the last store to some bytes; doubts say how many stores after it may have been to them, too."""
+        """Return the last store to some bytes; doubts say how many stores after it may also have been to them."""
         if not any(is_store(access) and access.address is not None for access in self._history.accesses):
             raise NoTrace(_NO_STORES)
         position = position if below is None else min(position, below)

@@ -197,7 +197,7 @@ QemuIngressItem = Block | IngressTrap | Context | Jumped
 
 
 class Records:
-    """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are recorded, too."""
+    """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded."""
 
     def __init__(self, code: Code, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts

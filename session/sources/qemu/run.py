@@ -65,7 +65,7 @@ def recorder_folder(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
 
 
 def remove_stale_folders(base: Path) -> None:
-    """Remove the folders of rvtrace's processes that were killed; other programs' folders may have such names, too."""
+    """Remove the folders of rvtrace's processes that were killed; other programs' folders may also have such names."""
     for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(OSError):
             if os.lstat(lock.parent).st_uid != os.geteuid():

@@ -123,7 +123,7 @@ class CtrRegisters:
             self._clear_all()
 
     def _clear_all(self) -> None:
-        """Clear the buffer; the draft's CLR zeroes mctrstatus, too."""
+        """Clear the buffer; the draft's CLR also zeroes mctrstatus."""
         recorder = self._recorder
         recorder.buffer.clear()
         recorder.buffer.wrptr, recorder.buffer.wrap, recorder.frozen = 0, False, False

@@ -93,7 +93,7 @@ class PacketStream:
         self._encoder.notify()
 
     def trace_data(self, enabled: bool) -> None:
-        """Trace accesses, too. A support packet reports this while the encoder is at work."""
+        """Also trace accesses. A support packet reports this while the encoder is at work."""
         if enabled != self._data_enabled:
             self._data_enabled = self._encoder.denable = enabled
             self._has_accesses = self._has_accesses or enabled

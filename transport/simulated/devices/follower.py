@@ -154,7 +154,7 @@ class Port(Protocol):
 
 
 class Qualifier:
-    """Passes what *filters* select to *port*, between `open` and `close`; the filters follow the hart outside, too.
+    """Passes what *filters* select to *port*, between `open` and `close`; the filters also follow the hart outside.
 
     `view` is the hart at the point of each event.
     """

@@ -185,7 +185,7 @@ class Addresses(Enum):
 
 @dataclass(frozen=True)
 class TandemBuild:
-    """The choices of a port that the protocol leaves open. *pc_physical*: it reports physical addresses of the pc, too.
+    """The choices of a port that the protocol leaves open. *pc_physical*: it also reports physical addresses of the pc.
     """
 
     parameters: TandemParameters
