@@ -115,7 +115,8 @@ def test_interrupted_at_any_moment(interruptions: list[str], tmp_path: Path) -> 
 
 
 RING, STOPPING = "trace start", "trace start -stop-on-wrap"
-BUFFERS = [(64, RING), (512, RING), (16, STOPPING), (256, STOPPING), (8, RING), (8, STOPPING)]
+RINGS, STOPPED = [64, *long_only(512)], [256, *long_only(16)]
+BUFFERS = [*((size, RING) for size in RINGS), *((size, STOPPING) for size in STOPPED), (8, RING), (8, STOPPING)]
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], Out
     return dict(zip(BUFFERS, in_small_buffers(tmp_path_factory.mktemp("small"), BUFFERS), strict=True))
 
 
-@pytest.mark.parametrize("size", [64, 512])
+@pytest.mark.parametrize("size", RINGS)
 def test_a_tiny_ring_has_the_newest(size: int, small: dict[tuple[int, str], Outcome]) -> None:
     outcome = small[size, RING]
     listed = instructions(outcome.listing)
@@ -133,7 +134,7 @@ def test_a_tiny_ring_has_the_newest(size: int, small: dict[tuple[int, str], Outc
     assert outcome.same_elsewhere()
 
 
-@pytest.mark.parametrize("size", [16, 256])
+@pytest.mark.parametrize("size", STOPPED)
 def test_a_full_buffer_that_stopped_has_the_oldest_and_says_so(
     size: int, small: dict[tuple[int, str], Outcome]
 ) -> None:

@@ -133,8 +133,9 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
 
 def test_a_buffer_that_wraps_has_the_newest(tmp_path: Path) -> None:
     elf, log, every = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", "trace history /a 1,10000000"
-    captures, each = [tmp_path / "htm.rvt", tmp_path / "btm.rvt"], []
-    for mode, capture in zip(("", "-btm "), captures, strict=True):
+    modes = ("", *long_only("-btm "))
+    captures, each = [tmp_path / f"{number}.rvt" for number in range(len(modes))], []
+    for mode, capture in zip(modes, captures, strict=True):
         own = [f"trace start {mode}{EVERYTHING}", "ignore 1 9", "continue", every, "trace status"]
         each.append([*own, f"trace save {capture}"])
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log), "--trace-size", "2048") as rig:
