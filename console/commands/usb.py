@@ -10,7 +10,7 @@ from typing import Any
 from rvtrace_gdb.console import commands
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import HartState, UsbBench
 from rvtrace_gdb.support.errors import RvtraceError
@@ -101,7 +101,7 @@ def _with_target(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]
         return do(bench, args)
 
 
-def _usb(args: argparse.Namespace) -> Usb:
+def _usb(args: argparse.Namespace) -> UsbDescription:
     """Return the adapter given by options, else by a description, else the only one that is plugged in."""
     if args.adapter is None and args.serial is None:
         described = _described(args)
@@ -111,10 +111,10 @@ def _usb(args: argparse.Namespace) -> Usb:
         raise UsbUsage("--target says which adapter: leave out --adapter and --serial, or --target")
     adapter = args.adapter or usb.only_adapter(args.serial)
     ir_lengths = None if args.ir_lengths is None else tuple(args.ir_lengths)
-    return Usb(adapter, args.serial, args.khz, args.interface or 0, None, args.tap or 0, ir_lengths)
+    return UsbDescription(adapter, args.serial, args.khz, args.interface or 0, None, args.tap or 0, ir_lengths)
 
 
-def _described(args: argparse.Namespace) -> Usb | None:
+def _described(args: argparse.Namespace) -> UsbDescription | None:
     """Return the adapter in the description of --target or $RVTRACE_TARGET. Raises UsbUsage, DescriptionError."""
     if args.target is None and not os.environ.get("RVTRACE_TARGET"):
         return None

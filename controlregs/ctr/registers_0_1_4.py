@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.ctr.entries import TransferType, filter_fields, fla
 from rvtrace_gdb.controlregs.fields import Csr, Field, FieldAccess, reserved
 
 
-class Depth(IntEnum):
+class DraftDepth(IntEnum):
     """Codes of DEPTH. A hart supports consecutive ones; bits of the field may be hard-wired."""
 
     ENTRIES_16 = 0b0000
@@ -43,7 +43,7 @@ AFTER_TRAPS = (
     flag_field("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
     reserved(3),
 )
-DEPTH = Field("DEPTH", 4, doc="entries of the array", values=Depth)
+DEPTH = Field("DEPTH", 4, doc="entries of the array", values=DraftDepth)
 ETEN = flag_field("ETEN", "record traps from an enabled to a disabled mode, where xTE allows")
 HIGH = (*filter_fields(FILTERS, ETEN), reserved(4))  # 63:60 are for custom extensions
 
@@ -82,7 +82,7 @@ VSCTRCONTROL = Csr("vsctrcontrol", 0x281, "control while V=1; with the H extensi
     reserved(1),
     flag_field("VSTE", "with ETEN: record traps to VS mode though VS=0"),
     *AFTER_TRAPS,
-    Field("DEPTH", 4, FieldAccess.RO, doc="mctrcontrol.DEPTH", values=Depth),
+    Field("DEPTH", 4, FieldAccess.RO, doc="mctrcontrol.DEPTH", values=DraftDepth),
     reserved(12),
     *HIGH,
 ), wide=True)

@@ -152,7 +152,7 @@ V_0_1_4 = CtrVersion(
         registers_0_1_4.VSCTRCONTROL, registers_0_1_4.VSCTRCONTROLH, {"vs": "VS", "vu": "VU"}, {"vs": "VSTE"}
     ),
     depth=None,
-    depth_codes=_codes(registers_0_1_4.Depth),
+    depth_codes=_codes(registers_0_1_4.DraftDepth),
     filters=registers_0_1_4.FILTERS,
     external_enable="ETEN",
     external_traps=registers_0_1_4.EXTERNAL_TRAPS,

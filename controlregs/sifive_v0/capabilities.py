@@ -9,10 +9,10 @@ from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     ENCODER,
     SYNC_OFF,
-    Instruction,
     SinkType,
     SliceFormat,
     TsType,
+    V0InstMode,
     XtiAction,
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import identify, reset
@@ -30,10 +30,10 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity
 from rvtrace_gdb.support.errors import Progress, silent
 
 _MODES = {
-    Instruction.BTM: "BTM",
-    Instruction.HTM: "HTM",
-    Instruction.HTM_OPTIMIZED: "HTM with repeated history and implicit return",
-    Instruction.EVENT: "event trace, which rvtrace does not use",
+    V0InstMode.BTM: "BTM",
+    V0InstMode.HTM: "HTM",
+    V0InstMode.HTM_OPTIMIZED: "HTM with repeated history and implicit return",
+    V0InstMode.EVENT: "event trace, which rvtrace does not use",
 }
 _FORMATS = {int(SliceFormat.NEXUS): "N-Trace older than 1.0", int(SliceFormat.E_TRACE): "E-Trace older than 1.0"}
 _SINKS = {
@@ -73,7 +73,7 @@ def _note_encoder(probe: Probe, found: Findings) -> None:
     protocol = probe.read(control, "teSliceFormat")
     found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
     modes = probe.values(control, "teInstruction", list(_MODES))
-    found.has += [_MODES[Instruction(mode)] for mode in modes]
+    found.has += [_MODES[V0InstMode(mode)] for mode in modes]
     note_switch(probe, found, control, "teStallEnable", "stalling the hart instead of losing trace")
     _note_period(probe, found, "teSyncMaxBTM", "messages", 5)
     _note_period(probe, found, "teSyncMaxInst", "halfwords", 4)

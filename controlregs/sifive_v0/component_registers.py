@@ -101,7 +101,7 @@ class TsType(IntEnum):
     SLAVE = 4  # another unit's time, as SHARED in 1.0
 
 
-class TsPrescale(IntEnum):
+class V0TsPrescale(IntEnum):
     DIV1 = 0
     DIV4 = 1
     DIV16 = 2
@@ -123,7 +123,7 @@ TS_CONTROL = Register("tsControl", 0x040, OPTIONAL, "timestamp unit control", (
     Field("tsDebug", 1, reset=0, doc="internal types: counts on while the hart is halted for debug"),
     Field("tsType", 3, reset=Reset.CONSTANT, doc="where time comes from", values=TsType),
     reserved(1),
-    Field("tsPrescale", 2, reset=0, doc="internal types: the clock is divided by 4**value", values=TsPrescale),
+    Field("tsPrescale", 2, reset=0, doc="internal types: the clock is divided by 4**value", values=V0TsPrescale),
     reserved(5),
     Field("tsEnable", 1, reset=0, doc="messages of synchronisation carry a timestamp"),
     Field("tsBranch", 2, reset=0, doc="branch messages that carry one as well", values=TsBranch),
@@ -142,7 +142,7 @@ TS_UPPER = Register("tsUpper", 0x048, OPTIONAL, "the running counter, high word"
 TS_REGISTERS = (TS_CONTROL, TS_LOWER, TS_UPPER)
 
 
-class PibMode(IntEnum):
+class V0PibMode(IntEnum):
     OFF = 0
     SWT_MANCHESTER = 4
     SWT_UART = 5
@@ -203,7 +203,7 @@ PIB_CONTROL = Register("pibControl", 0xF00, OPTIONAL, "PIB sink: trace through p
     Field("pibActive", 1, FieldAccess.RW, 0, "0 holds the PIB sink in reset"),
     Field("pibEnable", 1, FieldAccess.RW, 0, "trace is sent; while 0 the pins idle"),
     reserved(2),
-    Field("pibMode", 4, reset=0, doc="what the pins do", values=PibMode),
+    Field("pibMode", 4, reset=0, doc="what the pins do", values=V0PibMode),
     Field("pibRefCenter", 1, reset=0, doc="parallel modes: the clock has its edge in the middle of a bit"),
     Field("pibCalibrate", 1, reset=0, doc="a calibration pattern is sent over and over"),
     reserved(6),
@@ -218,7 +218,7 @@ SYNC_OFF = 15
 """The code of teSyncMaxBTM and teSyncMaxInst for no synchronisation (P550)."""
 
 
-class Instruction(IntEnum):
+class V0InstMode(IntEnum):
     """Instruction trace modes. The others are reserved or vendor-defined."""
 
     NONE = 0
@@ -270,7 +270,7 @@ ENCODER_CONTROL = Register("teControl", 0x000, REQUIRED, "main control; triggers
     Field("teEnable", 1, FieldAccess.RW, 0, "encoder on; writing 0 flushes what is queued"),
     Field("teTracing", 1, FieldAccess.RW, 0, "trace is produced; set with Enable, or by triggers"),
     empty("te"),
-    Field("teInstruction", 3, reset=Reset.CONSTANT, doc="instruction trace mode", values=Instruction),
+    Field("teInstruction", 3, reset=Reset.CONSTANT, doc="instruction trace mode", values=V0InstMode),
     Field("teInstrumentation", 2, reset=0, doc="trace of writes to itcStimulus", values=Instrumentation),
     reserved(3),
     Field("teStallOrOverflow", 1, FieldAccess.RW0C, 0, "trace was lost or the core stalled"),

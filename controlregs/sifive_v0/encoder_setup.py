@@ -22,13 +22,13 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     WP_CONTROL,
     XTI_CONTROL,
     XTO_CONTROL,
-    Instruction,
     SliceFormat,
     TsBranch,
     TsType,
+    V0InstMode,
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
-from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderSettings
+from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, V0EncoderSettings
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SYNC_MAX_LOWEST_UNIT,
     ImplicitReturnMode,
@@ -180,8 +180,8 @@ _ZEROED = (
     component_registers.ITC_TRIG_ENABLE,
     component_registers.TS_CONTROL,
 )
-_MODES = (Instruction.HTM, Instruction.HTM_OPTIMIZED, Instruction.BTM)
-_NAMES = {Instruction.BTM: "BTM", Instruction.HTM: "HTM", Instruction.HTM_OPTIMIZED: "HTM with all optimisations"}
+_MODES = (V0InstMode.HTM, V0InstMode.HTM_OPTIMIZED, V0InstMode.BTM)
+_NAMES = {V0InstMode.BTM: "BTM", V0InstMode.HTM: "HTM", V0InstMode.HTM_OPTIMIZED: "HTM with all optimisations"}
 _TOGETHER = "repeated history and implicit return"
 
 
@@ -206,11 +206,11 @@ def configure_encoder(component: Component, request: TraceRequest, buffer_size: 
     return notes
 
 
-def in_force(component: Component) -> EncoderSettings:
+def in_force(component: Component) -> V0EncoderSettings:
     """Read the encoder's registers and return its settings."""
     registers = (component_registers.ENCODER_CONTROL, component_registers.ENCODER_IMPL)
     control, impl = map(component.read, registers)
-    return EncoderSettings(
+    return V0EncoderSettings(
         component.name, component.base, control, impl, 0, component.read(component_registers.TS_CONTROL)
     )
 
@@ -233,9 +233,9 @@ def _set_mode(component: Component, request: TraceRequest) -> list[str]:
     if request.implicit_return:
         asked["trTeInstEnImplicitReturn"] = True
     optimized = any(name in asked for name in OPTIMIZATIONS)
-    preferred = Instruction.HTM_OPTIMIZED if optimized else Instruction.HTM
+    preferred = V0InstMode.HTM_OPTIMIZED if optimized else V0InstMode.HTM
     if request.inst_mode == InstMode.BTM:
-        preferred = Instruction.BTM
+        preferred = V0InstMode.BTM
     got = 0
     for mode in sorted(_MODES, key=lambda mode: mode is not preferred):
         got = component_registers.ENCODER_CONTROL.get(update(component, teInstruction=int(mode)), "teInstruction")
@@ -244,24 +244,24 @@ def _set_mode(component: Component, request: TraceRequest) -> list[str]:
     if got not in _MODES:
         text = f"has no instruction trace (teInstruction stays {got}): is it a funnel?"
         raise SettingRefused(component.name, component.base, text)
-    return list(_mode_notes(component.name, request, tuple(asked), Instruction(got)))
+    return list(_mode_notes(component.name, request, tuple(asked), V0InstMode(got)))
 
 
-def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: Instruction) -> Iterator[str]:
-    if (request.inst_mode == InstMode.BTM) != (got is Instruction.BTM):
-        yield f"{name} has no {'HTM' if got is Instruction.BTM else 'BTM'}; using {_NAMES[got]}"
+def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: V0InstMode) -> Iterator[str]:
+    if (request.inst_mode == InstMode.BTM) != (got is V0InstMode.BTM):
+        yield f"{name} has no {'HTM' if got is V0InstMode.BTM else 'BTM'}; using {_NAMES[got]}"
     wanted = [feature for feature in asked if feature in OPTIMIZATIONS]
-    if got is Instruction.HTM_OPTIMIZED and not wanted:
+    if got is V0InstMode.HTM_OPTIMIZED and not wanted:
         yield f"{name} always uses {_TOGETHER} (teInstruction stays 7)"
-    elif got is Instruction.HTM_OPTIMIZED and len(wanted) < len(OPTIMIZATIONS):
+    elif got is V0InstMode.HTM_OPTIMIZED and len(wanted) < len(OPTIMIZATIONS):
         yield f"{name} uses {_TOGETHER}, which it has only together (teInstruction 7)"
-    elif wanted and got is not Instruction.HTM_OPTIMIZED:
+    elif wanted and got is not V0InstMode.HTM_OPTIMIZED:
         yield f"{name} has no {' and no '.join(map(NAMES.__getitem__, wanted))} (teInstruction reads {got})"
     for feature in asked:
         if feature not in OPTIMIZATIONS:
             yield f"{name} has no {NAMES[feature]}: its interface is older than 1.0"
     way = request.implicit_return
-    if got is Instruction.HTM_OPTIMIZED and way not in (0, ImplicitReturnMode.DEPTH_COUNTER):
+    if got is V0InstMode.HTM_OPTIMIZED and way not in (0, ImplicitReturnMode.DEPTH_COUNTER):
         yield f"{name} tracks calls with a counter, not with a {RETURN_MODE_NAMES[way]}"
 
 
@@ -300,7 +300,7 @@ def _set_sync(component: Component, request: TraceRequest, buffer_size: int) -> 
     return list(_sync_notes(in_force(component), request, wanted))
 
 
-def _sync_notes(now: EncoderSettings, request: TraceRequest, wanted: int) -> Iterator[str]:
+def _sync_notes(now: V0EncoderSettings, request: TraceRequest, wanted: int) -> Iterator[str]:
     mode, got = now.sync
     unit = "halfwords" if mode == SyncMode.HALFWORDS else "messages"
     period = f"every {1 << got + SYNC_MAX_LOWEST_UNIT} {unit}"

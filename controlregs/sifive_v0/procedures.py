@@ -27,7 +27,7 @@ from rvtrace_gdb.controlregs.sifive_v0.lifecycle import (
     start_tracing,
 )
 from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probe_limit, set_enabled
-from rvtrace_gdb.controlregs.sifive_v0.startup import StartSequence, disable_all, host_of, register_hosts, switch_off
+from rvtrace_gdb.controlregs.sifive_v0.startup import V0StartSequence, disable_all, host_of, register_hosts, switch_off
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
     DrainedBuffer,
     check_buffer,
@@ -84,7 +84,7 @@ def drain(
     ComponentAccess, Cancelled.
     """
     control = _check_stopped(sink)
-    mode = settings.SinkSettings(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
+    mode = settings.V0SinkSettings(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
     start, limit, pointer, wrapped = read_buffer_pointers(sink)
     if in_force is None:
         last, width = probe_limit(sink, in_memory=mode is RamMode.SMEM)
@@ -174,7 +174,7 @@ def start(
 
     *receive* is called for each PIB sink before it sends: the receiver has to be ready when it returns.
     """
-    return StartSequence(graph, request, progress).run(receive)
+    return V0StartSequence(graph, request, progress).run(receive)
 
 
 def stop(graph: Graph, progress: Progress = silent) -> StopResult:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.fields import RegisterField, one_more
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
-from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, Instruction, SinkType, SliceFormat
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, SinkType, SliceFormat, V0InstMode
 from rvtrace_gdb.controlregs.trace_control import request
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.trace_control.request import PibSettings as Pib
 SYNC_BTM_LOWEST_UNIT = 5
 """The exponent of the shortest period: it is 2**(teSyncMaxBTM + 5) messages."""
 _FORMATS = {int(SliceFormat.NEXUS): int(TeFormat.N_TRACE), int(SliceFormat.E_TRACE): int(TeFormat.E_TRACE)}
-_MODES = {int(Instruction.BTM): InstMode.BTM, int(Instruction.HTM): InstMode.HTM}
+_MODES = {int(V0InstMode.BTM): InstMode.BTM, int(V0InstMode.HTM): InstMode.HTM}
 _OPTIMIZED = {
     "trTeInstEnImplicitReturn": 1,
     "trTeInstImplicitReturnMode": int(ImplicitReturnMode.DEPTH_COUNTER),
@@ -29,7 +29,7 @@ _OPTIMIZED = {
 
 
 @dataclass(frozen=True)
-class EncoderSettings(request.EncoderSettings):
+class V0EncoderSettings(request.EncoderSettings):
     """*control* is teControl, *impl* is teImpl, *ts_control* is tsControl. The other registers have no counterpart and
     are 0.
     """
@@ -57,7 +57,7 @@ class EncoderSettings(request.EncoderSettings):
 
     @property
     def inst_mode(self) -> int:
-        if self.instruction == Instruction.HTM_OPTIMIZED:
+        if self.instruction == V0InstMode.HTM_OPTIMIZED:
             return InstMode.HTM
         return _MODES.get(self.instruction, self.instruction)
 
@@ -100,7 +100,7 @@ class EncoderSettings(request.EncoderSettings):
             return self.src_id
         if field == "trTeSrcBits":
             return component_registers.ENCODER_IMPL.get(self.impl, "nSrcBits")
-        return _OPTIMIZED.get(field, 0) if self.instruction == Instruction.HTM_OPTIMIZED else 0
+        return _OPTIMIZED.get(field, 0) if self.instruction == V0InstMode.HTM_OPTIMIZED else 0
 
     def data(self, field: str) -> int:
         """Return 0: there is no data trace."""
@@ -108,7 +108,7 @@ class EncoderSettings(request.EncoderSettings):
 
 
 @dataclass(frozen=True)
-class SinkSettings(request.SinkSettings):
+class V0SinkSettings(request.SinkSettings):
     """A sink inside a *host*, "encoder" or "funnel". *control* and *impl* are the host's teControl or tfControl, teImpl
     or tfImpl.
     """
@@ -152,7 +152,7 @@ _HOSTS = {"encoder": component_registers.ENCODER_CONTROL, "funnel": component_re
 
 
 @dataclass(frozen=True)
-class FunnelSettings(Funnel):
+class V0FunnelSettings(Funnel):
     """Its registers are tfControl, tfImpl and tsControl. All inputs are always open."""
 
     @property
@@ -164,7 +164,7 @@ class FunnelSettings(Funnel):
 
 
 @dataclass(frozen=True)
-class PibSettings(Pib):
+class V0PibSettings(Pib):
     """Its registers are pibControl, and the tfImpl or teImpl of its host."""
 
     mode = RegisterField(component_registers.PIB_CONTROL, "pibMode", "control", int)
@@ -178,7 +178,7 @@ class PibSettings(Pib):
 
 
 @dataclass(frozen=True)
-class BridgeSettings(Bridge):
+class V0BridgeSettings(Bridge):
     """Its registers are atbControl, and the tfImpl or teImpl of its host."""
 
     atb_id = RegisterField(component_registers.ATB_CONTROL, "atbId", "control", int)

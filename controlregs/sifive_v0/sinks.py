@@ -15,9 +15,9 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
-from rvtrace_gdb.controlregs.sifive_v0.component_registers import ATB_CONTROL, PIB_CONTROL, PibMode, SinkType
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import ATB_CONTROL, PIB_CONTROL, SinkType, V0PibMode
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
-from rvtrace_gdb.controlregs.sifive_v0.settings import BridgeSettings, PibSettings, SinkSettings
+from rvtrace_gdb.controlregs.sifive_v0.settings import V0BridgeSettings, V0PibSettings, V0SinkSettings
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode as Mode
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, Pins
 from rvtrace_gdb.support.errors import silent
@@ -67,7 +67,7 @@ def cannot_send(host: Component, where: str) -> SettingRefused:
 
 def configure_memory(
     sink: Component, host: Component, kind: str, buffer: Buffer, *, stop_on_wrap: bool
-) -> tuple[SinkSettings, list[str]]:
+) -> tuple[V0SinkSettings, list[str]]:
     """Configure the sink inside *host*, which was just reset, and empty it: pointers at Base, wrap flag clear.
 
     *kind*: that of the host, "encoder" or "funnel". The sink is never allowed to write memory outside the buffer.
@@ -85,11 +85,11 @@ def configure_memory(
     space = _set_system(sink, buffer) if in_memory else _set_sram(sink)
     _rewind(sink, space, in_memory=in_memory)
     impl = sink.read(sink.block.impl)
-    found = SinkSettings(sink.name, sink.base, control, impl, *space, host=kind)
+    found = V0SinkSettings(sink.name, sink.base, control, impl, *space, host=kind)
     return found, notes + _notes(found, buffer, stop_on_wrap=stop_on_wrap)
 
 
-def _notes(sink: SinkSettings, buffer: Buffer, *, stop_on_wrap: bool) -> list[str]:
+def _notes(sink: V0SinkSettings, buffer: Buffer, *, stop_on_wrap: bool) -> list[str]:
     notes = []
     if buffer.size is not None and sink.size != buffer.size:
         notes.append(f"{sink.name}: the buffer has {sink.size} bytes, not {buffer.size}")
@@ -226,7 +226,7 @@ def _pins_notes(name: str, pins: Pins, divider: int, *, center: bool) -> Iterato
 def pin_modes(sink: Component) -> list[Mode]:
     """Return the modes of the pins, except Off; they are left in an arbitrary one of them. The sink has to be active.
     """
-    there = [mode for mode in PibMode if mode]
+    there = [mode for mode in V0PibMode if mode]
     return [Mode(m) for m in there if PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=m), "pibMode") == m]
 
 
@@ -263,9 +263,9 @@ def set_enabled(sink: Component, *, on: bool) -> None:
         sink.wait(register, silent, **{prefix + "Enable": int(on)})
 
 
-def pins_in_force(sink: Component) -> PibSettings:
-    return PibSettings(sink.name, sink.base, sink.read(PIB_CONTROL), sink.read(sink.block.impl))
+def pins_in_force(sink: Component) -> V0PibSettings:
+    return V0PibSettings(sink.name, sink.base, sink.read(PIB_CONTROL), sink.read(sink.block.impl))
 
 
-def atb_in_force(sink: Component) -> BridgeSettings:
-    return BridgeSettings(sink.name, sink.base, sink.read(ATB_CONTROL), sink.read(sink.block.impl))
+def atb_in_force(sink: Component) -> V0BridgeSettings:
+    return V0BridgeSettings(sink.name, sink.base, sink.read(ATB_CONTROL), sink.read(sink.block.impl))

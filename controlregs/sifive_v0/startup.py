@@ -116,7 +116,7 @@ def host_of(graph: Graph, sink: Component) -> Component:
     return feeders[0]
 
 
-class StartSequence(TraceStart):
+class V0StartSequence(TraceStart):
     """A start with components of version 0, whose sinks are inside encoders and funnels."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
@@ -262,4 +262,6 @@ def disable_all(graph: Graph, enabled: Sequence[Component]) -> None:
 def _funnel_in_force(funnel: Component) -> FunnelSettings:
     registers = (funnel.block.control, funnel.block.impl)
     control, impl = map(funnel.read, registers)
-    return found.FunnelSettings(funnel.name, funnel.base, control, impl, 0, funnel.read(component_registers.TS_CONTROL))
+    return found.V0FunnelSettings(
+        funnel.name, funnel.base, control, impl, 0, funnel.read(component_registers.TS_CONTROL)
+    )

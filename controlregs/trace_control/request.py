@@ -57,7 +57,7 @@ class ComponentSettings:
 class EncoderSettings(ComponentSettings):
     """One encoder's registers as read back when tracing had started.
 
-    For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.EncoderSettings`, which has the same
+    For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.V0EncoderSettings`, which has the same
     properties: code that needs a setting of an encoder uses these properties, not the registers.
     """
 
@@ -138,7 +138,7 @@ class EncoderSettings(ComponentSettings):
 class SinkSettings(ComponentSettings):
     """A RAM sink's settings as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
 
-    For a pre-ratification sink it is a `controlregs.sifive_v0.settings.SinkSettings`.
+    For a pre-ratification sink it is a `controlregs.sifive_v0.settings.V0SinkSettings`.
     """
 
     start: int

@@ -8,8 +8,8 @@ from rvtrace_gdb.decode.ctr.records import (
     TYPE_NAMES,
     Goal,
     Interpretation,
-    Options,
     Record,
+    RecordOptions,
     Route,
     Routes,
     impossible,
@@ -78,8 +78,8 @@ class Decoded(NamedTuple):
     """The result of decoding records.
 
     *stretches* has one for each record, oldest first; the oldest record's is its source alone, or begins where
-    recording did (`Options.begin`), if all that ran since is certain; and a last one for
-    what ran from the newest record's target to `Options.end` (without the instruction there), if that is known.
+    recording did (`RecordOptions.begin`), if all that ran since is certain; and a last one for
+    what ran from the newest record's target to `RecordOptions.end` (without the instruction there), if that is known.
     """
 
     history: History
@@ -89,7 +89,7 @@ class Decoded(NamedTuple):
 def decode_records(
     records: Sequence[Record],
     program: Program,
-    options: Options,
+    options: RecordOptions,
     *,
     total: int,
     idle: int,
@@ -116,7 +116,7 @@ class _Decoder:
     apply to older ones; 0 if none is known. It is found while decoding.
     """
 
-    def __init__(self, records: Sequence[Record], program: Program, options: Options, switched: int = 0) -> None:
+    def __init__(self, records: Sequence[Record], program: Program, options: RecordOptions, switched: int = 0) -> None:
         self.builder = HistoryBuilder()
         self.stretches: list[Stretch] = []
         self._records, self._program, self._options = records, program, options
@@ -129,7 +129,7 @@ class _Decoder:
         self._why_unknown: Stop | Loss = _NOT_RECORDED  # why that is not known
         self._known = NOTHING_KNOWN  # of its registers there
 
-    def _use(self, options: Options) -> None:
+    def _use(self, options: RecordOptions) -> None:
         """Assume these options for the records that follow."""
         self._sure = not options.hidden and not options.ras and options.kinds >= _TRAPS
         self._routes = Routes(self._code, options.kinds, sure=self._sure, ras=options.ras)
@@ -141,7 +141,7 @@ class _Decoder:
         total = len(self._records)
         if self._as_before:
             kinds = frozenset(record.kind for record in self._records[: self._as_before])
-            self._use(Options(kinds, hidden=True))
+            self._use(RecordOptions(kinds, hidden=True))
         for number in range(total):
             progress("decoding", number * RECORD_BYTES, total * RECORD_BYTES)
             self.take(number)

@@ -60,7 +60,7 @@ def impossible(record: Record, xlen: int) -> str:
 
 
 @dataclass(frozen=True)
-class Options:
+class RecordOptions:
     """How the hart records.
 
     kinds     the transfers that were recorded when the records were made; others left no trace

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.etrace.state import (
     Step,
     TableEffect,
     Tables,
-    Walk,
+    WalkProgress,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason
@@ -36,12 +36,12 @@ class _CountTrial(NamedTuple):
     """A packet with one of its possible numbers of branches, and the result of its walk (see `_walk_map`)."""
 
     packet: Packet
-    walk: Walk
+    walk: WalkProgress
     arrival: Arrival
     outcome: bool | None
 
 
-def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
+def _follows_xret(walker: Walker, walk: WalkProgress, last_pc: int) -> bool:
     """Whether a walk from *last_pc* ends with an xRET, which rv_tracer's updiscon does not report."""
     part = walk.parts[-2]
     jump = part[-1] if isinstance(part, tuple) and part else last_pc
@@ -119,7 +119,7 @@ class BranchPackets:
             step = step._replace(path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
         return StepResult(step, not walk.calls.overflowed, guard)
 
-    def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
+    def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[WalkProgress, tuple[int, ...]]:
         """Return the start of a packet's walk, and the jump targets on it.
 
         If the code led to the last address and the packet is not format 3, that address was the target of a jump and is
@@ -164,7 +164,7 @@ class BranchPackets:
         returned = counted and returns == 0
         return Goal(address, not (fields.get("updiscon") or returned), returns, counted)
 
-    def _walk_map(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
+    def _walk_map(self, walker: Walker, walk: WalkProgress, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
         """Walk over the branches of branch_map, then up to the address. Also returns the outcome of a branch there."""
         bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
         if "branches" in packet.fields and goal.address is None:
@@ -223,7 +223,7 @@ class BranchPackets:
         )
 
     def _walk_predicted(
-        self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
+        self, walker: Walker, walk: WalkProgress, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
     ) -> tuple[Arrival, bool | None]:
         """Walk over branches that were predicted correctly, then up to the address or a mispredicted branch."""
         count = packet.fields["branch_count"] + _FULL_MAP
@@ -237,7 +237,7 @@ class BranchPackets:
             return arrival, None
         return arrival, tables.predicts(walk.last_pc) != failed
 
-    def _reach(self, walker: Walker, walk: Walk, goal: Goal) -> Arrival:
+    def _reach(self, walker: Walker, walk: WalkProgress, goal: Goal) -> Arrival:
         if goal.returns is not None and not goal.counted and walker.is_ambiguous(walk, goal):
             walk.fault = (
                 f"irdepth {goal.returns} fits more than one return: implicit return as in 2.0 is ambiguous here"
@@ -248,7 +248,7 @@ class BranchPackets:
 
     # Missing code
 
-    def _code_missing(self, place: HartKnowledge, packet: Packet, walk: Walk) -> StepResult:
+    def _code_missing(self, place: HartKnowledge, packet: Packet, walk: WalkProgress) -> StepResult:
         """Return the result if the walk reached missing code: decoding resumes at the next address."""
         following = self._places.without_code(place)
         if following.place.mode is Mode.LOST or self._places.walker(place).image.knows(walk.place):

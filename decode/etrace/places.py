@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.layout import Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options, Setup
-from rvtrace_gdb.decode.etrace.state import HartKnowledge, Mode, State, Step, Walk
+from rvtrace_gdb.decode.etrace.state import HartKnowledge, Mode, State, Step, WalkProgress
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss
 from rvtrace_gdb.decode.history.history import Path
@@ -110,7 +110,7 @@ class StateTable:
             return False, True
         return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
 
-    def mismatch(self, place: HartKnowledge, packet: Packet, walk: Walk, why: str) -> StepResult:
+    def mismatch(self, place: HartKnowledge, packet: Packet, walk: WalkProgress, why: str) -> StepResult:
         """Return the result of a packet that contradicts the program, with the walk up to there."""
         report = self.contradiction(place, packet, walk.place, why)
         calls = walk.calls.effect(clears=True)

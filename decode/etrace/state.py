@@ -2,7 +2,7 @@
 
 Separate from states are the implicit return stack, whose limited depth must be the encoder's, the branch predictor and
 the jump target cache: if they were part of a state, a loop would rarely return to the same state. A walk over the
-program is described by its `Goal` and its progress (`Walk`).
+program is described by its `Goal` and its progress (`WalkProgress`).
 
 Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_stack` of the decoder's pseudo-code,
 "Branch prediction mode" and "Jump target cache mode"; entries with a count: the Implicit Return extension v0.8.
@@ -299,7 +299,7 @@ class Goal(NamedTuple):
     counted: bool = False
 
 
-class Walk:
+class WalkProgress:
     """The progress of one walk.
 
     next_pc   the next instruction to retire, NOWHERE if that is not known

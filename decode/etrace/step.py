@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.etrace.state import (
     Step,
     TableEffect,
     Tables,
-    Walk,
+    WalkProgress,
     replacement,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
@@ -152,7 +152,7 @@ class StepFunction:
         state = self._places.state(result.step.state.place._replace(next_pc=place.next_pc))
         return result._replace(step=result.step._replace(state=state))
 
-    def _walk_to_sync(self, place: HartKnowledge, walker: Walker, address: int, stack: Stack) -> Walk:
+    def _walk_to_sync(self, place: HartKnowledge, walker: Walker, address: int, stack: Stack) -> WalkProgress:
         """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.
 
         If the last address is one step before the synchronization, it was reported because of it. Otherwise it was the
@@ -163,7 +163,7 @@ class StepFunction:
         return self._branches.start_walk(place, walker, stack)[0]
 
     def _synchronized(
-        self, place: HartKnowledge, packet: Packet, walk: Walk, address: int, context: Context, known: int
+        self, place: HartKnowledge, packet: Packet, walk: WalkProgress, address: int, context: Context, known: int
     ) -> StepResult:
         """Return the result of a walk that reached the address of a synchronization.
 
@@ -185,7 +185,7 @@ class StepFunction:
 
     def _settle(
         self, place: HartKnowledge, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
-    ) -> tuple[Walk, State, TableEffect | None]:
+    ) -> tuple[WalkProgress, State, TableEffect | None]:
         """Return the walk, the state and the effect after the instruction that a synchronizing packet reports.
 
         *keeps*: whether predictor and cache are kept. *stack*: the calls that remain valid.
@@ -359,7 +359,7 @@ class StepFunction:
             return StepResult(Step(None, self._places.state(place._replace(mode=mode))))
         if place.mode in STOPPED:
             return StepResult(Step(None, self._places.state(place), calls=CLEARS))
-        walk = Walk(NOWHERE, NOWHERE, self._places.walker(place).start(NOWHERE, NOWHERE, stack).calls)
+        walk = WalkProgress(NOWHERE, NOWHERE, self._places.walker(place).start(NOWHERE, NOWHERE, stack).calls)
         at = place.next_pc if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
             walk, _ = self._branches.start_walk(place, self._places.walker(place), stack)

@@ -1,7 +1,7 @@
 """The walk over the program under E-Trace: over the branches whose outcomes a packet reports, then up to its address.
 
-A walk knows the instruction that retires next (`Walk.next_pc`) or, where only the next packet determines that, the last
-one that retired (`Walk.last_pc`).
+A walk knows the instruction that retires next (`WalkProgress.next_pc`) or, where only the next packet determines that,
+the last one that retired (`WalkProgress.last_pc`).
 
 Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 """
@@ -9,7 +9,7 @@ Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLimits, Tables, Walk
+from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLimits, Tables, WalkProgress
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType, sequential_target
@@ -35,7 +35,7 @@ _LOOKED_AHEAD = 1 << 12  # segments
 
 
 class Run(NamedTuple):
-    """The walk of RUN_BITS outcomes. *taken*, *left* and *peak* are as in `ReturnStack`, *outcomes* as in `Walk`."""
+    """The walk of RUN_BITS outcomes. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `WalkProgress`."""
 
     path: Path
     next_pc: int
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     outcomes: tuple[tuple[int, bool], ...]
 
 
-class Walker(stepping.Walker[Run]):
+class Walker(stepping.ProgramWalker[Run]):
     """Walks one program for an encoder with these parameters and modes."""
 
     def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
@@ -56,9 +56,9 @@ class Walker(stepping.Walker[Run]):
         self._sequential = modes.sijump
         self._trains = modes.branch_prediction
 
-    def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
+    def start(self, next_pc: int, last_pc: int, stack: Stack) -> WalkProgress:
         """Start a walk."""
-        walk = Walk(next_pc, last_pc, ReturnStack(stack, self._limits))
+        walk = WalkProgress(next_pc, last_pc, ReturnStack(stack, self._limits))
         if self._sequential and next_pc != NOWHERE and last_pc != NOWHERE:
             walk.pair = self.pair(last_pc, next_pc)
         return walk
@@ -108,7 +108,7 @@ class Walker(stepping.Walker[Run]):
 
     # Over branches
 
-    def spend(self, walk: Walk, bits: int, count: int, *, runs: bool = True) -> None:
+    def spend(self, walk: WalkProgress, bits: int, count: int, *, runs: bool = True) -> None:
         """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
         known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
         steps, first = 0, len(parts)  # since the last branch
@@ -149,7 +149,7 @@ class Walker(stepping.Walker[Run]):
                 del parts[first:]  # it is not known how often that ran
                 return
 
-    def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
+    def predict(self, walk: WalkProgress, tables: Tables, count: int, before: dict[int, int]) -> None:
         """Walk over *count* branches with the outcomes that *tables* predict, and train them.
 
         *before*: as for `train`.
@@ -197,7 +197,7 @@ class Walker(stepping.Walker[Run]):
 
     # Up to an address
 
-    def reach(self, walk: Walk, goal: Goal) -> Arrival:
+    def reach(self, walk: WalkProgress, goal: Goal) -> Arrival:
         """Walk on without passing a branch until the instruction that the packet reports has retired.
 
         If the walk never reaches it, it is not known how much of the code ran; if code is missing, all code before it
@@ -209,7 +209,7 @@ class Walker(stepping.Walker[Run]):
             del walk.parts[first:]
         return arrival
 
-    def _reach(self, walk: Walk, goal: Goal) -> Arrival:
+    def _reach(self, walk: WalkProgress, goal: Goal) -> Arrival:
         calls, address = walk.calls, goal.address
         steps = 0
         loop: ClosedLoop | None = None
@@ -246,17 +246,17 @@ class Walker(stepping.Walker[Run]):
                 walk.fault = f"the code never reaches 0x{address or 0:x}"
                 return Arrival.FAULT
 
-    def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
+    def _comes_again(self, walk: WalkProgress, segment: Segment, last: int, goal: Goal) -> bool:
         """Whether the reported instruction is a return to itself, so that irets is the same both times."""
         is_return = last == len(segment.pcs) and segment.kind == JUMP and segment.returns
         return is_return and goal.counted and goal.returns is not None and walk.calls.top() == goal.address
 
-    def is_ambiguous(self, walk: Walk, goal: Goal) -> bool:
+    def is_ambiguous(self, walk: WalkProgress, goal: Goal) -> bool:
         """Whether irdepth fits the first return on the walk and also a later one, or the address.
 
         The decoder of 2.0 takes the first; its encoders may mean any of them (issue 254 of the specification).
         """
-        ahead = Walk(walk.next_pc, walk.last_pc, ReturnStack(walk.calls.stack(), self._limits))
+        ahead = WalkProgress(walk.next_pc, walk.last_pc, ReturnStack(walk.calls.stack(), self._limits))
         found = False
         for _ in range(_LOOKED_AHEAD):
             known = ahead.next_pc != NOWHERE
@@ -271,7 +271,7 @@ class Walker(stepping.Walker[Run]):
                 return found and segment.kind == JUMP and ahead.calls.depth == goal.returns
         return False
 
-    def retire_at(self, walk: Walk, address: int, outcome: bool | None) -> None:
+    def retire_at(self, walk: WalkProgress, address: int, outcome: bool | None) -> None:
         """Retire the instruction at *address*. *outcome*: whether it was taken, if it is a branch."""
         walk.last_pc, walk.next_pc = address, NOWHERE
         segment = self._segments.at(address)
@@ -284,7 +284,7 @@ class Walker(stepping.Walker[Run]):
         if self._sequential and walk.next_pc != NOWHERE:
             walk.pair = self.pair(walk.last_pc, walk.next_pc)
 
-    def leave(self, walk: Walk) -> None:
+    def leave(self, walk: WalkProgress) -> None:
         """Apply the effect of the last instruction on the call stack, wherever it leads."""
         segment = self._next(walk)
         if segment.kind == JUMP and segment.returns and self._counts_all:
@@ -294,7 +294,7 @@ class Walker(stepping.Walker[Run]):
 
     # Common parts
 
-    def _next(self, walk: Walk) -> Segment:
+    def _next(self, walk: WalkProgress) -> Segment:
         """Return the segment that follows, or that of the last instruction if its successor is undecided."""
         if walk.pair is not None:
             pair, walk.pair = walk.pair, None
@@ -302,7 +302,7 @@ class Walker(stepping.Walker[Run]):
         next_pc = walk.next_pc if walk.next_pc != NOWHERE else walk.last_pc
         return self._segments.known.get(next_pc) or self._segments.at(next_pc)
 
-    def _advance(self, walk: Walk, segment: Segment) -> bool:
+    def _advance(self, walk: WalkProgress, segment: Segment) -> bool:
         """Walk past a segment's last instruction, which is not a branch. False: only a packet determines the next
         one.
         """
@@ -333,7 +333,7 @@ class Walker(stepping.Walker[Run]):
             return False
         return True
 
-    def _jump(self, walk: Walk, segment: Segment, address: int | None, returned: int | None) -> Arrival:
+    def _jump(self, walk: WalkProgress, segment: Segment, address: int | None, returned: int | None) -> Arrival:
         """End a walk at a segment whose successor only a packet determines, which it does for a jump."""
         if segment.kind != JUMP or address is None:
             missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""
@@ -347,7 +347,7 @@ class Walker(stepping.Walker[Run]):
         self.retire_at(walk, address, None)
         return Arrival.RETURNED if returned == address else Arrival.JUMPED
 
-    def _retire(self, walk: Walk, segment: Segment, retired: int) -> None:
+    def _retire(self, walk: WalkProgress, segment: Segment, retired: int) -> None:
         """Retire the first *retired* instructions of a segment, and determine the next one if possible."""
         walk.last_pc = segment.pcs[retired - 1]
         if retired < len(segment.pcs):
@@ -357,7 +357,7 @@ class Walker(stepping.Walker[Run]):
         else:
             walk.next_pc = segment.fall if segment.kind == MISSING else NOWHERE
 
-    def _may_stop(self, walk: Walk, goal: Goal) -> bool:
+    def _may_stop(self, walk: WalkProgress, goal: Goal) -> bool:
         """Whether the number of implicit returns is the one that the packet reports, if any."""
         if goal.returns is None:
             return not goal.counted or walk.irets == 0
@@ -365,7 +365,7 @@ class Walker(stepping.Walker[Run]):
             return goal.returns == walk.calls.depth
         return goal.returns == walk.irets
 
-    def _is_reported(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
+    def _is_reported(self, walk: WalkProgress, segment: Segment, goal: Goal) -> bool:
         """Whether the packet reports the target of the return at the end of a segment although it could be implicit."""
         if goal.returns is None or segment.kind != JUMP or not segment.returns or segment.taken != NOWHERE:
             return False

@@ -39,7 +39,7 @@ from rvtrace_gdb.decode.ntrace.state import (
     stop_of,
     trap_reports,
 )
-from rvtrace_gdb.decode.ntrace.walk import Walk, Walker, Walkers, walk_repeated
+from rvtrace_gdb.decode.ntrace.walk import Walker, Walkers, WalkResult, walk_repeated
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import (
@@ -136,10 +136,10 @@ class StepFunction:
         report = Report(kind, why, lost=True)
         return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(certain))
 
-    def _certain(self, state: State, ahead: int, stack: Stack) -> Walk:
+    def _certain(self, state: State, ahead: int, stack: Stack) -> WalkResult:
         """Return the walk over the instructions that `tail` returns."""
         if state.mode is not Mode.ON or ahead >= 0:
-            return Walk([], state.pc, 0, Calls(stack))
+            return WalkResult([], state.pc, 0, Calls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
 
     def _state(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> State:
@@ -209,7 +209,7 @@ class StepFunction:
         following = self._state(Mode.ON, pc, state.reference, state.context)
         return Step(walk.path, following, -ahead, calls=effect(walk.calls))
 
-    def _branch_target(self, state: State, walk: Walk) -> int:
+    def _branch_target(self, state: State, walk: WalkResult) -> int:
         """Return the target of the branch at the end of a walk, or of the direct jump if these are reported too."""
         if walk.last is not None:
             return walk.last.taken if walk.last.kind == BRANCH else NOWHERE
@@ -372,7 +372,7 @@ class StepFunction:
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=open_end))
         return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk))
 
-    def _open_end(self, walk: Walk) -> Open:
+    def _open_end(self, walk: WalkResult) -> Open:
         """Return why the next instruction is not known where tracing stops."""
         if walk.last is not None and walk.last.kind == BRANCH:
             return Open.BRANCH
@@ -380,18 +380,18 @@ class StepFunction:
 
     # Common parts
 
-    def _walk_message(self, state: State, message: Message, ahead: int, stack: Stack) -> Walk:
+    def _walk_message(self, state: State, message: Message, ahead: int, stack: Stack) -> WalkResult:
         """Return the walk of a message with I-CNT, and with HIST if it has this field."""
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
         if not hist:
-            return Walk([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault="HIST has no stop bit")
+            return WalkResult([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault="HIST has no stop bit")
         if limit < 0:
             why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
-            return Walk([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault=why)
+            return WalkResult([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault=why)
         return self._walker(state).walk(state.pc, hist, limit, stack)
 
-    def _resumption(self, walk: Walk, *, trapped: bool = False) -> int:
+    def _resumption(self, walk: WalkResult, *, trapped: bool = False) -> int:
         """Return the next instruction after a walk, NOWHERE if only the trace determines it.
 
         *trapped*: the message reports a trap and no jump, so a jump at the end of the walk is one that need not be
@@ -411,11 +411,11 @@ class StepFunction:
             return last.taken if last.taken != NOWHERE else NOWHERE if returned is None else returned
         return last.fall if self._btm and last.kind == BRANCH else NOWHERE
 
-    def _branch_without_bit(self, walk: Walk) -> str:
+    def _branch_without_bit(self, walk: WalkResult) -> str:
         missing = walk.last is not None and walk.last.kind in (BRANCH, DIRECT) and not self._btm
         return "HIST has no bit for the branch" if missing else ""
 
-    def _unreported_jump(self, walk: Walk, epc: int, b_type: int) -> str:
+    def _unreported_jump(self, walk: WalkResult, epc: int, b_type: int) -> str:
         """Return why no trap can have followed a walk, "" if one can: the jump at its end has to be reported before."""
         possible = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
         return "" if possible else "a trap after a jump whose target was not reported"
@@ -430,7 +430,7 @@ class StepFunction:
         image = self._walker(state).image
         return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
 
-    def _can_jump(self, state: State, walk: Walk) -> bool:
+    def _can_jump(self, state: State, walk: WalkResult) -> bool:
         """Whether the target of the last instruction may come only from the trace: a jump or a custom instruction
         (10.1).
 
@@ -441,7 +441,7 @@ class StepFunction:
         last = None if walk.last_pc is None else self._walker(state).image.instruction(walk.last_pc)
         return last is not None and (last.custom or last.served)
 
-    def _broken_flow(self, state: State, walk: Walk, message: Message, pc: int, b_type: int) -> str:
+    def _broken_flow(self, state: State, walk: WalkResult, message: Message, pc: int, b_type: int) -> str:
         """Return why the flow cannot have reached F-ADDR, "" if it can.
 
         HIST may lack the bit of a branch that was the last instruction: F-ADDR shows its outcome.
@@ -463,7 +463,7 @@ class StepFunction:
         reports = (first._replace(moved=moved, maybe_moved=maybe_moved), *rest)
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
-    def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
+    def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: WalkResult, why: str) -> Step:
         """Return the step of a message that contradicts the program.
 
         Its walk is listed if HIST bits matched branches, or if code is missing. I-CNT alone matches any code (BTM). The
@@ -480,7 +480,7 @@ class StepFunction:
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 
-def _clearing_effect(*walks: Walk) -> CallEffect:
+def _clearing_effect(*walks: WalkResult) -> CallEffect:
     """Return the effect of a step that clears the call stack after these walks have used it."""
     longest = max((walk.calls.taken for walk in walks), key=len)
     return CallEffect(tuple(longest), (), True) if longest else CLEARS

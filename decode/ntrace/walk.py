@@ -57,7 +57,7 @@ class Run(NamedTuple):
     left: tuple[int, ...]
 
 
-class Walk(NamedTuple):
+class WalkResult(NamedTuple):
     """The result of a walk.
 
     parts      the instructions walked
@@ -81,11 +81,13 @@ class Walk(NamedTuple):
         """The instructions walked, None if there are none."""
         return Path(self.parts) if self.parts else None
 
-    def then(self, other: "Walk") -> "Walk":
+    def then(self, other: "WalkResult") -> "WalkResult":
         """Return this walk followed by *other*, which starts where this one ended."""
         self.calls.redo(tuple(other.calls.taken), tuple(other.calls.left))
         halfwords = self.halfwords + other.halfwords
-        return Walk(self.parts + other.parts, other.pc, halfwords, calls=self.calls, last=other.last, fault=other.fault)
+        return WalkResult(
+            self.parts + other.parts, other.pc, halfwords, calls=self.calls, last=other.last, fault=other.fault
+        )
 
     @property
     def at(self) -> int:
@@ -101,7 +103,7 @@ class Walk(NamedTuple):
         return part[-1] if isinstance(part, tuple) else part.last
 
 
-class Walker(stepping.Walker[Run]):
+class Walker(stepping.ProgramWalker[Run]):
     """Walks one program. In BTM, branches without an outcome are not taken."""
 
     def __init__(self, image: Image, options: Options) -> None:
@@ -115,7 +117,7 @@ class Walker(stepping.Walker[Run]):
         self._btm = options.btm
         self._jump_reported = options.btm and (options.all_jumps or options.dialect.jump_ends_branch)
 
-    def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> Walk:
+    def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> WalkResult:
         """Walk *limit* halfwords from *pc* on, consuming the outcomes in *hist*, a HIST field.
 
         With *limit* None the walk ends after the last outcome. It ends early where only the trace determines what
@@ -153,13 +155,13 @@ class Walker(stepping.Walker[Run]):
                     continue
                 if not self._btm or limit is None or walked >= limit:
                     fault = "HIST has no bit for the branch" if walked != limit else ""
-                    return Walk(parts, NOWHERE, walked, calls=calls, last=segment, fault=fault)
+                    return WalkResult(parts, NOWHERE, walked, calls=calls, last=segment, fault=fault)
                 pc = segment.fall
             elif kind in _PASSED:
                 if kind == DIRECT:
                     stopped = _direct_jump_fault(segment, hist, bits, walked, limit)
                     if stopped is not None:
-                        return Walk(parts, NOWHERE, walked, calls=calls, last=segment, fault=stopped)
+                        return WalkResult(parts, NOWHERE, walked, calls=calls, last=segment, fault=stopped)
                     if segment.reported:
                         bits -= 1
                         steps, first, before = 0, len(parts), walked
@@ -168,13 +170,13 @@ class Walker(stepping.Walker[Run]):
                 pc = segment.fall
             elif kind == MISSING:
                 if walked != limit:
-                    return Walk(parts, segment.fall, walked, calls, last=None, fault=segment.why)
+                    return WalkResult(parts, segment.fall, walked, calls, last=None, fault=segment.why)
                 pc = segment.fall
                 break
             else:
                 pc = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
                 if pc == NOWHERE:
-                    return Walk(
+                    return WalkResult(
                         parts,
                         pc,
                         walked,
@@ -188,17 +190,17 @@ class Walker(stepping.Walker[Run]):
                 if bits and calls.rounds(marked.calls, FOR_EVER) == FOR_EVER:
                     fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
                     # It is not known how often that ran.
-                    return Walk(parts[:first], pc, before, calls, last=None, fault=fault)
+                    return WalkResult(parts[:first], pc, before, calls, last=None, fault=fault)
                 walked = _add_rounds(marked, _possible_rounds(marked, walked, limit, calls), parts, walked, calls)
             if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 if steps > STEPS_AT_MOST:
                     fault = f"more than {steps - 1} jumps and branches in a row"
-                    return Walk(parts[:first], pc, before, calls, last=None, fault=fault)
+                    return WalkResult(parts[:first], pc, before, calls, last=None, fault=fault)
                 marked = _WalkPoint(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
-        return Walk(parts, pc, walked, calls, last=None, fault=fault)
+        return WalkResult(parts, pc, walked, calls, last=None, fault=fault)
 
-    def confirmed(self, walk: Walk, pc: int, hist: int, stack: Stack) -> Walk:
+    def confirmed(self, walk: WalkResult, pc: int, hist: int, stack: Stack) -> WalkResult:
         """Return the *walk* of a contradicted message from *pc* on, but only as far as its HIST led if it then went
         round a loop: nothing but its I-CNT says how often.
 
@@ -213,7 +215,7 @@ class Walker(stepping.Walker[Run]):
         goes_round = rest is told or (rest.fault and not rest.parts)  # the walk to a further outcome never ends
         return told if goes_round else walk
 
-    def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> Walk:
+    def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> WalkResult:
         """Walk without outcomes as `walk` does, but stop before an instruction with an undecided successor.
 
         At a sequential jump, stop before the instruction that loads its register: only both determine the target.
@@ -225,9 +227,9 @@ class Walker(stepping.Walker[Run]):
         kept = len(last.pcs) - (2 if last.kind == JUMP and last.taken != NOWHERE else 1)
         walk.parts[-1:] = [last.pcs[:kept]] if kept else []
         before = last.ends[kept - 1] if kept else 0
-        return Walk(walk.parts, last.pcs[kept], walk.halfwords - last.halfwords + before, walk.calls)
+        return WalkResult(walk.parts, last.pcs[kept], walk.halfwords - last.halfwords + before, walk.calls)
 
-    def _before_end(self, walk: Walk) -> Walk:
+    def _before_end(self, walk: WalkResult) -> WalkResult:
         """Return *walk* without its last instruction if a message may be about that.
 
         This is a direct jump if these are reported, or a custom instruction that may jump (10.1).
@@ -241,7 +243,7 @@ class Walker(stepping.Walker[Run]):
         if self._stacked and instruction.itype is IType.INFERABLE_CALL:
             walk.calls.pop()  # it is made when the walk goes on
         rest = [*walk.parts[:-1], *([last[:-1]] if len(last) > 1 else [])]
-        return Walk(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
+        return WalkResult(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
 
     def _jump_target(self, segment: Segment, calls: Calls) -> int:
         """Return the target of a jump in the middle of a walk; NOWHERE if only the trace determines it."""
@@ -285,7 +287,7 @@ class Walkers:
 
 def _ended_in_segment(
     segment: Segment, parts: list[PathPart], walked: int, limit: int, bits: int, calls: Calls
-) -> Walk:
+) -> WalkResult:
     """Return the walk that ends inside a segment."""
     count = bisect_right(segment.ends, limit - walked)
     end = segment.ends[count - 1] if count else 0
@@ -296,7 +298,7 @@ def _ended_in_segment(
         fault = "I-CNT ends inside the instruction"
     elif bits:
         fault = f"{_bit_count(bits)} of HIST more than there are branches"
-    return Walk(parts, segment.pcs[count], walked + end, calls, last=None, fault=fault)
+    return WalkResult(parts, segment.pcs[count], walked + end, calls, last=None, fault=fault)
 
 
 def _direct_jump_fault(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
@@ -349,7 +351,7 @@ class _RepetitionStart(NamedTuple):
     calls: Mark
 
 
-def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> Walk:
+def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> WalkResult:
     """Walk the outcomes in *hist* *times* times from *pc* on.
 
     Sooner or later a repetition starts at an earlier pc, and everything repeats from there on, so that few steps are
@@ -374,7 +376,7 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
             "the repeated HIST never leads back to the same pc" if steps * outcomes > _OUTCOMES else ""
         )
         if fault:
-            return Walk(parts, pc, halfwords, calls=calls, last=walk.last, fault=fault)
+            return WalkResult(parts, pc, halfwords, calls=calls, last=walk.last, fault=fault)
         if pc == since.pc:
             rounds = calls.rounds(since.calls, (times - done) // (done - since.done))
             if rounds:
@@ -384,4 +386,4 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
                 stack = calls.stack()
                 halfwords += rounds * (halfwords - since.halfwords)
                 done += rounds * (done - since.done)
-    return Walk(parts, pc, halfwords, calls)
+    return WalkResult(parts, pc, halfwords, calls)

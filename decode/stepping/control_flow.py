@@ -8,8 +8,8 @@ chapter 9). Stacks are immutable and share their lower part. The effect of a mes
 stack it was found with: the return addresses it popped, and those it left on top. So the messages of a function are
 known, whatever its caller is.
 
-A `Walker` goes over the program. Sequences of branch outcomes repeat even where messages do not, so the walks of short
-sequences are remembered.
+A `ProgramWalker` goes over the program. Sequences of branch outcomes repeat even where messages do not, so the walks of
+short sequences are remembered.
 """
 
 from abc import ABC, abstractmethod
@@ -401,7 +401,7 @@ _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 _OutcomeRun = TypeVar("_OutcomeRun")
 
 
-class Walker(ABC, Generic[_OutcomeRun]):
+class ProgramWalker(ABC, Generic[_OutcomeRun]):
     """Walks one program. *stacked*: return addresses are remembered, so that walks depend on them."""
 
     def __init__(self, image: Image, segments: Segments, *, stacked: bool) -> None:

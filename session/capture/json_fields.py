@@ -143,7 +143,7 @@ def read_encoder(table: Table) -> EncoderSettings:
     if _has(table, _ENCODER_REGISTERS_V0["control"]):
         registers = table.registers(_ENCODER_REGISTERS_V0.values())
         control, impl, ts_control = (registers[name] for name in _ENCODER_REGISTERS_V0.values())
-        return v0.EncoderSettings(name, base, control, impl, 0, ts_control)
+        return v0.V0EncoderSettings(name, base, control, impl, 0, ts_control)
     registers = table.registers(_ENCODER_REGISTERS.values(), (_DATA_REGISTERS, _FILTER_REGISTERS))
     values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
     filters = registers.get(_FILTER_REGISTERS)
@@ -152,7 +152,7 @@ def read_encoder(table: Table) -> EncoderSettings:
 
 def sink_registers(stored: SinkSettings) -> dict[str, str]:
     """Return the registers by name, as text."""
-    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.SinkSettings) else _SINK_REGISTERS
+    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.V0SinkSettings) else _SINK_REGISTERS
     return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
 
 
@@ -164,7 +164,7 @@ def read_sink(table: Table) -> SinkSettings:
         if _has(table, control):
             impl = control.replace("Control", "Impl")
             found = table.registers((control, impl))
-            return v0.SinkSettings(control=found[control], impl=found[impl], host=host, **place)
+            return v0.V0SinkSettings(control=found[control], impl=found[impl], host=host, **place)
     registers = table.registers(_SINK_REGISTERS)
     return SinkSettings(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
 

@@ -24,24 +24,24 @@ from rvtrace_gdb.session.description.file import FUNNEL_INPUTS
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
-    AtbBridge,
+    AtbBridgeDescription,
     Description,
-    Encoder,
-    Funnel,
-    OpenOcd,
-    PibSink,
-    RamSink,
+    EncoderDescription,
+    FunnelDescription,
+    OpenOcdDescription,
+    PibSinkDescription,
+    RamSinkDescription,
 )
 from rvtrace_gdb.session.description.tree_graph import Edge, connections, receives, sends
 
 _XUANTIE = "xuantie_ntrace,"
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "riscv,trace-component": (None, RATIFIED),
-    "sifive,trace-encoder0": (Encoder, 0),
-    "sifive,trace-funnel0": (Funnel, 0),
-    "xuantie_ntrace,encoder-controller": (Encoder, RATIFIED),
-    "xuantie_ntrace,funnel-controller": (Funnel, RATIFIED),
-    "xuantie_ntrace,sink-controller": (RamSink, RATIFIED),
+    "sifive,trace-encoder0": (EncoderDescription, 0),
+    "sifive,trace-funnel0": (FunnelDescription, 0),
+    "xuantie_ntrace,encoder-controller": (EncoderDescription, RATIFIED),
+    "xuantie_ntrace,funnel-controller": (FunnelDescription, RATIFIED),
+    "xuantie_ntrace,sink-controller": (RamSinkDescription, RATIFIED),
 }
 """The component's type, if the string contains one, and the version of its registers."""
 _ANY = (None, RATIFIED)
@@ -91,7 +91,7 @@ class _Import:
         self._edges = connections(nodes) or self._only_connection()
         self._cpus = _cpus(root)
         self._kinds = {node.path: self._kind(node) for node in nodes}
-        self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is Encoder}
+        self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is EncoderDescription}
         self._names = self._named()
         self._own_sinks = self._sinks_inside()
         self._memory = tuple(_memory(root))
@@ -114,22 +114,24 @@ class _Import:
             next(name for name in names if name and name.isprintable()),
             self._root.file,
             _xlen(self._cpus),
-            OpenOcd(),
-            tuple(sorted((c for c in components if isinstance(c, Encoder)), key=lambda encoder: encoder.hart)),
-            tuple(c for c in components if isinstance(c, RamSink)),
-            tuple(c for c in components if isinstance(c, Funnel)),
-            tuple(c for c in components if isinstance(c, PibSink)),
-            tuple(c for c in components if isinstance(c, AtbBridge)),
+            OpenOcdDescription(),
+            tuple(
+                sorted((c for c in components if isinstance(c, EncoderDescription)), key=lambda encoder: encoder.hart)
+            ),
+            tuple(c for c in components if isinstance(c, RamSinkDescription)),
+            tuple(c for c in components if isinstance(c, FunnelDescription)),
+            tuple(c for c in components if isinstance(c, PibSinkDescription)),
+            tuple(c for c in components if isinstance(c, AtbBridgeDescription)),
             memory=self._memory,
         )
 
     def _only_connection(self) -> list[Edge]:
         """Return the connection of an encoder and a sink of which each is the only one, and has no ports."""
         kinds = [(_said(node) or _ANY)[0] for node in self._nodes]
-        if len(kinds) != 2 or {*kinds} != {Encoder, RamSink}:
+        if len(kinds) != 2 or {*kinds} != {EncoderDescription, RamSinkDescription}:
             return []
         self._notes.append("it does not say what encoder and sink are connected to: to each other, as the only ones")
-        encoder, sink = self._nodes if kinds[0] is Encoder else self._nodes[::-1]
+        encoder, sink = self._nodes if kinds[0] is EncoderDescription else self._nodes[::-1]
         return [Edge(encoder, sink, 0)]
 
     def _kind(self, node: Node) -> type[AnyComponent]:
@@ -138,11 +140,13 @@ class _Import:
             return kind
         if sends(node):
             if not receives(node):
-                return Encoder
-            return Funnel if any(edge.source is node for edge in self._edges) else AtbBridge
+                return EncoderDescription
+            return FunnelDescription if any(edge.source is node for edge in self._edges) else AtbBridgeDescription
         if receives(node):
             name = node.name.partition("@")[0].lower()
-            return PibSink if "pib" in name else AtbBridge if "atb" in name else RamSink
+            return (
+                PibSinkDescription if "pib" in name else AtbBridgeDescription if "atb" in name else RamSinkDescription
+            )
         raise node.error("it has neither in-ports nor out-ports")
 
     def _hart(self, node: Node) -> int:
@@ -166,7 +170,12 @@ class _Import:
 
     def _named(self) -> dict[str, str]:
         names = {path: f"encoder{hart}" for path, hart in self._harts.items()}
-        for kind, prefix in ((Funnel, "funnel"), (RamSink, "ram"), (PibSink, "pib"), (AtbBridge, "atb")):
+        for kind, prefix in (
+            (FunnelDescription, "funnel"),
+            (RamSinkDescription, "ram"),
+            (PibSinkDescription, "pib"),
+            (AtbBridgeDescription, "atb"),
+        ):
             paths = [node.path for node in self._nodes if self._kinds[node.path] is kind]
             names |= {path: f"{prefix}{number}" for number, path in enumerate(paths)}
         return names
@@ -174,13 +183,13 @@ class _Import:
     def _component(self, node: Node) -> AnyComponent:
         kind, name, base = self._kinds[node.path], self._names[node.path], node.address
         _, version = _said(node) or _ANY
-        if kind is Encoder:
-            return Encoder(name, base, self._harts[node.path], self._feeds(node), {}, version)
-        if kind is Funnel:
-            return Funnel(name, base, self._feeds(node), self._inputs(node), version)
-        if kind is RamSink:
-            return RamSink(name, base, *self._buffer(node))
-        return PibSink(name, base) if kind is PibSink else AtbBridge(name, base)
+        if kind is EncoderDescription:
+            return EncoderDescription(name, base, self._harts[node.path], self._feeds(node), {}, version)
+        if kind is FunnelDescription:
+            return FunnelDescription(name, base, self._feeds(node), self._inputs(node), version)
+        if kind is RamSinkDescription:
+            return RamSinkDescription(name, base, *self._buffer(node))
+        return PibSinkDescription(name, base) if kind is PibSinkDescription else AtbBridgeDescription(name, base)
 
     def _buffer(self, node: Node) -> tuple[str, int | None, int | None]:
         """Return the mode of a RAM sink, and start and size of its buffer, if the device tree has them."""
@@ -212,18 +221,18 @@ class _Import:
         self._notes.append(f"{self._names[node.path]}: its inputs have no numbers; are they in the right order?")
         return {}
 
-    def _sinks_inside(self) -> dict[str, RamSink]:
+    def _sinks_inside(self) -> dict[str, RamSinkDescription]:
         """Return the internal sinks: a pre-ratification component that feeds nothing has a sink of its own."""
         feeding = {edge.source.path for edge in self._edges}
         hosts = [node for node in self._nodes if (_said(node) or _ANY)[1] == 0 and node.path not in feeding]
-        first = sum(kind is RamSink for kind in self._kinds.values())
+        first = sum(kind is RamSinkDescription for kind in self._kinds.values())
         return {
-            node.path: RamSink(f"ram{number}", node.address, "SRAM", None, None, self._names[node.path])
+            node.path: RamSinkDescription(f"ram{number}", node.address, "SRAM", None, None, self._names[node.path])
             for number, node in enumerate(hosts, first)
         }
 
     def _with_buffers(self, components: Sequence[AnyComponent]) -> list[AnyComponent]:
-        found = [component for component in components if isinstance(component, RamSink)]
+        found = [component for component in components if isinstance(component, RamSinkDescription)]
         sinks = [sink.name for sink in found]
         buffers = dict(self._buffers)
         if "" in buffers:
@@ -235,8 +244,8 @@ class _Import:
                 raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed(sinks)}', self._root.file)
         self._notes += _about_sinks([sink.name for sink in found if sink.name not in buffers and sink.start is None])
         return [
-            RamSink(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
-            if isinstance(c, RamSink) and c.name in buffers
+            RamSinkDescription(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
+            if isinstance(c, RamSinkDescription) and c.name in buffers
             else c
             for c in components
         ]

@@ -52,14 +52,14 @@ from rvtrace_gdb.session.description import memory, tables
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
-    AtbBridge,
+    AtbBridgeDescription,
     Description,
     DescriptionError,
-    Encoder,
-    Funnel,
-    OpenOcd,
-    PibSink,
-    RamSink,
+    EncoderDescription,
+    FunnelDescription,
+    OpenOcdDescription,
+    PibSinkDescription,
+    RamSinkDescription,
     SourceDescription,
 )
 from rvtrace_gdb.session.description.tables import Table, Tables
@@ -116,8 +116,8 @@ class _Graph:
     def _sources(self) -> list[SourceDescription]:
         return [c for c in self._components.values() if isinstance(c, SourceDescription)]
 
-    def _funnels(self) -> list[Funnel]:
-        return [c for c in self._components.values() if isinstance(c, Funnel)]
+    def _funnels(self) -> list[FunnelDescription]:
+        return [c for c in self._components.values() if isinstance(c, FunnelDescription)]
 
     def _apart(self, components: Iterable[AnyComponent]) -> None:
         """Check that each component has registers of its own."""
@@ -130,7 +130,7 @@ class _Graph:
 
     def _both_ends(self) -> None:
         components = self._components.values()
-        if not any(isinstance(component, Encoder) for component in components):
+        if not any(isinstance(component, EncoderDescription) for component in components):
             raise no_encoder(self._read.file)
         if all(isinstance(component, SourceDescription) for component in components):
             what = 'there is none of type "ram_sink", "pib_sink" or "atb_bridge"; `rvtrace init` looks for one'
@@ -147,7 +147,7 @@ class _Graph:
             problem = f'"{host.name}" has version = {host.version}: since ratification a sink has registers of its own'
         elif host.to and component.name not in host.to:
             problem = f'"{host.name}" does not feed it'
-        elif isinstance(component, RamSink) and _crosses_4_gib(component):
+        elif isinstance(component, RamSinkDescription) and _crosses_4_gib(component):
             problem = "its buffer crosses a multiple of 4 GiB, and version 0 has one register for all bits 63:32"
         else:
             return replace(component, base=host.base)
@@ -159,7 +159,11 @@ class _Graph:
         if not source.to:
             if len(candidates) == 1:
                 return replace(source, to=(candidates[0],))
-            what = "the sink" if all(isinstance(self._components[name], RamSink) for name in candidates) else "what"
+            what = (
+                "the sink"
+                if all(isinstance(self._components[name], RamSinkDescription) for name in candidates)
+                else "what"
+            )
             problem = f"missing: name {what} it feeds, one of {', '.join(candidates)}"
             raise self._error(problem, source.name, "to")
         for name in source.to:
@@ -171,7 +175,7 @@ class _Graph:
 
     def _may_feed(self, source: SourceDescription, other: AnyComponent) -> bool:
         if isinstance(other, SourceDescription):
-            return isinstance(other, Funnel) and other is not source
+            return isinstance(other, FunnelDescription) and other is not source
         return other.inside in ("", source.name)
 
     def _why_not(self, source: SourceDescription, name: str, candidates: Sequence[str]) -> str:
@@ -179,24 +183,24 @@ class _Graph:
         if other is None:
             what = "sink or funnel" if self._funnels() else "sink"
             return f'there is no {what} "{name}"; there is {", ".join(candidates) or "none"}'
-        if isinstance(other, Encoder):
+        if isinstance(other, EncoderDescription):
             return f'"{name}" is an encoder, which only a hart feeds'
-        if isinstance(other, Funnel):
+        if isinstance(other, FunnelDescription):
             return f"a funnel cannot feed itself: {name} -> {name}"
         return f'"{name}" is inside of "{other.inside}", which alone feeds it'
 
-    def _no_cycle(self, funnel: Funnel) -> None:
+    def _no_cycle(self, funnel: FunnelDescription) -> None:
         ways: dict[str, tuple[str, ...]] = {name: (funnel.name, name) for name in funnel.to}
         waiting = list(ways)
         for name in waiting:  # grows meanwhile
             if name == funnel.name:
                 raise self._error(f"a funnel cannot feed itself: {' -> '.join(ways[name])}", name, "to")
             fed = self._components[name]
-            further = [other for other in (fed.to if isinstance(fed, Funnel) else ()) if other not in ways]
+            further = [other for other in (fed.to if isinstance(fed, FunnelDescription) else ()) if other not in ways]
             ways |= {other: (*ways[name], other) for other in further}
             waiting += further
 
-    def _inputs(self, funnel: Funnel) -> dict[str, int]:
+    def _inputs(self, funnel: FunnelDescription) -> dict[str, int]:
         """Return the input of each of the funnel's feeders: as written, else consecutive numbers."""
         feeders = [source.name for source in self._sources() if funnel.name in source.to]
         if len(feeders) > len(FUNNEL_INPUTS):
@@ -209,7 +213,7 @@ class _Graph:
         return dict(sorted(funnel.inputs.items(), key=lambda item: item[1]))
 
     @staticmethod
-    def _misplaced(funnel: Funnel, feeders: Sequence[str]) -> Iterator[str]:
+    def _misplaced(funnel: FunnelDescription, feeders: Sequence[str]) -> Iterator[str]:
         """Yield what is wrong with the inputs that are written."""
         for name in funnel.inputs:
             if name not in feeders:
@@ -222,14 +226,14 @@ class _Graph:
                 yield f"{count} components feed input {number}"
 
     def _one_encoder_a_hart(self) -> None:
-        encoders = [c for c in self._components.values() if isinstance(c, Encoder)]
+        encoders = [c for c in self._components.values() if isinstance(c, EncoderDescription)]
         for hart, count in Counter(encoder.hart for encoder in encoders).items():
             if count > 1:
                 names = " and ".join(encoder.name for encoder in encoders if encoder.hart == hart)
                 raise self._read.error(f"{hart} is traced by {names}; a hart has one encoder", "[[component]]", "hart")
 
 
-def _crosses_4_gib(sink: RamSink) -> bool:
+def _crosses_4_gib(sink: RamSinkDescription) -> bool:
     return sink.start is not None and sink.size is not None and sink.start >> 32 != sink.start + sink.size - 1 >> 32
 
 
@@ -288,12 +292,14 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         name=read.string(target, "[target]", "name", Path(read.file).name),
         file=read.file,
         xlen=_xlen(read, target),
-        openocd=OpenOcd(read.string(openocd, "[openocd]", "host", OpenOcd.host), _port(read, openocd)),
-        encoders=tuple(c for c in components if isinstance(c, Encoder)),
-        sinks=tuple(c for c in components if isinstance(c, RamSink)),
-        funnels=tuple(c for c in components if isinstance(c, Funnel)),
-        pib_sinks=tuple(c for c in components if isinstance(c, PibSink)),
-        bridges=tuple(c for c in components if isinstance(c, AtbBridge)),
+        openocd=OpenOcdDescription(
+            read.string(openocd, "[openocd]", "host", OpenOcdDescription.host), _port(read, openocd)
+        ),
+        encoders=tuple(c for c in components if isinstance(c, EncoderDescription)),
+        sinks=tuple(c for c in components if isinstance(c, RamSinkDescription)),
+        funnels=tuple(c for c in components if isinstance(c, FunnelDescription)),
+        pib_sinks=tuple(c for c in components if isinstance(c, PibSinkDescription)),
+        bridges=tuple(c for c in components if isinstance(c, AtbBridgeDescription)),
         usb=usb,
         tandem=tandem,
         memory=ranges,
@@ -308,7 +314,7 @@ def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table)
     name = read.string(target, "[target]", "name", "QEMU")
     folder = read.string(qemu, "[qemu]", "folder")
     ranges = memory.read_memory(read, document)
-    return Description(name, read.file, _xlen(read, target), OpenOcd(), (), (), qemu=folder, memory=ranges)
+    return Description(name, read.file, _xlen(read, target), OpenOcdDescription(), (), (), qemu=folder, memory=ranges)
 
 
 def _xlen(read: Tables, target: Table) -> int | None:
@@ -321,7 +327,7 @@ def _xlen(read: Tables, target: Table) -> int | None:
 
 
 def _port(read: Tables, table: Table) -> int:
-    port = read.integer(table, "[openocd]", "tcl_port", OpenOcd.tcl_port)
+    port = read.integer(table, "[openocd]", "tcl_port", OpenOcdDescription.tcl_port)
     if not 1 <= port <= 65535:
         raise read.error(f"{port} is not a TCP port (1 to 65535)", "[openocd]", "tcl_port")
     return port
@@ -336,10 +342,12 @@ def _component(read: Tables, table: Table, number: int) -> AnyComponent:
     return _KINDS[kind](read, table, where, name)
 
 
-def _encoder(read: Tables, table: Table, where: str, name: str) -> Encoder:
+def _encoder(read: Tables, table: Table, where: str, name: str) -> EncoderDescription:
     base, hart, to = read.base(table, where), read.integer(table, where, "hart", 0), read.names(table, where, "to")
     etrace = _etrace(read, table.get("etrace", {}), where)
-    return Encoder(name, base, hart, to, etrace, _version(read, table, where), _repeat_bits(read, table, where))
+    return EncoderDescription(
+        name, base, hart, to, etrace, _version(read, table, where), _repeat_bits(read, table, where)
+    )
 
 
 def _repeat_bits(read: Tables, table: Table, where: str) -> int | None:
@@ -363,10 +371,10 @@ def _etrace(read: Tables, table: object, where: str) -> Mapping[str, Value]:
     return values
 
 
-def _funnel(read: Tables, table: Table, where: str, name: str) -> Funnel:
+def _funnel(read: Tables, table: Table, where: str, name: str) -> FunnelDescription:
     base, to = read.base(table, where), read.names(table, where, "to")
     inputs = read.numbered(table, where, "inputs", FUNNEL_INPUTS)
-    return Funnel(name, base, to, inputs, _version(read, table, where))
+    return FunnelDescription(name, base, to, inputs, _version(read, table, where))
 
 
 def _version(read: Tables, table: Table, where: str) -> int:
@@ -374,28 +382,30 @@ def _version(read: Tables, table: Table, where: str) -> int:
     return RATIFIED if version is None else version
 
 
-def _ram_sink(read: Tables, table: Table, where: str, name: str) -> RamSink:
+def _ram_sink(read: Tables, table: Table, where: str, name: str) -> RamSinkDescription:
     base, inside = _place(read, table, where)
     mode = read.choice(table, where, "mode", ("SMEM", "SRAM"))
     if mode == "SMEM":
         for key in ("start", "size"):
             if key not in table:
                 raise read.error("missing: an SMEM sink writes to memory that must be reserved for it", where, key)
-    return RamSink(name, base, mode, read.words(table, where, "start"), read.words(table, where, "size"), inside)
+    return RamSinkDescription(
+        name, base, mode, read.words(table, where, "start"), read.words(table, where, "size"), inside
+    )
 
 
-def _pib_sink(read: Tables, table: Table, where: str, name: str) -> PibSink:
+def _pib_sink(read: Tables, table: Table, where: str, name: str) -> PibSinkDescription:
     base, inside = _place(read, table, where)
     mode = read.choice(table, where, "mode", PIB_MODES) if "mode" in table else None
     center = read.switch(table, where, "clk_center")
     if center and mode not in PARALLEL:
         raise read.error(f"needs a mode with a clock: {', '.join(PARALLEL)}", where, "clk_center")
-    return PibSink(name, base, mode, read.within(table, where, "divider", _DIVISIONS), center, inside)
+    return PibSinkDescription(name, base, mode, read.within(table, where, "divider", _DIVISIONS), center, inside)
 
 
-def _atb_bridge(read: Tables, table: Table, where: str, name: str) -> AtbBridge:
+def _atb_bridge(read: Tables, table: Table, where: str, name: str) -> AtbBridgeDescription:
     base, inside = _place(read, table, where)
-    return AtbBridge(name, base, read.within(table, where, "id", _ATB_IDS), inside)
+    return AtbBridgeDescription(name, base, read.within(table, where, "id", _ATB_IDS), inside)
 
 
 def _place(read: Tables, table: Table, where: str) -> tuple[int, str]:

@@ -25,7 +25,7 @@ class DescriptionError(RvtraceError):
 
 
 @dataclass(frozen=True)
-class OpenOcd:
+class OpenOcdDescription:
     """The address of OpenOCD's Tcl server."""
 
     host: str = "127.0.0.1"
@@ -33,7 +33,7 @@ class OpenOcd:
 
 
 @dataclass(frozen=True)
-class Usb:
+class UsbDescription:
     """The USB adapter of the target, if OpenOCD is not used.
 
     *adapter*: its name in `transport.usb.adapters`. *khz*: frequency of TCK, None: the default. *interface*, *layout*:
@@ -55,7 +55,7 @@ class Usb:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class EncoderDescription:
     """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the components named in *to*.
 
     *etrace*: settings for the decoder that no register contains, see `session.capture.etrace_settings`. *repeat_bits*:
@@ -73,7 +73,7 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Funnel:
+class FunnelDescription:
     """A trace funnel: the registers trFunnel* at *base*, feeding the components named in *to*.
 
     *inputs*: the input of each component that feeds it, a bit of trFunnelDisInput, in that order.
@@ -88,7 +88,7 @@ class Funnel:
 
 
 @dataclass(frozen=True)
-class RamSink:
+class RamSinkDescription:
     """A RAM sink: the registers trRam* at *base*.
 
     *start* and *size* (bytes) reserve its buffer; SRAM sinks may know them themselves. *inside*, here and below: the
@@ -105,7 +105,7 @@ class RamSink:
 
 
 @dataclass(frozen=True)
-class PibSink:
+class PibSinkDescription:
     """A pin interface: the registers trPib* at *base*. None leaves a setting unchanged.
 
     *mode*: the protocol of the pins. *divider*: the divider of the input clock, trPibDivider plus one.
@@ -121,7 +121,7 @@ class PibSink:
 
 
 @dataclass(frozen=True)
-class AtbBridge:
+class AtbBridgeDescription:
     """A bridge to Arm's trace bus: the registers trAtbBridge* at *base*. *id*: of the trace there, None: unchanged."""
 
     kind: ClassVar[str] = "atb_bridge"
@@ -132,7 +132,7 @@ class AtbBridge:
 
 
 @dataclass(frozen=True)
-class Tandem:
+class TandemDescription:
     """The port of the tandem trace of *hart*: appended to *file*, or from *socket*. Others: see `TandemParameters`.
 
     *dialect*: a name of `decode.tandem.protocol`. *flen* None: that of the ELF; *mlen*, *eaddr* 0: the usual ones.
@@ -154,9 +154,9 @@ class Tandem:
         return f"from {self.socket}" if self.socket else f"in {self.file}"
 
 
-SourceDescription = Encoder | Funnel
+SourceDescription = EncoderDescription | FunnelDescription
 """A component that feeds others."""
-Sink = RamSink | PibSink | AtbBridge
+Sink = RamSinkDescription | PibSinkDescription | AtbBridgeDescription
 """A component through which trace leaves the others."""
 AnyComponent = SourceDescription | Sink
 
@@ -171,15 +171,15 @@ class Description:
     name: str
     file: str
     xlen: int | None
-    openocd: OpenOcd
-    encoders: tuple[Encoder, ...]
-    sinks: tuple[RamSink, ...]
-    funnels: tuple[Funnel, ...] = ()
-    pib_sinks: tuple[PibSink, ...] = ()
-    bridges: tuple[AtbBridge, ...] = ()
+    openocd: OpenOcdDescription
+    encoders: tuple[EncoderDescription, ...]
+    sinks: tuple[RamSinkDescription, ...]
+    funnels: tuple[FunnelDescription, ...] = ()
+    pib_sinks: tuple[PibSinkDescription, ...] = ()
+    bridges: tuple[AtbBridgeDescription, ...] = ()
     qemu: str = ""
-    usb: Usb | None = None
-    tandem: tuple[Tandem, ...] = ()
+    usb: UsbDescription | None = None
+    tandem: tuple[TandemDescription, ...] = ()
     memory: tuple[MemoryRange, ...] = ()
 
     @property

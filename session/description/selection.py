@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.session.description import file
-from rvtrace_gdb.session.description.model import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from rvtrace_gdb.session.description.model import (
+    Description,
+    DescriptionError,
+    EncoderDescription,
+    OpenOcdDescription,
+    RamSinkDescription,
+)
 
 FILE_BESIDE_ELF = "rvtrace.toml"
 VARIABLE = "RVTRACE_TARGET"
@@ -75,7 +81,7 @@ def _overridden(description: Description, overrides: Mapping[str, Any]) -> Descr
         if key in overrides:
             _only(key, sinks, "RAM sinks")
             sinks = (replace(sinks[0], **{attribute: overrides[key]}),)
-    openocd = OpenOcd(
+    openocd = OpenOcdDescription(
         overrides.get("openocd_host", description.openocd.host),
         overrides.get("openocd_port", description.openocd.tcl_port),
     )
@@ -97,6 +103,6 @@ def _from_overrides(overrides: Mapping[str, Any]) -> Description:
         if key in overrides and other not in overrides:
             raise DescriptionError(f"is set, {other} is not: the buffer needs both", key=key)
     mode = "SMEM" if "buffer_start" in overrides else "SRAM"
-    encoder = Encoder("encoder", overrides["encoder_base"], 0, ("ram_sink",))
-    sink = RamSink("ram_sink", overrides["ram_sink_base"], mode, None, None)
-    return _overridden(Description("the target", "", None, OpenOcd(), (encoder,), (sink,)), overrides)
+    encoder = EncoderDescription("encoder", overrides["encoder_base"], 0, ("ram_sink",))
+    sink = RamSinkDescription("ram_sink", overrides["ram_sink_base"], mode, None, None)
+    return _overridden(Description("the target", "", None, OpenOcdDescription(), (encoder,), (sink,)), overrides)

@@ -41,12 +41,12 @@ from rvtrace_gdb.session.description.model import (
     AnyComponent,
     Description,
     DescriptionError,
-    Encoder,
-    Funnel,
-    PibSink,
-    RamSink,
-    Tandem,
-    Usb,
+    EncoderDescription,
+    FunnelDescription,
+    PibSinkDescription,
+    RamSinkDescription,
+    TandemDescription,
+    UsbDescription,
 )
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.text import printable, value_text
@@ -172,7 +172,7 @@ _USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", *_DRIVER_KEYS)
 _WHERE = "[usb]"
 
 
-def read_usb(tables: Tables, document: Table) -> Usb | None:
+def read_usb(tables: Tables, document: Table) -> UsbDescription | None:
     """Return the table [usb], None if it is missing. Raises DescriptionError."""
     if "usb" not in document:
         return None
@@ -185,7 +185,7 @@ def read_usb(tables: Tables, document: Table) -> Usb | None:
         if key in table and ADAPTERS[adapter].driver is not driver:
             having = " or ".join(f'"{it.name}"' for it in ADAPTERS.values() if it.driver is driver)
             raise tables.error(f"only adapter = {having} has it", _WHERE, key)
-    return Usb(
+    return UsbDescription(
         adapter,
         tables.string(table, _WHERE, "serial") if "serial" in table else None,
         tables.within(table, _WHERE, "khz", range(1, 100_001)),
@@ -226,7 +226,7 @@ _LENGTHS = ("flen", "mlen", "eaddr")
 _TABLE = "[[tandem]]"
 
 
-def read_tandem(tables: Tables, document: Table, components: list[AnyComponent]) -> tuple[Tandem, ...]:
+def read_tandem(tables: Tables, document: Table, components: list[AnyComponent]) -> tuple[TandemDescription, ...]:
     """Return the ports, in the order of the file. Raises DescriptionError."""
     ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
     if ports and "qemu" in document:
@@ -241,7 +241,7 @@ def read_tandem(tables: Tables, document: Table, components: list[AnyComponent])
     return ports
 
 
-def _port(tables: Tables, table: Table, number: int) -> Tandem:
+def _port(tables: Tables, table: Table, number: int) -> TandemDescription:
     name = tables.string(table, f"{_TABLE} {number}", "name")
     where = f'{_TABLE} "{name}"'
     tables.known(table, where, _TANDEM_KEYS)
@@ -253,7 +253,7 @@ def _port(tables: Tables, table: Table, number: int) -> Tandem:
     except BadParameters as error:
         raise tables.error(f"is {error.value}: {error.allowed}", where, error.name) from None
     supervisor = tables.switch(table, where, "supervisor")
-    return Tandem(
+    return TandemDescription(
         name, tables.integer(table, where, "hart", 0), file, dialect, lengths.get("flen"), lengths.get("mlen", 0),
         lengths.get("eaddr", 0), supervisor is not False, socket,
     )  # fmt: skip
@@ -278,7 +278,7 @@ def _beside(tables: Tables, path: str) -> str:
     return str(Path(tables.file).parent / os.path.expanduser(path))
 
 
-def tandem_lines(port: Tandem) -> Iterator[tuple[str, str | int | bool]]:
+def tandem_lines(port: TandemDescription) -> Iterator[tuple[str, str | int | bool]]:
     """Yield keys and values of a port's table, without defaults."""
     yield from (("name", port.name), ("hart", port.hart))
     yield ("socket", port.socket) if port.socket else ("file", port.file)
@@ -346,26 +346,26 @@ def quoted(text: str) -> str:
 def _component(component: AnyComponent) -> Iterator[str]:
     yield f"name = {quoted(component.name)}"
     yield f"type = {quoted(component.kind)}"
-    if isinstance(component, Encoder | Funnel):
+    if isinstance(component, EncoderDescription | FunnelDescription):
         if component.version != RATIFIED:
             yield f"version = {component.version}"
         yield f"base = {component.base:#x}"
         yield from _feeding(component)
     else:
         yield f"inside = {quoted(component.inside)}" if component.inside else f"base = {component.base:#x}"
-        if isinstance(component, RamSink):
+        if isinstance(component, RamSinkDescription):
             yield from _ram_sink(component)
-        elif isinstance(component, PibSink):
+        elif isinstance(component, PibSinkDescription):
             yield from _pib_sink(component)
         elif component.id is not None:
             yield f"id = {component.id:#x}"
 
 
-def _feeding(source: Encoder | Funnel) -> Iterator[str]:
-    if isinstance(source, Encoder):
+def _feeding(source: EncoderDescription | FunnelDescription) -> Iterator[str]:
+    if isinstance(source, EncoderDescription):
         yield f"hart = {source.hart}"
     yield f"to = [{', '.join(map(quoted, source.to))}]"
-    if isinstance(source, Encoder):
+    if isinstance(source, EncoderDescription):
         if source.repeat_bits is not None:
             yield f"repeat_bits = {source.repeat_bits}"
         if source.etrace:
@@ -375,7 +375,7 @@ def _feeding(source: Encoder | Funnel) -> Iterator[str]:
         yield f"inputs = {{{', '.join(f'{quoted(name)} = {number}' for name, number in source.inputs.items())}}}"
 
 
-def _ram_sink(sink: RamSink) -> Iterator[str]:
+def _ram_sink(sink: RamSinkDescription) -> Iterator[str]:
     yield f"mode = {quoted(sink.mode)}"
     if sink.start is not None:
         yield f"start = {sink.start:#x}"
@@ -383,7 +383,7 @@ def _ram_sink(sink: RamSink) -> Iterator[str]:
         yield f"size = {sink.size:#x}"
 
 
-def _pib_sink(sink: PibSink) -> Iterator[str]:
+def _pib_sink(sink: PibSinkDescription) -> Iterator[str]:
     if sink.mode is not None:
         yield f"mode = {quoted(sink.mode)}"
     if sink.divider is not None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, CtrEntry, unpack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
-from rvtrace_gdb.decode.ctr.records import Options, Record, record_text
+from rvtrace_gdb.decode.ctr.records import Record, RecordOptions, record_text
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
@@ -54,7 +54,7 @@ def items(data: bytes) -> Iterator[RecordItem]:
         yield RecordItem(number * ENTRY_BYTES, entry, record_of(entry, number * ENTRY_BYTES))
 
 
-class Itemizer:
+class RecordItemizer:
     """Splits data that are fed in pieces into entries."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Itemizer:
         return iter(())
 
 
-class Wording:
+class RecordWording:
     """Writes entries as text."""
 
     def text(self, item: RecordItem, *, raw: bool = False) -> str:
@@ -89,13 +89,13 @@ class Wording:
         return False
 
 
-def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ()) -> Options:
+def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ()) -> RecordOptions:
     """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
     found = settings(trace_options)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
     end = trace_options.pc if found.recording_at_end else None
     begin = trace_options.begin if len(records) < trace_options.depth else None
-    return Options(kinds, found.ras, end, found.hidden, begin)
+    return RecordOptions(kinds, found.ras, end, found.hidden, begin)
 
 
 def decode(data: bytes, program: Program, trace_options: CtrRegisterValues, progress: Progress = silent) -> Decoded:
@@ -163,14 +163,14 @@ def checker(
     raise Unsupported("Control Transfer Records cannot be checked: each has both addresses, and nothing is encoded")
 
 
-def itemizer(trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> RecordItemizer:
     """See `TraceFormat`."""
-    return Itemizer()
+    return RecordItemizer()
 
 
-def wording(trace_options: CtrRegisterValues) -> Wording:
+def wording(trace_options: CtrRegisterValues) -> RecordWording:
     """See `TraceFormat`."""
-    return Wording()
+    return RecordWording()
 
 
 def numbered_items(

@@ -10,11 +10,11 @@ from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats.format import (
     Decoding,
     EncoderFormat,
-    Itemizer,
+    ItemWording,
     NumberedItems,
     TraceFormat,
+    TraceItemizer,
     TraceOptions,
-    Wording,
 )
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -74,12 +74,12 @@ def has_sources(trace_options: TraceOptions) -> bool:
     return format_of(trace_options).has_sources(trace_options)
 
 
-def itemizer(trace_options: TraceOptions, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: TraceOptions, xlen: int, *, wrapped: bool = False) -> TraceItemizer:
     """Return an object that splits such a trace into items."""
     return format_of(trace_options).itemizer(trace_options, xlen, wrapped=wrapped)
 
 
-def wording(trace_options: TraceOptions) -> Wording:
+def wording(trace_options: TraceOptions) -> ItemWording:
     """Return an object that writes such items as text."""
     return format_of(trace_options).wording(trace_options)
 

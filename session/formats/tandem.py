@@ -79,7 +79,7 @@ class GroupItem(NamedTuple):
         return False
 
 
-class Itemizer:
+class GroupItemizer:
     """Splits a trace that is fed in pieces into items, in bounded memory. *wrapped*: it may begin inside a group."""
 
     def __init__(self, parameters: TandemParameters, *, wrapped: bool = False) -> None:
@@ -181,7 +181,7 @@ _STATES: Mapping[int, str] = {
 }  # fmt: skip
 
 
-class Wording:
+class GroupWording:
     """Writes the groups of a trace with these parameters as text."""
 
     def __init__(self, parameters: TandemParameters) -> None:
@@ -358,14 +358,14 @@ def checker(program: Program, trace_options: TandemPort, progress: Progress, *, 
     )
 
 
-def itemizer(trace_options: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: TandemPort, xlen: int, *, wrapped: bool = False) -> GroupItemizer:
     """See `TraceFormat`."""
-    return Itemizer(trace_options.parameters, wrapped=wrapped)
+    return GroupItemizer(trace_options.parameters, wrapped=wrapped)
 
 
-def wording(trace_options: TandemPort) -> Wording:
+def wording(trace_options: TandemPort) -> GroupWording:
     """See `TraceFormat`."""
-    return Wording(trace_options.parameters)
+    return GroupWording(trace_options.parameters)
 
 
 def numbered_items(data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:

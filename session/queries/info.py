@@ -17,13 +17,13 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
-    AtbBridge,
+    AtbBridgeDescription,
     Description,
     DescriptionError,
-    Encoder,
-    Funnel,
-    PibSink,
-    RamSink,
+    EncoderDescription,
+    FunnelDescription,
+    PibSinkDescription,
+    RamSinkDescription,
 )
 from rvtrace_gdb.session.queries import registers
 from rvtrace_gdb.session.queries.missing import Looked, missing, nothing_arrives
@@ -58,9 +58,9 @@ def find_component(
     """
     progress(f"looking at {component.name}", 0)
     seen = registers.see(link, registers.place(description, component))
-    hart, state = _hart(link, component) if isinstance(component, Encoder) else ("", "")
+    hart, state = _hart(link, component) if isinstance(component, EncoderDescription) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
-    own_registers = isinstance(component, Encoder | Funnel) or not component.inside
+    own_registers = isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
     if seen.can_be_tried and own_registers and not in_use:
         return replace(_tried(seen, notes, progress), hart=hart, state=state)
     does = (*_does(component, seen), *notes)
@@ -83,11 +83,11 @@ def _tried(seen: ComponentSeen, notes: tuple[str, ...], progress: Progress) -> C
 def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str]:
     """Yield the texts about a component, except for its connections. *found* None: it could not be read."""
     block = found.seen.component.block if found else _block(component)
-    inside = "" if isinstance(component, Encoder | Funnel) else component.inside
+    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
     parts = [f"{block.name} at {component.base:#x}" if not inside else f"{_block(component).name} inside {inside}"]
     if found and found.version:
         parts.append(f"interface {_version(found.version)}")
-    if isinstance(component, Encoder):
+    if isinstance(component, EncoderDescription):
         parts.append(f"hart {component.hart}{f' ({found.hart})' if found and found.hart else ''}")
     state = _state(found.seen) if found else ""
     yield ", ".join(parts) + (f": {state}" if state else "")
@@ -119,25 +119,25 @@ def _state(seen: ComponentSeen) -> str:
 
 def _described(component: AnyComponent) -> Iterator[str]:
     """Yield what the description says about it."""
-    if isinstance(component, RamSink):
+    if isinstance(component, RamSinkDescription):
         size = "" if component.size is None else f", {component.size} bytes"
         where = "" if component.start is None else f" {component.start:#x}"
         yield f"buffer in {component.mode}{where}{size}"
-    elif isinstance(component, PibSink) and component.mode is not None:
+    elif isinstance(component, PibSinkDescription) and component.mode is not None:
         clock = "" if component.divider is None else f", clock / {component.divider}"
         yield f"pins: {component.mode}{clock}"
-    elif isinstance(component, AtbBridge) and component.id is not None:
+    elif isinstance(component, AtbBridgeDescription) and component.id is not None:
         yield f"ID {component.id:#x} on the trace bus"
 
 
 def _does(component: AnyComponent, seen: ComponentSeen) -> Iterator[str]:
     """Yield its settings while it is enabled; for version 0 also its sinks."""
-    if not seen.usable or not isinstance(component, Encoder | Funnel):
+    if not seen.usable or not isinstance(component, EncoderDescription | FunnelDescription):
         return
     of_version_0 = seen.component.block is PRE_RATIFIED[component.kind]
     if of_version_0:
         yield from _sinks_of_version_0(seen)
-    if isinstance(component, Encoder) and seen.flag("Enable"):
+    if isinstance(component, EncoderDescription) and seen.flag("Enable"):
         try:
             yield report.protocol((v0_in_force if of_version_0 else in_force)(seen.component))
         except ComponentError as error:
@@ -152,7 +152,7 @@ def _sinks_of_version_0(seen: ComponentSeen) -> Iterator[str]:
         yield f"can send trace to {', '.join(name.removeprefix('has').removesuffix('Sink') for name in there)}"
 
 
-def _hart(link: Link, encoder: Encoder) -> tuple[str, str | None]:
+def _hart(link: Link, encoder: EncoderDescription) -> tuple[str, str | None]:
     """Return what is said of the hart, OpenOCD's name and its state; and the state, None if there is no such hart."""
     if encoder.hart >= len(link.targets):
         return "OpenOCD has no such target", None
@@ -275,15 +275,15 @@ def _hindrances(
 
 def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
     """Yield where a component's trace comes from, and where it goes."""
-    if isinstance(component, Encoder):
+    if isinstance(component, EncoderDescription):
         yield from (f"to {_way(route)}" for route in topology.routes(component))
         return
     feeders = topology.senders_to(component)
-    if isinstance(component, Funnel):
+    if isinstance(component, FunnelDescription):
         inputs = (f"{feeder.name} (input {component.inputs[feeder.name]})" for feeder in feeders)
         yield f"from {', '.join(inputs)}" if feeders else "from nothing"
         yield f"to {', '.join(_named(fed, component) for fed in topology.receivers_of(component))}"
-        if component in topology.top_funnels and any(isinstance(feeder, Funnel) for feeder in feeders):
+        if component in topology.top_funnels and any(isinstance(feeder, FunnelDescription) for feeder in feeders):
             yield "gives the time to all that feed it"
     else:
         yield f"from {', '.join(feeder.name for feeder in feeders)}" if feeders else "from nothing"
@@ -294,8 +294,8 @@ def _way(route: Route) -> str:
     return ", ".join([*(f"{hop.funnel.name} (input {hop.input})" for hop in route.hops), route.sink.name])
 
 
-def _named(fed: AnyComponent, feeder: Funnel) -> str:
-    return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, Funnel) else fed.name
+def _named(fed: AnyComponent, feeder: FunnelDescription) -> str:
+    return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, FunnelDescription) else fed.name
 
 
 def of_capture(capture: Capture) -> Iterator[ComponentEntry]:

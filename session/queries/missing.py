@@ -12,7 +12,13 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import (
     RAM_WP_HIGH,
     RAM_WP_LOW,
 )
-from rvtrace_gdb.session.description.model import AnyComponent, Description, Encoder, Funnel, RamSink
+from rvtrace_gdb.session.description.model import (
+    AnyComponent,
+    Description,
+    EncoderDescription,
+    FunnelDescription,
+    RamSinkDescription,
+)
 from rvtrace_gdb.session.queries.registers import ComponentSeen
 from rvtrace_gdb.session.sources.hardware import Topology
 
@@ -44,9 +50,9 @@ def missing(description: Description, found: Mapping[str, Looked], harts: Sequen
             continue
         if _has_registers(component):
             yield from _unusable(component, looked)
-        if isinstance(component, RamSink):
+        if isinstance(component, RamSinkDescription):
             yield from _storage(component, looked)
-        if isinstance(component, Encoder):
+        if isinstance(component, EncoderDescription):
             yield from _hart(component, looked, harts)
     if description.encoders and not description.sinks:
         sinks: tuple[AnyComponent, ...] = (*description.pib_sinks, *description.bridges)
@@ -59,7 +65,7 @@ def missing(description: Description, found: Mapping[str, Looked], harts: Sequen
 
 
 def _has_registers(component: AnyComponent) -> bool:
-    return isinstance(component, Encoder | Funnel) or not component.inside
+    return isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
 
 
 def _unusable(component: AnyComponent, looked: Looked) -> Iterator[str]:
@@ -74,7 +80,7 @@ def _unusable(component: AnyComponent, looked: Looked) -> Iterator[str]:
         yield f"{where} cannot be used as a {kind}: correct the description; `rvtrace init --probe` shows what is there"
 
 
-def _storage(sink: RamSink, looked: Looked) -> Iterator[str]:
+def _storage(sink: RamSinkDescription, looked: Looked) -> Iterator[str]:
     """Yield a line for a buffer where the sink cannot store."""
     impl = looked.seen.impl if looked.seen.usable else looked.impl
     if looked.seen.component.block is not RAM_SINK or impl is None:
@@ -85,7 +91,7 @@ def _storage(sink: RamSink, looked: Looked) -> Iterator[str]:
         yield f'{sink.name} has no {sink.mode}: write mode = "{can[0]}"{more} in the description'
 
 
-def _hart(encoder: Encoder, looked: Looked, harts: Sequence[str]) -> Iterator[str]:
+def _hart(encoder: EncoderDescription, looked: Looked, harts: Sequence[str]) -> Iterator[str]:
     if looked.state is None:
         yield f"hart {encoder.hart} of {encoder.name} is not there: OpenOCD has {len(harts)}; correct `hart`"
     elif looked.state in _GONE:

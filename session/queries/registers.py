@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
 from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED, block
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers as v0
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import TS_CONTROL as V0_TS_CONTROL
-from rvtrace_gdb.controlregs.sifive_v0.settings import SinkSettings as V0Sink
+from rvtrace_gdb.controlregs.sifive_v0.settings import V0SinkSettings as V0Sink
 from rvtrace_gdb.controlregs.trace_control.component_registers import (
     CONTROL_OFFSET,
     IMPL_OFFSET,
@@ -42,7 +42,13 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import identify, read_stabl
 from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, Encoder, Funnel
+from rvtrace_gdb.session.description.model import (
+    AnyComponent,
+    Description,
+    DescriptionError,
+    EncoderDescription,
+    FunnelDescription,
+)
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import ctr_records
 from rvtrace_gdb.session.session import Session
@@ -106,7 +112,7 @@ def linked(description: Description, connect: Connect) -> Iterator[Link]:
 
 def place(description: Description, found: AnyComponent) -> AnyComponent:
     """Return the component that has the registers of *found*: pre-ratification sinks are in an encoder or a funnel."""
-    inside = "" if isinstance(found, Encoder | Funnel) else found.inside
+    inside = "" if isinstance(found, EncoderDescription | FunnelDescription) else found.inside
     return description.component(inside) if inside else found
 
 
@@ -163,7 +169,7 @@ def component_lines(
 
 
 def _hart(found: AnyComponent) -> str:
-    return f", hart {found.hart}" if isinstance(found, Encoder) else ""
+    return f", hart {found.hart}" if isinstance(found, EncoderDescription) else ""
 
 
 def _unidentified(seen: ComponentSeen) -> Iterator[str]:

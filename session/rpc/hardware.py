@@ -33,7 +33,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError, Sink, Usb
+from rvtrace_gdb.session.description.model import DescriptionError, Sink, UsbDescription
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
 from rvtrace_gdb.session.rpc import protocol
@@ -124,7 +124,7 @@ def _letting_go(method: Method) -> Method:
     return run
 
 
-def _usb(params: Params) -> Usb:
+def _usb(params: Params) -> UsbDescription:
     """Return the USB adapter of the target description. Raises DescriptionError, NoUsbTable."""
     description = params.context().description(os.environ)
     if description.usb is None:

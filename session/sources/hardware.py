@@ -29,10 +29,10 @@ from rvtrace_gdb.session.description.model import (
     AnyComponent,
     Description,
     DescriptionError,
-    Encoder,
-    Funnel,
-    PibSink,
-    RamSink,
+    EncoderDescription,
+    FunnelDescription,
+    PibSinkDescription,
+    RamSinkDescription,
     Sink,
     SourceDescription,
 )
@@ -45,7 +45,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 class Hop:
     """A funnel on a route, and the input at which the trace enters it: a bit of trFunnelDisInput."""
 
-    funnel: Funnel
+    funnel: FunnelDescription
     input: int
 
 
@@ -53,7 +53,7 @@ class Hop:
 class Route:
     """A route from an encoder to a sink. *hops*: the funnels on it, the first one first."""
 
-    encoder: Encoder
+    encoder: EncoderDescription
     hops: tuple[Hop, ...]
     sink: Sink
 
@@ -70,13 +70,15 @@ class Topology:
         self.description = description
         self._by_name = {component.name: component for component in description.components}
 
-    def receivers_of(self, source: SourceDescription) -> tuple[Funnel | Sink, ...]:
+    def receivers_of(self, source: SourceDescription) -> tuple[FunnelDescription | Sink, ...]:
         """Return what *source* feeds, in the order of the description."""
-        return tuple(fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, Encoder))
+        return tuple(
+            fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, EncoderDescription)
+        )
 
     def senders_to(self, component: AnyComponent) -> tuple[SourceDescription, ...]:
         """Return what feeds *component*; a funnel's feeders in the order of its inputs."""
-        if isinstance(component, Funnel):
+        if isinstance(component, FunnelDescription):
             found = [self._by_name[name] for name in component.inputs]
         else:
             found = [other for other in self._sources if component.name in other.to]
@@ -98,7 +100,7 @@ class Topology:
         """
         return self.start_order(routes)[::-1]
 
-    def routes(self, encoder: Encoder) -> tuple[Route, ...]:
+    def routes(self, encoder: EncoderDescription) -> tuple[Route, ...]:
         """Return the shortest route to each sink that *encoder* reaches, nearest sink first."""
         ways: dict[str, tuple[Hop, ...]] = {encoder.name: ()}
         found: list[Route] = []
@@ -108,14 +110,14 @@ class Topology:
                 if fed.name in ways:
                     continue
                 ways[fed.name] = ways[source.name]
-                if isinstance(fed, Funnel):
+                if isinstance(fed, FunnelDescription):
                     ways[fed.name] += (Hop(fed, fed.inputs[source.name]),)
                     waiting.append(fed)
                 else:
                     found.append(Route(encoder, ways[fed.name], fed))
         return tuple(found)
 
-    def route(self, encoder: Encoder, sink: Sink) -> Route:
+    def route(self, encoder: EncoderDescription, sink: Sink) -> Route:
         """Return the shortest route from *encoder* to *sink*. Raises `DescriptionError` if there is none."""
         for route in self.routes(encoder):
             if route.sink.name == sink.name:
@@ -123,20 +125,20 @@ class Topology:
         problem = f'nothing leads from it to "{sink.name}", only to {", ".join(self._reached(encoder))}'
         raise DescriptionError(problem, self.description.file, f'[[component]] "{encoder.name}"', "to")
 
-    def encoders_of(self, sink: Sink) -> tuple[Encoder, ...]:
+    def encoders_of(self, sink: Sink) -> tuple[EncoderDescription, ...]:
         """Return the encoders whose trace can reach *sink*."""
         return tuple(encoder for encoder in self.description.encoders if sink.name in self._reached(encoder))
 
     @property
-    def top_funnels(self) -> tuple[Funnel, ...]:
+    def top_funnels(self) -> tuple[FunnelDescription, ...]:
         """Return the funnels that feed no other funnel: each is the source of timestamps for all its feeders."""
         return tuple(
             funnel
             for funnel in self.description.funnels
-            if not any(isinstance(fed, Funnel) for fed in self.receivers_of(funnel))
+            if not any(isinstance(fed, FunnelDescription) for fed in self.receivers_of(funnel))
         )
 
-    def _reached(self, encoder: Encoder) -> list[str]:
+    def _reached(self, encoder: EncoderDescription) -> list[str]:
         return [route.sink.name for route in self.routes(encoder)]
 
     @property
@@ -150,10 +152,14 @@ class Topology:
         waiting = list(self.description.funnels)
         while waiting:  # a description has no cycles, so each round finds some
             ready = [
-                f for f in waiting if all(g.name in heights for g in self.receivers_of(f) if isinstance(g, Funnel))
+                f
+                for f in waiting
+                if all(g.name in heights for g in self.receivers_of(f) if isinstance(g, FunnelDescription))
             ]
             for funnel in ready:
-                fed = [heights[other.name] for other in self.receivers_of(funnel) if isinstance(other, Funnel)]
+                fed = [
+                    heights[other.name] for other in self.receivers_of(funnel) if isinstance(other, FunnelDescription)
+                ]
                 heights[funnel.name] = 1 + max(fed, default=-1)
             waiting = [funnel for funnel in waiting if funnel.name not in heights]
         return heights
@@ -235,14 +241,14 @@ class Hardware:
         return cls(topology, tuple(routes), tuple(notes))
 
     @property
-    def encoders(self) -> tuple[Encoder, ...]:
+    def encoders(self) -> tuple[EncoderDescription, ...]:
         """The encoders that are used."""
-        return tuple(part for part in self._parts if isinstance(part, Encoder))
+        return tuple(part for part in self._parts if isinstance(part, EncoderDescription))
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """The sinks that are used."""
-        return tuple(part for part in self._parts if not isinstance(part, Encoder | Funnel))
+        return tuple(part for part in self._parts if not isinstance(part, EncoderDescription | FunnelDescription))
 
     @property
     def registers(self) -> tuple[range, ...]:
@@ -257,7 +263,7 @@ class Hardware:
         made = [_component(part, rings.get(part.name, target), self._host(part)) for part in self._parts]
         others = [_component(part, target, part) for part in self._beside()]
         edges = [edge for route in self.routes for edge in pairwise(route.names)]
-        funnels = [part for part in self._parts if isinstance(part, Funnel)]
+        funnels = [part for part in self._parts if isinstance(part, FunnelDescription)]
         return Graph.build(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
 
     def request(self, trace: TraceRequest) -> GraphRequest:
@@ -265,9 +271,13 @@ class Hardware:
         sinks = self.sinks
         return GraphRequest(
             trace,
-            {sink.name: _buffer(sink) for sink in sinks if isinstance(sink, RamSink)},
-            {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSink)},
-            {sink.name: sink.id for sink in sinks if not isinstance(sink, RamSink | PibSink) and sink.id is not None},
+            {sink.name: _buffer(sink) for sink in sinks if isinstance(sink, RamSinkDescription)},
+            {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSinkDescription)},
+            {
+                sink.name: sink.id
+                for sink in sinks
+                if not isinstance(sink, RamSinkDescription | PibSinkDescription) and sink.id is not None
+            },
         )
 
     @property
@@ -279,13 +289,15 @@ class Hardware:
         """Return the component that has the registers of *part*: pre-ratification sinks are in an
         encoder or a funnel.
         """
-        name = "" if isinstance(part, Encoder | Funnel) else part.inside
+        name = "" if isinstance(part, EncoderDescription | FunnelDescription) else part.inside
         return self.topology.description.component(name) if name else part
 
     def _beside(self) -> tuple[AnyComponent, ...]:
         """Return what is connected to the components that are used, and must be kept disabled."""
         used = {part.name for part in self._parts}
-        near = {name for part in self._parts if isinstance(part, Encoder | Funnel) for name in part.to}
+        near = {
+            name for part in self._parts if isinstance(part, EncoderDescription | FunnelDescription) for name in part.to
+        }
         near |= {feeder.name for part in self._parts for feeder in self.topology.senders_to(part)}
         every = self.topology.description.components
         return tuple(part for part in every if part.name in near - used and self._host(part) is part)
@@ -309,7 +321,7 @@ def _check(names: Sequence[str], description: Description) -> None:
             raise BadOption(f"there is no sink {name!r} in the target description, it has {', '.join(there)}")
 
 
-def _encoders(description: Description, harts: Sequence[int]) -> tuple[Encoder, ...]:
+def _encoders(description: Description, harts: Sequence[int]) -> tuple[EncoderDescription, ...]:
     """Return the encoders of these harts, of all harts if none is named. Raises `BadOption`."""
     there = {encoder.hart: encoder for encoder in description.encoders}
     for hart in harts:
@@ -325,15 +337,15 @@ def _harts(harts: Sequence[int]) -> str:
 
 def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
     """Return the route to the nearest RAM sink, or all routes if there is none."""
-    into_memory = [way for way in ways if isinstance(way.sink, RamSink)]
+    into_memory = [way for way in ways if isinstance(way.sink, RamSinkDescription)]
     return tuple(into_memory[:1] or ways)
 
 
-def _buffer(sink: RamSink) -> Buffer:
+def _buffer(sink: RamSinkDescription) -> Buffer:
     return Buffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
 
 
-def _pins(sink: PibSink) -> Pins:
+def _pins(sink: PibSinkDescription) -> Pins:
     return Pins(None if sink.mode is None else PibMode[sink.mode.upper()], sink.divider, sink.clk_center)
 
 

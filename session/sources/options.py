@@ -43,7 +43,7 @@ from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import EXTERNAL,
 from rvtrace_gdb.controlregs.trace_control.request import TraceRequest
 from rvtrace_gdb.decode.program.elf import Symbol
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.description.model import Encoder
+from rvtrace_gdb.session.description.model import EncoderDescription
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target.link import Tcl, csrs_of
 from rvtrace_gdb.session.target.target_state import WITH_MEMORY
@@ -210,7 +210,7 @@ class Armed:
         return lines
 
 
-def arm(link: Tcl, encoders: Sequence[Encoder], triggers: Triggers | None) -> Armed:
+def arm(link: Tcl, encoders: Sequence[EncoderDescription], triggers: Triggers | None) -> Armed:
     """Set the triggers in each hart that *encoders* trace; the harts must be halted.
 
     Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors; then none is set.

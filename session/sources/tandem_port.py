@@ -23,7 +23,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
-from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.session.description.model import Description, TandemDescription
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request
@@ -193,7 +193,7 @@ class PortSocket:
 class _Port:
     """One port, whose trace arrives in *file*."""
 
-    def __init__(self, port: Tandem, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
+    def __init__(self, port: TandemDescription, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
         self.hart, self.file, self.made = port.hart, file, TandemPort(port.name, parameters)
 
     @property
@@ -204,7 +204,7 @@ class _Port:
 class TandemTrace(TraceSource):
     """The trace of *ports*, for *image*. Raises PortFileError."""
 
-    def __init__(self, ports: Sequence[Tandem], image: Image) -> None:
+    def __init__(self, ports: Sequence[TandemDescription], image: Image) -> None:
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
@@ -305,11 +305,11 @@ class TandemTrace(TraceSource):
             return 0
 
 
-def _opened(port: Tandem) -> PortFile | PortSocket:
+def _opened(port: TandemDescription) -> PortFile | PortSocket:
     return PortSocket(port.socket) if port.socket else PortFile(port.file)
 
 
-def parameters_of(port: Tandem, image: Image) -> TandemParameters:
+def parameters_of(port: TandemDescription, image: Image) -> TandemParameters:
     """Return the parameters of the program's hart and those in the description of the port. Raises BadElf."""
     found = TandemParameters.of_elf(image.path, mlen=port.mlen, dialect=DIALECTS[port.dialect])
     flen = found.flen if port.flen is None else port.flen
@@ -351,7 +351,7 @@ def start(session: TraceOwner, description: Description, context: Context, optio
     )
 
 
-def _ports(description: Description, options: Mapping[str, Any]) -> list[Tandem]:
+def _ports(description: Description, options: Mapping[str, Any]) -> list[TandemDescription]:
     names, harts = chosen_components(options)
     known = [port.name for port in description.tandem]
     for name in names:

@@ -24,7 +24,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.memory import believed
-from rvtrace_gdb.session.description.model import Description, Encoder
+from rvtrace_gdb.session.description.model import Description, EncoderDescription
 from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource, trace_control_lines
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
@@ -102,7 +102,7 @@ class LiveTrace(TraceSource):
         made = ((harts[now.name], now) for now in self.in_force.encoders)
         return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in made)
 
-    def _unregistered(self, encoder: Encoder, in_force: EncoderSettings) -> Unregistered:
+    def _unregistered(self, encoder: EncoderDescription, in_force: EncoderSettings) -> Unregistered:
         """Return what is known of an encoder without its registers."""
         clock = self.in_force.clocks.get(encoder.name)
         widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}

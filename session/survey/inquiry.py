@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description.devicetree import DeviceTreeContents as Tree
 from rvtrace_gdb.session.description.model import Description
-from rvtrace_gdb.session.description.model import OpenOcd as Defaults
+from rvtrace_gdb.session.description.model import OpenOcdDescription as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
 from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
 from rvtrace_gdb.session.survey.harts import SurveyedHart

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
-from rvtrace_gdb.session.description.model import AnyComponent, Encoder, Funnel, RamSink
+from rvtrace_gdb.session.description.model import (
+    AnyComponent,
+    EncoderDescription,
+    FunnelDescription,
+    RamSinkDescription,
+)
 from rvtrace_gdb.session.description.tables import quoted
 from rvtrace_gdb.session.survey.questions import Setting
 from rvtrace_gdb.support.text import printable
@@ -56,17 +61,17 @@ def _of_tree(component: AnyComponent, node: str) -> SurveyedComponent:
     part = SurveyedComponent(component.name, component.kind, component.base)
     part.set("name", component.name, CHOSEN)
     part.set("type", component.kind, source)
-    inside = "" if isinstance(component, Encoder | Funnel) else component.inside
-    if isinstance(component, Encoder | Funnel) and not component.version:
+    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
+    if isinstance(component, EncoderDescription | FunnelDescription) and not component.version:
         part.set("version", component.version, source)
     part.set("inside", inside, source) if inside else part.set("base", component.base, source)
-    if isinstance(component, Encoder):
+    if isinstance(component, EncoderDescription):
         part.set("hart", component.hart, source)
-    if isinstance(component, Encoder | Funnel):
+    if isinstance(component, EncoderDescription | FunnelDescription):
         part.set("to", component.to, source)
-    if isinstance(component, Funnel) and component.inputs:
+    if isinstance(component, FunnelDescription) and component.inputs:
         part.set("inputs", component.inputs, source)
-    if isinstance(component, RamSink) and component.start is not None:
+    if isinstance(component, RamSinkDescription) and component.start is not None:
         part.buffer = component.start, component.size or 0
     return part
 

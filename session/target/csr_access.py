@@ -26,7 +26,7 @@ from weakref import finalize
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrRequest
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.errors import CsrsNotExposed, HartUnreachable, NoUsbTable, NoWay
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.session import Session
@@ -169,7 +169,7 @@ class UsbAccess:
     Also raises HartUnreachable and UsbError leaves.
     """
 
-    def __init__(self, usb: Usb, hart: int) -> None:
+    def __init__(self, usb: UsbDescription, hart: int) -> None:
         self.name = str(usb)
         self.link = link_by(usb)
         self._hart = hart
@@ -251,7 +251,7 @@ def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
 
 def _usb(way: Way, session: Session, hart: int | None) -> CsrAccess:
     usb = way.get("usb")
-    if not isinstance(usb, Usb):
+    if not isinstance(usb, UsbDescription):
         raise BadRequest("access: no description says which USB adapter")
     access = UsbAccess(usb, hart or 0)
     finalize(access, access.link.close)

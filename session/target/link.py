@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrRequest, Target
-from rvtrace_gdb.session.description.model import Description, Encoder
+from rvtrace_gdb.session.description.model import Description, EncoderDescription
 from rvtrace_gdb.session.errors import HartUnreachable, OtherOpenOcd
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
@@ -124,7 +124,7 @@ Connect = Callable[[str, int], Link]
 """Creates the link to OpenOCD at a host and port; it may connect only when used."""
 
 
-def open_link(description: Description, encoder: Encoder, connect: Connect = OpenOcd) -> Link:
+def open_link(description: Description, encoder: EncoderDescription, connect: Connect = OpenOcd) -> Link:
     """Return a tested link to the hart that *encoder* traces. Raises HartUnreachable and the transport's errors."""
     link = link_to(description, connect)
     try:

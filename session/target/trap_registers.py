@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.support.errors import RvtraceError
 
 
-class _Mode(NamedTuple):
+class _TrapMode(NamedTuple):
     """The CSRs that a trap into one mode writes, and the one that leads to its handler."""
 
     cause: int
@@ -22,8 +22,8 @@ class _Mode(NamedTuple):
 
 
 _MODES = {
-    3: _Mode(CSRS["mcause"], CSRS["mepc"], CSRS["mtval"], CSRS["mtvec"]),
-    1: _Mode(CSRS["scause"], CSRS["sepc"], CSRS["stval"], CSRS["stvec"]),
+    3: _TrapMode(CSRS["mcause"], CSRS["mepc"], CSRS["mtval"], CSRS["mtvec"]),
+    1: _TrapMode(CSRS["scause"], CSRS["sepc"], CSRS["stval"], CSRS["stvec"]),
 }
 _H, _V, _PRV = 1 << 7, 1 << 5, 3  # of misa, dcsr, priv
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAnswer, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Driver
@@ -61,7 +61,7 @@ def csr(name: str) -> int | None:
     return number if 0 <= number < 0x1000 else None
 
 
-_CONNECTIONS: dict[Usb, UsbConnection] = {}
+_CONNECTIONS: dict[UsbDescription, UsbConnection] = {}
 _LOCK = Lock()
 _ONE_AT_A_TIME = RLock()
 """One lock for all connections: one may take the device from another, which must not be using it then."""
@@ -116,14 +116,14 @@ class UsbHartCsrs:
         return HartUnreachable(self._hart, f"its state is {error.state}: is it powered, and out of reset?")
 
 
-def link_by(usb: Usb) -> UsbLink:
+def link_by(usb: UsbDescription) -> UsbLink:
     """Return a link to the device that *usb* describes. It is opened at the first access."""
     with _LOCK:
         connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: _chain(usb), _ONE_AT_A_TIME))
     return UsbLink(connection)
 
 
-def _chain(usb: Usb) -> Chain:
+def _chain(usb: UsbDescription) -> Chain:
     """Return the scan chain. Raises UsbError leaves."""
     try:
         return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
@@ -135,7 +135,7 @@ def _chain(usb: Usb) -> Chain:
     return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
 
 
-def _adapter(usb: Usb) -> Jtag:
+def _adapter(usb: UsbDescription) -> Jtag:
     adapter = ADAPTERS[usb.adapter]
     if adapter.driver is Driver.MPSSE:
         return Mpsse(usb.serial, usb.khz, usb.interface, usb.layout, adapter)
@@ -192,7 +192,7 @@ class UsbBench:
     All methods raise UsbError leaves; those for one hart also raise HartUnreachable.
     """
 
-    def __init__(self, usb: Usb) -> None:
+    def __init__(self, usb: UsbDescription) -> None:
         self.link: UsbLink = link_by(usb)
 
     def close(self) -> None:
@@ -293,7 +293,7 @@ class UsbBench:
 
 
 @contextmanager
-def bench(usb: Usb) -> Iterator[UsbBench]:
+def bench(usb: UsbDescription) -> Iterator[UsbBench]:
     """Provide a `UsbBench`, which is closed at the end."""
     it = UsbBench(usb)
     try:

@@ -16,22 +16,21 @@ STILL_SEVERAL = set(
     re.findall(
         r"\w+",
         """
-    Accessed Accesses Action Addresses Alignment AnyEncoder Arrival Asked AtbBridge BadOption Batch Begin Block
-    BridgeSettings Buffer Build Calls Change Check Chip Clock CmdErr Code Codec Command Comparison Connect
-    Context Core Count Counts Coverage DebugModule Debugger Decoded Decoder Depth Description Difference
-    Disassembler Dtm Dump ETrace Edge Encoder EncoderOptions EncoderSettings End Entries Expected Export Fetch
-    Field Fields File Filter Follower Form Frame Framer Function Functions Funnel FunnelSettings Gaps Gdb Goal
-    Graph Group Groups Halt Handler Happened HartContext HartNotHalted HartNumber HartOf Harts History Info
-    Instruction Itemizer Kept Key KnownRegisters Latency Layout Limit Line Lines Looked Loss Machine Malformed
-    Mark Memory Message Method Mode NTrace NoAnswer Node NotStopped NotWritten Note Objects OddStretch One Open
-    OpenOcd Operation Option Options Outcome Output Packets Page PagedList Paint Parts PendingTrap PibMode
-    PibSettings PibSink Piece Pins Port Predictor Probe Problem Process Program ProgressLine Query RamSink Ran
-    Raw Reach Read Reason Record Recorder Records Register RegisterRefused Registers Report Resume Retired
-    ReturnStack Ring Route Row Rows Running Said Search Section Segment Select Selection Server Setting Settings
-    Shape Sink SinkSettings Snapshot Stack Start StartSequence Status Stop Stored Stream StreamDecoder Streams
-    Stretch Stub Symbol Symbols Sync SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace
-    TraceRequest Tracer Transfer Trap TrapKind Tree Trigger TriggerModule TsPrescale Unknown Unwound Usb Value
-    Values Verb Verdict Walk Walker Watcher Window Wishes Wording Words Write Writer Written
+    Accessed Accesses Action Addresses Alignment AnyEncoder Arrival Asked BadOption Batch Begin Block Buffer
+    Build Calls Change Check Chip Clock CmdErr Code Codec Command Comparison Connect Context Core Count Counts
+    Coverage DebugModule Debugger Decoded Decoder Description Difference Disassembler Dtm Dump ETrace Edge
+    EncoderOptions End Entries Expected Export Fetch Field Fields File Filter Follower Form Frame Framer
+    Function Functions Gaps Gdb Goal Graph Group Groups Halt Handler Happened HartContext HartNotHalted
+    HartNumber HartOf Harts History Info Instruction Kept Key KnownRegisters Latency Layout Limit Line Lines
+    Looked Loss Machine Malformed Mark Memory Message Method Mode NTrace NoAnswer Node NotStopped NotWritten
+    Note Objects OddStretch One Open Operation Option Outcome Output Packets Page PagedList Paint Parts
+    PendingTrap Piece Pins Port Predictor Probe Problem Process Program ProgressLine Query Ran Raw Reach Read
+    Reason Record Recorder Records Register RegisterRefused Registers Report Resume Retired ReturnStack Ring
+    Route Row Rows Running Said Search Section Segment Select Selection Server Setting Settings Shape Sink
+    Snapshot Stack Start Status Stop Stored Stream StreamDecoder Streams Stretch Stub Symbol Symbols Sync
+    SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace TraceRequest Tracer Transfer Trap
+    TrapKind Tree Trigger TriggerModule Unknown Unwound Value Values Verb Verdict Watcher Window Wishes Words
+    Write Writer Written
     """,
     )
 )

@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
-from rvtrace_gdb.session.formats.tandem import Itemizer, Wording
+from rvtrace_gdb.session.formats.tandem import GroupItemizer, GroupWording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted
@@ -138,7 +138,7 @@ def encode_tandem(
     with encode_encoding.destination(args, capture_of) as write:
         pieces = encode_encoding.written(encoding.pieces(), write)
         if args.dump:
-            itemizer, wording = Itemizer(parameters), Wording(parameters)
+            itemizer, wording = GroupItemizer(parameters), GroupWording(parameters)
             shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
         else:
             deque(pieces, maxlen=0)

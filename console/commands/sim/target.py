@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description import model as told
-from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.session.description.model import Description, TandemDescription
 from rvtrace_gdb.session.description.tables import text
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
@@ -143,7 +143,7 @@ def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
     return [args.tandem] if harts == 1 else [f"{args.tandem}.{number}" for number in range(harts)]
 
 
-def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> tuple[Tandem, ...]:
+def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> tuple[TandemDescription, ...]:
     """Add ports to the harts of *machine*, before they run, and return their descriptions. Raises RvtraceError."""
     paths = tandem_files(args, len(machine.harts))
     if not paths:
@@ -171,8 +171,8 @@ def _parameters(hart: Hart, dialect: str | None) -> TandemParameters:
     return TandemParameters(hart.xlen, flen, dialect=DIALECTS[dialect or SPECIFICATION.name], supervisor=False)
 
 
-def _described(path: str, hart: int, made: TandemParameters) -> Tandem:
-    return Tandem(
+def _described(path: str, hart: int, made: TandemParameters) -> TandemDescription:
+    return TandemDescription(
         f"tandem{hart}", hart, str(Path(path).absolute()), made.dialect.name, made.flen, supervisor=made.supervisor
     )  # fmt: skip
 
@@ -262,7 +262,7 @@ def _wiring(args: argparse.Namespace, description: Description | None, memory_ma
 
 def _part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:
     match component:
-        case told.Encoder():
+        case told.EncoderDescription():
             properties = properties | {
                 "etrace": sim_etrace.described(properties["etrace"] or ETraceBuild(), component.etrace)
             }
@@ -270,20 +270,20 @@ def _part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPar
                 name=component.name, base=component.base, hart=component.hart, to=component.to,
                 version=component.version, **properties,
             )  # fmt: skip
-        case told.Funnel():
+        case told.FunnelDescription():
             return FunnelPart(
                 name=component.name, base=component.base, to=component.to, inputs=component.inputs,
                 input_count=1 + max(component.inputs.values(), default=0), version=component.version,
             )  # fmt: skip
-        case told.RamSink():
+        case told.RamSinkDescription():
             return _ram_sink(component)
-        case told.PibSink():
+        case told.PibSinkDescription():
             return PibSinkPart(name=component.name, base=component.base, inside=component.inside)
-        case told.AtbBridge():
+        case told.AtbBridgeDescription():
             return AtbBridgePart(name=component.name, base=component.base, inside=component.inside)
 
 
-def _ram_sink(sink: told.RamSink) -> RamSinkPart:
+def _ram_sink(sink: told.RamSinkDescription) -> RamSinkPart:
     """Return a sink with an SRAM of the smallest sufficient size. Raises BadTarget."""
     part = RamSinkPart(name=sink.name, base=sink.base, inside=sink.inside)
     start, size = sink.start or 0, sink.size or 0
@@ -301,10 +301,10 @@ def _ram_sink(sink: told.RamSink) -> RamSinkPart:
 def description_of(machine: Machine, name: str, tcl_port: int, described: Description | None = None) -> Description:
     """Return the description of *machine*. *described*: the one it was built from, whose use of sinks is kept."""
     if described is None:
-        described = Description(name, "", None, told.OpenOcd(), (), (_standard_sink(machine),))
+        described = Description(name, "", None, told.OpenOcdDescription(), (), (_standard_sink(machine),))
     encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
     memory = tuple(dict.fromkeys((*_memory(machine), *described.memory)))
-    return replace(described, encoders=encoders, openocd=told.OpenOcd(tcl_port=tcl_port), memory=memory)
+    return replace(described, encoders=encoders, openocd=told.OpenOcdDescription(tcl_port=tcl_port), memory=memory)
 
 
 _HOST = 64
@@ -324,16 +324,16 @@ def _memory(machine: Machine) -> Iterator[MemoryRange]:
             yield MemoryRange(address, _HOST, MemoryKind.VOLATILE, name=name)
 
 
-def _standard_sink(machine: Machine) -> told.RamSink:
+def _standard_sink(machine: Machine) -> told.RamSinkDescription:
     part = next(part for part in machine.wiring.parts if isinstance(part, RamSinkPart))
-    return told.RamSink(part.name, part.base, "SMEM", part.start, part.size)
+    return told.RamSinkDescription(part.name, part.base, "SMEM", part.start, part.size)
 
 
-def _encoder(machine: Machine, part: EncoderPart) -> told.Encoder:
+def _encoder(machine: Machine, part: EncoderPart) -> told.EncoderDescription:
     device = machine.components[part.name]
     built = device.etrace if isinstance(device, TraceEncoder) else None
     etrace = {} if built is None else sim_etrace.settings(built.decoder)
-    return told.Encoder(part.name, part.base, part.hart, part.to, etrace, part.version)
+    return told.EncoderDescription(part.name, part.base, part.hart, part.to, etrace, part.version)
 
 
 _KNOWS = """# Without this, memory cannot be read while the hart runs.
@@ -399,7 +399,7 @@ def target_description(
     name: str,
     tcl_port: int = 6666,
     described: Description | None = None,
-    tandem: tuple[Tandem, ...] = (),
+    tandem: tuple[TandemDescription, ...] = (),
 ) -> str:
     """Return the rvtrace.toml of the simulated target. *described*: the one it was built from; *tandem*: its ports."""
     name = f"{name} on the simulated target"

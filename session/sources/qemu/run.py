@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcd
+from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcdDescription
 from rvtrace_gdb.session.description.tables import text
 from rvtrace_gdb.session.program import Program, new_capture
 from rvtrace_gdb.session.sources.options import trace_request
@@ -431,7 +431,14 @@ def _serve(
 
 def _write_target(path: str, qemu: launch.Qemu, options: Sequence[str], folder: Path) -> None:
     described = Description(
-        f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder), memory=_memory(options)
+        f"QEMU {_version(qemu)}",
+        path,
+        qemu.xlen,
+        OpenOcdDescription(),
+        (),
+        (),
+        qemu=str(folder),
+        memory=_memory(options),
     )
     try:
         with atomic_output(path) as file:

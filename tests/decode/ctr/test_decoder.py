@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
-from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Options, Record, impossible, record_text
+from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record, RecordOptions, impossible, record_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
 
 BASE = 0x8000_0000
-ALL = Options().kinds
+ALL = RecordOptions().kinds
 CALL, ICALL, RET, JUMP, IJUMP = (
     IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.RETURN, IType.INFERABLE_TAIL_CALL, IType.UNINFERABLE_TAIL_CALL
 )  # fmt: skip
@@ -52,8 +52,8 @@ def row(*transfers: tuple[int | None, int | None, IType]) -> list[Record]:
     ]
 
 
-def decode(records: Sequence[Record], program: Image, options: Options | None = None) -> Decoded:
-    return decode_records(records, program, options or Options(), total=24 * len(records), idle=0)
+def decode(records: Sequence[Record], program: Image, options: RecordOptions | None = None) -> Decoded:
+    return decode_records(records, program, options or RecordOptions(), total=24 * len(records), idle=0)
 
 
 def lines(decoded: Decoded) -> list[int]:
@@ -85,20 +85,20 @@ def test_what_lies_between_two_records() -> None:
 
 def test_up_to_where_the_hart_stands() -> None:
     code = image(asm.jal(8), NOP, NOP, asm.beq(8), NOP, NOP)
-    decoded = decode(row((0, 2, JUMP)), code, Options(end=at(5)))
+    decoded = decode(row((0, 2, JUMP)), code, RecordOptions(end=at(5)))
     assert lines(decoded) == [0, 2, 3, 4] and decoded.stretches[-1].instructions == 3
-    here = decode(row((0, 2, JUMP)), code, Options(end=at(2)))
+    here = decode(row((0, 2, JUMP)), code, RecordOptions(end=at(2)))
     assert lines(here) == [0] and here.stretches[-1].instructions == 0
 
 
 def test_from_where_recording_began() -> None:
     """The code leads from there to the oldest record without any other transfer."""
     code = image(NOP, asm.beq(8), NOP, asm.jal(8), NOP, NOP)
-    decoded = decode(row((3, 5, JUMP)), code, Options(begin=at(0), end=at(5)))
+    decoded = decode(row((3, 5, JUMP)), code, RecordOptions(begin=at(0), end=at(5)))
     assert lines(decoded) == [0, 1, 2, 3]
     assert said(decoded, EventKind.SYNC) == ["tracing starts"]
     assert [(one.first, one.stop, one.complete) for one in decoded.stretches] == [(0, 4, True), (4, 4, True)]
-    on_it = decode(row((3, 5, JUMP)), code, Options(begin=at(3)))
+    on_it = decode(row((3, 5, JUMP)), code, RecordOptions(begin=at(3)))
     assert lines(on_it) == [3] and said(on_it, EventKind.SYNC) == ["tracing starts"]
 
 
@@ -109,16 +109,16 @@ RECORD = row((2, 4, JUMP))
 @pytest.mark.parametrize(
     ("program", "options"),
     [
-        (LEADS, Options(begin=at(3))),
-        (LEADS, Options(begin=at(0) - 8)),
-        (LEADS, Options(begin=at(0), hidden=True)),
-        (LEADS, Options(begin=at(0), kinds=ALL - {EXCEPTION})),
-        (LEADS, Options(begin=at(0), ras=True)),
-        (image(NOP, NOP, asm.jal(8), NOP, NOP, SWITCH), Options(begin=at(0))),
+        (LEADS, RecordOptions(begin=at(3))),
+        (LEADS, RecordOptions(begin=at(0) - 8)),
+        (LEADS, RecordOptions(begin=at(0), hidden=True)),
+        (LEADS, RecordOptions(begin=at(0), kinds=ALL - {EXCEPTION})),
+        (LEADS, RecordOptions(begin=at(0), ras=True)),
+        (image(NOP, NOP, asm.jal(8), NOP, NOP, SWITCH), RecordOptions(begin=at(0))),
     ],
     ids=["another place", "no code", "a mode that is not recorded", "traps", "calls alone", "the program clears them"],
 )
-def test_where_it_is_not_certain_what_ran_since_recording_began(program: Image, options: Options) -> None:
+def test_where_it_is_not_certain_what_ran_since_recording_began(program: Image, options: RecordOptions) -> None:
     """What is said is what is said if nobody knows where that was."""
     decoded = decode(RECORD, program, options)
     assert lines(decoded) == [2] and said(decoded, EventKind.SYNC) == ["the oldest record"]
@@ -127,7 +127,7 @@ def test_where_it_is_not_certain_what_ran_since_recording_began(program: Image, 
 
 def test_an_exception_leaves_its_instruction_out() -> None:
     code = image(asm.jal(8), NOP, NOP, asm.ECALL, NOP, NOP, MRET)
-    decoded = decode(row((0, 2, JUMP), (3, 5, EXCEPTION), (6, 4, XRET)), code, Options(end=at(5)))
+    decoded = decode(row((0, 2, JUMP), (3, 5, EXCEPTION), (6, 4, XRET)), code, RecordOptions(end=at(5)))
     assert lines(decoded) == [0, 2, 5, 6, 4]
     (trap,) = (event for event in decoded.history.events if event.kind is EventKind.TRAP)
     assert (trap.position, trap.text, trap.last_pc, trap.next_pc) == (2, "exception", at(3), at(5))
@@ -165,7 +165,7 @@ PARTIAL = {
 def test_partial_records(name: str) -> None:
     records, history, traps, why = PARTIAL[name]
     code = image(asm.jal(16 if name == "a trap return to one" else 8), NOP, NOP, asm.ECALL, NOP, MRET)
-    decoded = decode(records, code, Options(hidden=True))
+    decoded = decode(records, code, RecordOptions(hidden=True))
     assert lines(decoded) == history
     assert said(decoded, EventKind.TRAP) == traps
     gap = decoded.history.gap_at(history.index(GAP))
@@ -186,12 +186,12 @@ def test_a_zero_is_an_address_where_the_mode_does_not_change() -> None:
 def test_a_branch_that_is_not_recorded() -> None:
     """Both ways lead to the next record: what ran before the branch is known, and the source of the record."""
     code = image(asm.jal(4), NOP, asm.beq(8), NOP, NOP, RET_CODE, NOP)
-    options = Options(ALL - {TAKEN})
+    options = RecordOptions(ALL - {TAKEN})
     decoded = decode(row((0, 1, JUMP), (5, 6, RET)), code, options)
     assert lines(decoded) == [0, 1, 2, GAP, 5]
     assert decoded.stretches[1].why == f"the direction of the branch at 0x{at(2):x} was not recorded"
     assert decoded.history.gap_at(3).next_pc == at(5)
-    hidden = decode(row((0, 1, JUMP), (5, 6, RET)), code, Options(ALL - {TAKEN}, hidden=True))
+    hidden = decode(row((0, 1, JUMP), (5, 6, RET)), code, RecordOptions(ALL - {TAKEN}, hidden=True))
     assert lines(hidden) == [0, GAP, 5]
 
 
@@ -199,22 +199,22 @@ def test_a_branch_one_way_of_which_would_have_left_a_record() -> None:
     code = image(asm.jal(4), asm.beq(12), NOP, RET_CODE, NOP, asm.jal(-20))
     for end, ran in ((3, [1, 2, 3]), (5, [1, 4, 5])):
         kind = RET if end == 3 else JUMP
-        decoded = decode(row((0, 1, JUMP), (end, 0, kind)), code, Options(ALL - {TAKEN}))
+        decoded = decode(row((0, 1, JUMP), (end, 0, kind)), code, RecordOptions(ALL - {TAKEN}))
         assert lines(decoded) == [0, *ran] and decoded.stretches[1].complete
 
 
 def test_a_loop_of_any_number_of_rounds() -> None:
     code = image(asm.jal(4), NOP, asm.beq(-4), RET_CODE)
-    decoded = decode(row((0, 1, JUMP), (3, 0, RET)), code, Options(ALL - {TAKEN}))
+    decoded = decode(row((0, 1, JUMP), (3, 0, RET)), code, RecordOptions(ALL - {TAKEN}))
     assert lines(decoded) == [0, 1, 2, GAP, 3]
-    interrupted = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), code, Options(ALL - {TAKEN}))
+    interrupted = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), code, RecordOptions(ALL - {TAKEN}))
     assert lines(interrupted) == [0, 1, GAP]
     assert interrupted.stretches[1].why == f"the number of passes through 0x{at(2):x} was not recorded"
 
 
 def test_a_return_that_is_not_recorded_goes_where_its_register_says() -> None:
     code = image(asm.jal(12, 1), NOP, asm.jal(-8), NOP, RET_CODE)
-    options = Options(ALL - {RET})
+    options = RecordOptions(ALL - {RET})
     decoded = decode(row((0, 3, CALL), (2, 0, JUMP)), code, options)
     assert lines(decoded) == [0, 3, 4, 1, 2]
     unknown = decode(row((2, 3, JUMP), (2, 3, JUMP)), image(asm.jal(12, 1), NOP, asm.jal(4), NOP, RET_CODE), options)
@@ -226,11 +226,11 @@ def test_a_return_address_that_was_saved() -> None:
     """f saves ra and calls g; both returns are not recorded."""
     code = image(asm.jal(8, 1), asm.jal(-4), PUSH, SAVE, asm.jal(20, 1), LOAD, POP, RET_CODE, NOP, RET_CODE)
     records = row((0, 2, CALL), (4, 9, CALL), (1, 0, JUMP))
-    decoded = decode(records, code, Options(ALL - {RET}))
+    decoded = decode(records, code, RecordOptions(ALL - {RET}))
     assert lines(decoded) == [0, 2, 3, 4, 9, 5, 6, 7, 1]
     from_elsewhere = bytes.fromhex("83b00500")  # ld ra, 0(a1): a switch of stacks
     code = image(asm.jal(8, 1), asm.jal(-4), PUSH, SAVE, asm.jal(20, 1), from_elsewhere, POP, RET_CODE, NOP, RET_CODE)
-    decoded = decode(records, code, Options(ALL - {RET}))
+    decoded = decode(records, code, RecordOptions(ALL - {RET}))
     assert lines(decoded) == [0, 2, 3, 4, 9, 5, 6, 7, GAP, 1]
 
 
@@ -243,25 +243,27 @@ def test_a_return_address_that_was_overwritten() -> None:
 
 def test_where_a_return_went_tells_which_way_led_to_it() -> None:
     code = image(asm.jal(8, 1), NOP, asm.beq(12), NOP, asm.jal(4, 1), RET_CODE)
-    options = Options(ALL - {TAKEN, CALL})
+    options = RecordOptions(ALL - {TAKEN, CALL})
     assert lines(decode(row((0, 2, CALL), (5, 1, RET)), code, options)) == [0, 2, 5]
     assert lines(decode(row((0, 2, CALL), (5, 5, RET)), code, options)) == [0, 2, 3, 4, 5]
     assert lines(decode(row((0, 2, CALL), (5, 9, RET)), code, options)) == [0, 2, GAP, 5]
 
 
 def test_an_interrupt_at_a_jump_that_may_have_been_made_before() -> None:
-    decoded = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), image(asm.jal(4), NOP, RET_CODE), Options(ALL - {RET}))
+    decoded = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), image(asm.jal(4), NOP, RET_CODE), RecordOptions(ALL - {RET}))
     assert lines(decoded) == [0, 1, GAP]
 
 
 def test_a_jump_to_a_constant() -> None:
     code = image(asm.jal(4), asm.auipc(6, 0), asm.jalr(0, 6, 16), NOP, NOP, RET_CODE)
-    decoded = decode(row((0, 1, JUMP), (5, 0, RET)), code, Options(ALL - {IJUMP}))
+    decoded = decode(row((0, 1, JUMP), (5, 0, RET)), code, RecordOptions(ALL - {IJUMP}))
     assert lines(decoded) == [0, 1, 2, 5]
 
 
-@pytest.mark.parametrize("options", [Options(hidden=True), Options(ALL - {EXCEPTION})], ids=["hidden", "filtered"])
-def test_an_exception_that_is_not_recorded(options: Options) -> None:
+@pytest.mark.parametrize(
+    "options", [RecordOptions(hidden=True), RecordOptions(ALL - {EXCEPTION})], ids=["hidden", "filtered"]
+)
+def test_an_exception_that_is_not_recorded(options: RecordOptions) -> None:
     code = image(asm.jal(4), NOP, asm.ECALL, NOP, RET_CODE)
     decoded = decode(row((0, 1, JUMP), (4, 0, RET)), code, options)
     assert lines(decoded) == [0, GAP, 4]
@@ -275,9 +277,9 @@ BEFORE, AFTER = (0x01F0_1013).to_bytes(4, "little"), (0x4070_5013).to_bytes(4, "
 def test_the_ebreak_of_a_semihosting_call() -> None:
     """Served, it leaves no record; where nobody serves it, that of an exception."""
     code = image(asm.jal(8), NOP, BEFORE, asm.EBREAK, AFTER, asm.jal(8), NOP, NOP, MRET)
-    served = decode(row((0, 2, JUMP), (5, 7, JUMP)), code, Options(end=at(8)))
+    served = decode(row((0, 2, JUMP), (5, 7, JUMP)), code, RecordOptions(end=at(8)))
     assert lines(served) == [0, 2, 3, 4, 5, 7] and not served.history.gaps
-    trapped = decode(row((0, 2, JUMP), (3, 7, EXCEPTION), (8, 4, XRET)), code, Options(end=at(5)))
+    trapped = decode(row((0, 2, JUMP), (3, 7, EXCEPTION), (8, 4, XRET)), code, RecordOptions(end=at(5)))
     assert lines(trapped) == [0, 2, 7, 8, 4] and not trapped.history.gaps
 
 
@@ -289,7 +291,7 @@ def test_an_ebreak_that_halted() -> None:
 def test_a_trap_that_left_no_record_is_no_contradiction() -> None:
     """The next record is in code the last one does not lead to: a handler."""
     code = image(asm.jal(4), NOP, RET_CODE, NOP, asm.jal(-16, 1))
-    for options in (Options(hidden=True), Options(ALL - {INTERRUPT})):
+    for options in (RecordOptions(hidden=True), RecordOptions(ALL - {INTERRUPT})):
         decoded = decode(row((0, 1, JUMP), (4, 0, CALL)), code, options)
         assert lines(decoded) == [0, GAP, 4]
         why = f"the code does not lead to 0x{at(4):x}; the transfer that did was not recorded"
@@ -354,7 +356,7 @@ def test_code_that_is_not_there() -> None:
 
 
 def test_a_pc_that_the_user_has_set_is_not_the_programs_fault() -> None:
-    decoded = decode(row((0, 2, JUMP)), image(asm.jal(8), NOP, NOP, asm.jal(-12)), Options(end=at(1)))
+    decoded = decode(row((0, 2, JUMP)), image(asm.jal(8), NOP, NOP, asm.jal(-12)), RecordOptions(end=at(1)))
     assert lines(decoded) == [0, GAP] and not said(decoded, EventKind.MISMATCH)
     assert decoded.stretches[-1].why == f"the code does not lead to 0x{at(1):x}; the transfer that did was not recorded"
 
@@ -362,10 +364,10 @@ def test_a_pc_that_the_user_has_set_is_not_the_programs_fault() -> None:
 def test_more_ways_than_can_be_looked_at() -> None:
     """A ladder of branches, each rung of which may have been passed: 2**2500 ways."""
     code = image(asm.jal(4), *[asm.beq(8), NOP] * 2500, RET_CODE)
-    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), code, Options(ALL - {TAKEN}))
+    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), code, RecordOptions(ALL - {TAKEN}))
     assert lines(decoded) == [0, 1, GAP, 5001]
     calls = image(asm.jal(4), *[asm.jal(8, 5), asm.jal(8, 1)] * 2500, RET_CODE)
-    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), calls, Options(ALL - {CALL, JUMP}))
+    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), calls, RecordOptions(ALL - {CALL, JUMP}))
     assert lines(decoded)[0] == 0 and lines(decoded)[-1] == 5001
 
 
@@ -375,7 +377,7 @@ def test_more_ways_than_can_be_looked_at() -> None:
 def test_a_not_taken_branch_goes_on_behind_it_whatever_its_target_says() -> None:
     code = image(asm.jal(4), asm.beq(-4), NOP, RET_CODE)
     for target in (0, 2, 9):
-        decoded = decode(row((0, 1, JUMP), (1, target, NOT_TAKEN), (3, 0, RET)), code, Options(ALL | {NOT_TAKEN}))
+        decoded = decode(row((0, 1, JUMP), (1, target, NOT_TAKEN), (3, 0, RET)), code, RecordOptions(ALL | {NOT_TAKEN}))
         assert lines(decoded) == [0, 1, 2, 3]
 
 
@@ -417,20 +419,20 @@ def test_the_calls_under_way() -> None:
     """main calls f, which calls g; before that it called h, which has returned."""
     f, g, h = [NOP, asm.jal(8, 1), RET_CODE], [NOP, NOP, RET_CODE], [asm.beq(8), RET_CODE, RET_CODE]
     code = image(asm.jal(16, 1), asm.jal(24, 1), NOP, NOP, *h, *f, *g)
-    decoded = decode(row((1, 7, CALL), (8, 10, CALL)), code, Options(ras=True, end=at(11)))
+    decoded = decode(row((1, 7, CALL), (8, 10, CALL)), code, RecordOptions(ras=True, end=at(11)))
     assert lines(decoded) == [1, 7, 8, 10]
     over = decode(
         row((1, 7, CALL), (8, 10, CALL)),
         image(NOP, asm.jal(24, 1), *[NOP] * 5, asm.jal(-8, 1), asm.jal(8, 1), RET_CODE),
-        Options(ras=True),
+        RecordOptions(ras=True),
     )
     assert lines(over) == [1, GAP, 8]
 
 
 def test_no_records() -> None:
-    decoded = decode([], image(NOP), Options(end=BASE))
+    decoded = decode([], image(NOP), RecordOptions(end=BASE))
     assert lines(decoded) == [] and [stretch.complete for stretch in decoded.stretches] == [False]
-    assert decode_records([], image(), Options(), total=384, idle=384).history.accounting == (384, 0, 384, 0)
+    assert decode_records([], image(), RecordOptions(), total=384, idle=384).history.accounting == (384, 0, 384, 0)
 
 
 def test_rows_of_records() -> None:
@@ -445,7 +447,7 @@ def test_rows_of_records() -> None:
 def test_behind_a_trap_return_no_register_is_known() -> None:
     """Another task may run then: a return that is not recorded is not followed."""
     code = image(asm.jal(12, 1), NOP, asm.jal(-8), NOP, MRET, NOP, RET_CODE)
-    decoded = decode(row((0, 3, CALL), (4, 5, XRET), (2, 0, JUMP)), code, Options(ALL - {RET}))
+    decoded = decode(row((0, 3, CALL), (4, 5, XRET), (2, 0, JUMP)), code, RecordOptions(ALL - {RET}))
     assert lines(decoded) == [0, 3, 4, 5, 6, GAP, 2]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
-from rvtrace_gdb.decode.ctr.records import Options, Record
+from rvtrace_gdb.decode.ctr.records import Record, RecordOptions
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
@@ -31,11 +31,11 @@ def executed(folder: Path, march: str, user: str = "user.c") -> tuple[Path, list
     return elf, run(machine_with(elf), elf, 9000)
 
 
-def options(kinds: frozenset[Kind], end: int | None = None) -> Options:
-    return Options(frozenset(IType(kind) for kind in kinds), end=end)
+def options(kinds: frozenset[Kind], end: int | None = None) -> RecordOptions:
+    return RecordOptions(frozenset(IType(kind) for kind in kinds), end=end)
 
 
-def decode(elf: Path, records: list[Record], options: Options) -> Decoded:
+def decode(elf: Path, records: list[Record], options: RecordOptions) -> Decoded:
     return decode_records(records, Image.from_elf(elf), options, total=24 * len(records), idle=0)
 
 
@@ -58,7 +58,7 @@ def test_a_call_stack(folder: Path, march: str) -> None:
     shown = 0
     for stop in range(300, len(ran), sparse(101)):
         records, stretches = call_stack(ran[:stop], 32)
-        decoded = decode(elf, records, Options(ras=True, end=ran[stop].pc))
+        decoded = decode(elf, records, RecordOptions(ras=True, end=ran[stop].pc))
         assert not [event for event in decoded.history.events if event.kind is EventKind.MISMATCH]
         for number, (stretch, truth) in enumerate(zip(decoded.stretches, stretches, strict=True)):
             pcs = list(decoded.history.pcs(stretch.first, stretch.stop))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch, decode_records
-from rvtrace_gdb.decode.ctr.records import Options, Record
+from rvtrace_gdb.decode.ctr.records import Record, RecordOptions
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -22,11 +22,11 @@ TRAPS = {1, 2}
 seeds = st.integers(0, 2**32)
 
 
-def options(types: frozenset[int], **rest: bool) -> Options:
-    return Options(frozenset(map(IType, types)), **rest)
+def options(types: frozenset[int], **rest: bool) -> RecordOptions:
+    return RecordOptions(frozenset(map(IType, types)), **rest)
 
 
-def decode(program: Program, records: Sequence[Record], options: Options) -> Decoded:
+def decode(program: Program, records: Sequence[Record], options: RecordOptions) -> Decoded:
     size = 24 * len(records)
     return decode_records(records, program.image(), options, total=size, idle=0)
 
@@ -116,7 +116,7 @@ def test_a_stretch_is_whole_if_there_is_one_way_only(seed: int, sure: bool) -> N
     hart.run(rng.randint(10, 100))
     records, _ = recorded(hart.events, types)
     end = hart.pc if rng.random() < 0.7 else None
-    options = Options(frozenset(map(IType, types)), hidden=not sure, end=end)
+    options = RecordOptions(frozenset(map(IType, types)), hidden=not sure, end=end)
     decoded = decode(program, records, options)
     believed: Believed | None = Believed()
     for number, record in enumerate(records):
@@ -184,7 +184,7 @@ def test_ras_shows_only_what_ran(seed: int) -> None:
     hart.run(rng.randint(10, 200))
     stack, astray = call_stack(program, hart.events)
     records = [record._replace(offset=24 * i) for i, (_, record) in enumerate(stack)]
-    decoded = decode(program, records, Options(ras=True, end=hart.pc))
+    decoded = decode(program, records, RecordOptions(ras=True, end=hart.pc))
     check_account(decoded)
     assert not [event for event in decoded.history.events if event.kind is EventKind.MISMATCH]
     ends = [number for number, _ in stack] + [len(hart.events)]
@@ -241,7 +241,7 @@ def test_nothing_makes_it_fail(
 ) -> None:
     image = Image(xlen)
     image.add_code(BASE, code)
-    options = Options(types, ras, end, hidden)
+    options = RecordOptions(types, ras, end, hidden)
     decoded = decode_records(records, image, options, total=24 * len(records) + 48, idle=24)
     check_account(decoded)
     assert len(decoded.stretches) == len(records) + 1

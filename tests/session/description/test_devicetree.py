@@ -5,7 +5,14 @@ import pytest
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description.devicetree import DeviceTreeContents, trace_components
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
-from rvtrace_gdb.session.description.model import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.description.model import (
+    AtbBridgeDescription,
+    DescriptionError,
+    EncoderDescription,
+    FunnelDescription,
+    PibSinkDescription,
+    RamSinkDescription,
+)
 from rvtrace_gdb.session.sources.hardware import Topology
 from tests.session.description.devicetrees import NAMES, tree
 
@@ -16,10 +23,13 @@ def found(name: str, *changes: tuple[str, str], **buffers: tuple[int, int]) -> D
 
 def test_an_encoder_and_a_sink_for_each_hart() -> None:
     said = found("per_hart").description
-    assert said.encoders == (Encoder("encoder0", 0xC000000, 0, ("ram0",)), Encoder("encoder1", 0xC002000, 1, ("ram1",)))
+    assert said.encoders == (
+        EncoderDescription("encoder0", 0xC000000, 0, ("ram0",)),
+        EncoderDescription("encoder1", 0xC002000, 1, ("ram1",)),
+    )
     assert said.sinks == (
-        RamSink("ram0", 0xC001000, "SRAM", None, None),
-        RamSink("ram1", 0xC003000, "SRAM", None, None),
+        RamSinkDescription("ram0", 0xC001000, "SRAM", None, None),
+        RamSinkDescription("ram1", 0xC003000, "SRAM", None, None),
     )
     assert (said.name, said.file, said.xlen) == ("two harts", "per_hart.dtb", 32)
 
@@ -27,7 +37,10 @@ def test_an_encoder_and_a_sink_for_each_hart() -> None:
 def test_the_shape_that_qemu_makes() -> None:
     """The names of its nodes have the numbers of harts, not addresses; they are taken by what `cpus` leads to."""
     said = found("qemu_etrace").description
-    assert said.encoders == (Encoder("encoder0", 0x3020000, 0, ("ram0",)), Encoder("encoder1", 0x3021000, 1, ("ram1",)))
+    assert said.encoders == (
+        EncoderDescription("encoder0", 0x3020000, 0, ("ram0",)),
+        EncoderDescription("encoder1", 0x3021000, 1, ("ram1",)),
+    )
     assert [sink.base for sink in said.sinks] == [0x6000000, 0x6010000]
     assert (said.name, said.xlen) == ("riscv-virtio,qemu", 64)
 
@@ -37,11 +50,11 @@ def test_sifive_before_ratification() -> None:
     result = found("sifive_0")
     said = result.description
     assert said.encoders == (
-        Encoder("encoder1", 0x1_2000_0000, 1, ("funnel0",), {}, 0),
-        Encoder("encoder2", 0x1_2000_1000, 2, ("funnel0",), {}, 0),
+        EncoderDescription("encoder1", 0x1_2000_0000, 1, ("funnel0",), {}, 0),
+        EncoderDescription("encoder2", 0x1_2000_1000, 2, ("funnel0",), {}, 0),
     )
-    assert said.funnels == (Funnel("funnel0", 0x1_2000_2000, ("ram0",), {"encoder1": 0, "encoder2": 3}, 0),)
-    assert said.sinks == (RamSink("ram0", 0x1_2000_2000, "SRAM", None, None, "funnel0"),)
+    assert said.funnels == (FunnelDescription("funnel0", 0x1_2000_2000, ("ram0",), {"encoder1": 0, "encoder2": 3}, 0),)
+    assert said.sinks == (RamSinkDescription("ram0", 0x1_2000_2000, "SRAM", None, None, "funnel0"),)
     assert result.notes[1:] == (
         "encoder1: its hart has the ID 0x3; is it number 1 in OpenOCD's order?",
         "encoder2: its hart has the ID 0x4; is it number 2 in OpenOCD's order?",
@@ -61,17 +74,17 @@ def test_an_encoder_before_ratification_that_feeds_nothing_has_a_sink_inside() -
 def test_funnels_a_pin_interface_and_a_bridge() -> None:
     said = found("clusters").description
     assert said.encoders == (
-        Encoder("encoder0", 0x10000000, 0, ("funnel0",)),
-        Encoder("encoder1", 0x10001000, 1, ("funnel0",)),
-        Encoder("encoder2", 0x10002000, 2, ("funnel1", "ram0")),
+        EncoderDescription("encoder0", 0x10000000, 0, ("funnel0",)),
+        EncoderDescription("encoder1", 0x10001000, 1, ("funnel0",)),
+        EncoderDescription("encoder2", 0x10002000, 2, ("funnel1", "ram0")),
     )
     assert said.funnels == (
-        Funnel("funnel0", 0x10008000, ("funnel1",), {"encoder0": 1, "encoder1": 2}),
-        Funnel("funnel1", 0x10009000, ("pib0", "atb0"), {"funnel0": 0, "encoder2": 7}),
+        FunnelDescription("funnel0", 0x10008000, ("funnel1",), {"encoder0": 1, "encoder1": 2}),
+        FunnelDescription("funnel1", 0x10009000, ("pib0", "atb0"), {"funnel0": 0, "encoder2": 7}),
     )
-    assert said.sinks == (RamSink("ram0", 0x1000F000, "SRAM", None, None),)
-    assert said.pib_sinks == (PibSink("pib0", 0x1000D000),)
-    assert said.bridges == (AtbBridge("atb0", 0x1000E000),)
+    assert said.sinks == (RamSinkDescription("ram0", 0x1000F000, "SRAM", None, None),)
+    assert said.pib_sinks == (PibSinkDescription("pib0", 0x1000D000),)
+    assert said.bridges == (AtbBridgeDescription("atb0", 0x1000E000),)
     assert said.name == "clusters.dtb", "it has no model"
     assert [funnel.name for funnel in Topology(said).top_funnels] == ["funnel1"]
 
@@ -81,11 +94,11 @@ def test_the_binding_of_xuantie() -> None:
     result = found("xuantie")
     said = result.description
     assert said.encoders == (
-        Encoder("encoder0", 0x2000000, 0, ("funnel0",)),
-        Encoder("encoder1", 0x2001000, 1, ("funnel0",)),
+        EncoderDescription("encoder0", 0x2000000, 0, ("funnel0",)),
+        EncoderDescription("encoder1", 0x2001000, 1, ("funnel0",)),
     )
-    assert said.funnels == (Funnel("funnel0", 0x2002000, ("ram0",), {"encoder1": 0, "encoder0": 1}),)
-    assert said.sinks == (RamSink("ram0", 0x2003000, "SMEM", 0x9000_0000, 0x40_0000),)
+    assert said.funnels == (FunnelDescription("funnel0", 0x2002000, ("ram0",), {"encoder1": 0, "encoder0": 1}),)
+    assert said.sinks == (RamSinkDescription("ram0", 0x2003000, "SMEM", 0x9000_0000, 0x40_0000),)
     assert result.notes == ()
     assert found("xuantie", any=(0xA000_0000, 0x1000)).description.sinks[0].start == 0xA000_0000
 
@@ -93,8 +106,8 @@ def test_the_binding_of_xuantie() -> None:
 def test_an_encoder_and_a_sink_of_xuantie_without_ports() -> None:
     """Reported: "it has no trace components"."""
     result = found("xuantie_small")
-    assert result.description.encoders == (Encoder("encoder0", 0x2000000, 0, ("ram0",)),)
-    assert result.description.sinks == (RamSink("ram0", 0x2001000, "SRAM", None, None),)
+    assert result.description.encoders == (EncoderDescription("encoder0", 0x2000000, 0, ("ram0",)),)
+    assert result.description.sinks == (RamSinkDescription("ram0", 0x2001000, "SRAM", None, None),)
     connected, buffer = result.notes
     assert connected == "it does not say what encoder and sink are connected to: to each other, as the only ones"
     assert buffer.startswith("ram0: a device tree gives neither")
@@ -129,7 +142,7 @@ def test_the_text_is_that_description_and_names_the_nodes(name: str) -> None:
 
 def test_buffers_in_system_memory() -> None:
     assert found("sifive_0", any=(0x1_0000_0000, 0x8000)).description.sinks == (
-        RamSink("ram0", 0x1_2000_2000, "SMEM", 0x1_0000_0000, 0x8000, "funnel0"),
+        RamSinkDescription("ram0", 0x1_2000_2000, "SMEM", 0x1_0000_0000, 0x8000, "funnel0"),
     )
     both = found("per_hart", ram1=(0x1000, 4), ram0=(0x2000, 8))
     assert [(sink.mode, sink.start, sink.size) for sink in both.description.sinks] == [
@@ -218,7 +231,7 @@ def test_the_only_hart_needs_no_cpus() -> None:
 		};"""
     disabled = ("reg = <0xc002000 0x1000>;\n\t\tcpus = <&CPU1>;", 'reg = <0xc002000 0x1000>;\n\t\tstatus = "disabled";')
     said = found("per_hart", (one, ""), disabled, ("cpus = <&CPU1>;", ""), ("cpus = <&CPU0>;", "")).description
-    assert said.encoders == (Encoder("encoder0", 0xC000000, 0, ("ram0",)),)
+    assert said.encoders == (EncoderDescription("encoder0", 0xC000000, 0, ("ram0",)),)
     assert said.sinks[1].name == "ram1", "a sink that nothing feeds is described, too"
 
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description.file import load, parse
-from rvtrace_gdb.session.description.model import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from rvtrace_gdb.session.description.model import (
+    Description,
+    DescriptionError,
+    EncoderDescription,
+    OpenOcdDescription,
+    RamSinkDescription,
+)
 
 GOOD = """
 [target]
@@ -37,9 +43,9 @@ BOARD = Description(
     "board",
     "b.toml",
     32,
-    OpenOcd("lab", 7777),
-    (Encoder("encoder0", 0x20000000, 1, ("ram0",)),),
-    (RamSink("ram0", 0x20001000, "SMEM", 0x30000000, 0x10000),),
+    OpenOcdDescription("lab", 7777),
+    (EncoderDescription("encoder0", 0x20000000, 1, ("ram0",)),),
+    (RamSinkDescription("ram0", 0x20001000, "SMEM", 0x30000000, 0x10000),),
 )
 
 

@@ -7,7 +7,12 @@ Ref: RISC-V Trace Control Interface 1.0, "Allowed Connections Between Components
 import pytest
 
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import DescriptionError, Encoder, Funnel, RamSink
+from rvtrace_gdb.session.description.model import (
+    DescriptionError,
+    EncoderDescription,
+    FunnelDescription,
+    RamSinkDescription,
+)
 
 GOOD = """
 [[component]]
@@ -73,9 +78,9 @@ mode = "SRAM"
 def test_sinks_before_ratification_are_inside_of_what_feeds_them() -> None:
     """There the sink's registers are the funnel's or the encoder's, and what it feeds follows from that."""
     found = parse(VERSION_0, "v.toml")
-    assert found.encoders == (Encoder("encoder0", 0x1000, 0, ("funnel0",), {}, 0),)
-    assert found.funnels == (Funnel("funnel0", 0x2000, ("ram0",), {"encoder0": 0}, 0),)
-    assert found.sinks == (RamSink("ram0", 0x2000, "SRAM", None, None, "funnel0"),)
+    assert found.encoders == (EncoderDescription("encoder0", 0x1000, 0, ("funnel0",), {}, 0),)
+    assert found.funnels == (FunnelDescription("funnel0", 0x2000, ("ram0",), {"encoder0": 0}, 0),)
+    assert found.sinks == (RamSinkDescription("ram0", 0x2000, "SRAM", None, None, "funnel0"),)
 
 
 def refused(text: str) -> str:

@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TandemParameters,
 )
 from rvtrace_gdb.session.capture.model import TandemPort
-from rvtrace_gdb.session.formats.tandem import GroupItem, Groups, Itemizer, Wording
+from rvtrace_gdb.session.formats.tandem import GroupItem, GroupItemizer, Groups, GroupWording
 from tests.decode.tandem.corpus import RV64, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, csr, group, pc, priv, x
 
@@ -37,7 +37,7 @@ def items_of(groups: list[Group], parameters: TandemParameters = PORT.parameters
 def text(*elements: Element, parameters: TandemParameters = PORT.parameters) -> str:
     """The line of a group that other groups follow."""
     items = items_of([Group(elements), *[group(NOP, pc(4 * i)) for i in range(4)]], parameters)
-    return Wording(parameters).text(items[0])
+    return GroupWording(parameters).text(items[0])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_interrupt_of_rv32_is_known_by_bit_31() -> None:
 
 def test_how_it_ends() -> None:
     groups = [Group((pc(4), NOP), Ending.IMPLIED), group(NOP, pc(8)), Group((csr(0x344, 1),), Ending.LOOSE)]
-    lines = [Wording(PORT.parameters).text(item) for item in items_of(groups)]
+    lines = [GroupWording(PORT.parameters).text(item) for item in items_of(groups)]
     assert lines == [
         "Group pc=0x4 instr=0x00000013 # its end is implied",
         "Group instr=0x00000013 pc=0x8",
@@ -117,8 +117,8 @@ def test_all_bytes_are_shown_and_groups_keep_their_numbers() -> None:
     assert [item.number for item in items if item.group] == list(range(1, len(items) - len(lost) + 1))
     for item in lost[:3]:
         assert item.number == next(one.number for one in items if one.offset == item.end)
-        assert Wording(RV64).text(item).startswith(f"NoGroup BYTES=40 RAW={item.raw.hex()} # ")
-        assert Wording(RV64).is_odd(item)
+        assert GroupWording(RV64).text(item).startswith(f"NoGroup BYTES=40 RAW={item.raw.hex()} # ")
+        assert GroupWording(RV64).is_odd(item)
 
 
 def test_what_is_at_a_byte() -> None:
@@ -132,14 +132,14 @@ def test_what_is_at_a_byte() -> None:
 @pytest.mark.parametrize("size", [1, 13, 4096])
 def test_any_pieces(size: int) -> None:
     data, _ = damaged()
-    taker = Itemizer(RV64)
+    taker = GroupItemizer(RV64)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     found = [item for piece in pieces for item in taker.feed(piece)] + list(taker.finish())
     assert found == list(each(Groups(data, TandemPort("t", RV64))))
 
 
 def test_memory_does_not_grow() -> None:
-    taker = Itemizer(RV64)
+    taker = GroupItemizer(RV64)
     data = trace_bytes("flute_rv64ui-p-add")[:5000]
     count = 0
     for piece in [data] * 20 + [b"\xee" * 5000] * 20:

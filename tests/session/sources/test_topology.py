@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, Encoder
+from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, EncoderDescription
 from rvtrace_gdb.session.sources.hardware import Route, Topology
 from tests.helpers.amounts import each_seed
 
@@ -190,4 +190,4 @@ def test_in_any_graph_what_receives_is_started_before_what_sends(seed: int) -> N
 
 def test_an_encoder_is_what_a_hart_has() -> None:
     assert [encoder.hart for encoder in described(CLUSTERS).encoders] == list(range(6))
-    assert all(isinstance(encoder, Encoder) for encoder in described(CLUSTERS).encoders)
+    assert all(isinstance(encoder, EncoderDescription) for encoder in described(CLUSTERS).encoders)

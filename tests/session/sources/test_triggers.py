@@ -12,7 +12,7 @@ from rvtrace_gdb.controlregs.debug_triggers import TriggersRefused
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
-from rvtrace_gdb.session.description.model import Encoder
+from rvtrace_gdb.session.description.model import EncoderDescription
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.session.sources import options
 from rvtrace_gdb.session.sources.options import Armed, arm, triggers_of
@@ -28,7 +28,7 @@ OURS = 0x2000_0000_0000_0000  # type 2, dmode 0; on RV64
 ON_HERE, OFF_HERE = OURS | 2 << 12 | 1 << 6 | 1 << 3 | 4, OURS | 3 << 12 | 1 << 6 | 1 << 3 | 4
 HIT = 1 << 20
 NUMBER = 4
-ENCODERS = [Encoder(f"encoder{hart}", 0x2000_0000 + 0x1000 * hart, hart, ("ram0",)) for hart in range(2)]
+ENCODERS = [EncoderDescription(f"encoder{hart}", 0x2000_0000 + 0x1000 * hart, hart, ("ram0",)) for hart in range(2)]
 
 
 # Options
@@ -239,7 +239,7 @@ def test_harts_that_run(rig: Rig, link: OpenOcd) -> None:
 
 def test_harts_that_openocd_does_not_know(link: OpenOcd) -> None:
     with pytest.raises(HartUnreachable) as caught:
-        arm(link, [Encoder("encoder7", 0, 7, ("ram0",))], Triggers(on=(ENTRY,)))
+        arm(link, [EncoderDescription("encoder7", 0, 7, ("ram0",))], Triggers(on=(ENTRY,)))
     said = "hart 7 cannot be reached: OpenOCD counts 2 (sim.cpu0, sim.cpu1); correct `hart` in the target description"
     assert str(caught.value) == said
 

@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.commands import usb as command
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter, Driver
 from rvtrace_gdb.transport.usb.device import attached_devices
@@ -65,7 +65,7 @@ def check(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(usb, "Mpsse", partial(Mpsse, backend=rig.backend))
         [(name, found)] = usb.adapters()
         assert (name, found.kind, (found.vendor, found.product)) == (adapter.name, adapter.kind, ids)
-        opened: Any = usb._adapter(Usb(adapter.name))
+        opened: Any = usb._adapter(UsbDescription(adapter.name))
         assert opened.name.startswith(f"{adapter.kind} {ids[0]:04x}:{ids[1]:04x}")
         opened.close()
         if adapter.driver is Driver.MPSSE:

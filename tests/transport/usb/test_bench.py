@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import bench, link_by
@@ -172,7 +172,7 @@ def test_all_harts_or_one(plug: Plug) -> None:
     machine = machine_with([NOP] * 8, [SELF], [NOP, SELF])
     machine.halt_at_start()
     plug(esp(machine))
-    with bench(Usb("esp")) as it:
+    with bench(UsbDescription("esp")) as it:
         assert [hart.state for hart in it.resume(1)] == ["halted", "running", "halted"]
         assert [hart.state for hart in it.resume()] == ["running"] * 3
         assert [hart.state for hart in it.halt(2)] == ["running", "running", "halted"]
@@ -189,7 +189,7 @@ def test_two_descriptions_of_one_device(plug: Plug, adapter: str, make: Callable
     """That differ in its speed: who uses it last has it, as it wants it, and the other has it back when it asks."""
     machine = halted()
     rig = plug(make(machine))
-    first, second = link_by(Usb(adapter, khz=1000)), link_by(Usb(adapter, khz=6000))
+    first, second = link_by(UsbDescription(adapter, khz=1000)), link_by(UsbDescription(adapter, khz=6000))
     speeds = []
     for link in (first, second, first, second):
         assert link.state() == "halted" and link.read32(BASE) and rig.port.opened == 1
@@ -205,4 +205,4 @@ def test_two_descriptions_of_one_device(plug: Plug, adapter: str, make: Callable
     rig.port.claim_error, rig.wire.plugged = 0, False
     with pytest.raises(NoSuchDevice):
         second.state()
-    assert usb._CONNECTIONS.keys() == {Usb(adapter, khz=1000), Usb(adapter, khz=6000)}
+    assert usb._CONNECTIONS.keys() == {UsbDescription(adapter, khz=1000), UsbDescription(adapter, khz=6000)}

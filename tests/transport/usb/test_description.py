@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import tables
 from rvtrace_gdb.session.description.file import parse
-from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.description.tables import text
 
 ENCODER = '[[component]]\nname = "e"\ntype = "encoder"\nbase = 0\n'
@@ -18,7 +18,7 @@ def test_the_documented_example() -> None:
     assert tables.__doc__ is not None
     example = tables.__doc__[tables.__doc__.index("    [usb]") :].partition("\n\n")[0]
     usb = parse(example.replace('"esp"', '"mpsse"') + "\n" + ENCODER, "x.toml").usb
-    assert usb == Usb("mpsse", "60:55:F9:00:00:01", 10000, 0, (8, 11), 0, (5,))
+    assert usb == UsbDescription("mpsse", "60:55:F9:00:00:01", 10000, 0, (8, 11), 0, (5,))
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_each_mistake_is_one_line(table: str, said: str) -> None:
 def test_an_openocd_that_the_user_names_is_used_instead(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text(f'[usb]\nadapter = "esp"\n{ENCODER}')
-    assert Context(target_file=str(file)).description({}).usb == Usb("esp")
+    assert Context(target_file=str(file)).description({}).usb == UsbDescription("esp")
     assert Context(target_file=str(file), overrides={"openocd_port": 7000}).description({}).usb is None

@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, DataPort, Target
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.errors import HartUnreachable
 from rvtrace_gdb.session.queries.info import info
 from rvtrace_gdb.session.session import Session
@@ -88,7 +88,7 @@ def test_a_trace_started_run_and_read_out(
     session = Session(environ=NOBODY)
     assert session.start(context)
     before = machine.hart.instret
-    link = link_by(Usb(adapter))
+    link = link_by(UsbDescription(adapter))
     link.resume()
     assert link.state() == "running"
     while machine.hart.instret < before + 1000:
@@ -147,7 +147,7 @@ def test_triggers_are_set_over_usb(tmp_path: Path, plug: Callable[[Rig], Rig]) -
     history, _ = session.decoded(context)
     assert list(history.pcs()) == ran[ran.index(place) :]
     session.stop()
-    assert link_by(Usb("esp")).csrs().run([(0x7A0, 3), (0x7A2, None)])[1] == 0
+    assert link_by(UsbDescription("esp")).csrs().run([(0x7A0, 3), (0x7A2, None)])[1] == 0
 
 
 def test_what_trace_info_says(tmp_path: Path, plug: Callable[[Rig], Rig]) -> None:
@@ -159,7 +159,7 @@ def test_what_trace_info_says(tmp_path: Path, plug: Callable[[Rig], Rig]) -> Non
 
 def usb(machine: Machine, plug: Callable[[Rig], Rig]) -> UsbLink:
     plug(esp(machine))
-    return link_by(Usb("esp"))
+    return link_by(UsbDescription("esp"))
 
 
 def test_it_has_what_a_session_needs(plug: Callable[[Rig], Rig]) -> None:
@@ -175,7 +175,7 @@ def test_it_has_what_a_session_needs(plug: Callable[[Rig], Rig]) -> None:
 
 def test_links_to_one_device_share_it(plug: Callable[[Rig], Rig]) -> None:
     rig = plug(esp(halted()))
-    first, second = link_by(Usb("esp")), link_by(Usb("esp"))
+    first, second = link_by(UsbDescription("esp")), link_by(UsbDescription("esp"))
     assert first.state() == second.state() == "halted"
     assert rig.port.opened == 1
     first.close()

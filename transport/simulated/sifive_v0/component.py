@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.fields import FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
-from rvtrace_gdb.controlregs.sifive_v0.component_registers import PibMode, SinkType
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import SinkType, V0PibMode
 from rvtrace_gdb.controlregs.trace_control.component_registers import TS_CONTROL, TS_COUNTER_HIGH, TS_COUNTER_LOW
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.devices.component import ENABLE, ComponentBuild, TimestampUnit, TraceComponent
@@ -366,9 +366,9 @@ class V0Component(TraceComponent):
                 value = register.put(value, field, self._sinks[0])
         elif register is component_registers.PIB_CONTROL:
             mode = register.get(value, "pibMode")
-            if mode not in list(PibMode):
-                value = register.put(value, "pibMode", PibMode.OFF)
-            if mode < PibMode.PARALLEL_1:
+            if mode not in list(V0PibMode):
+                value = register.put(value, "pibMode", V0PibMode.OFF)
+            if mode < V0PibMode.PARALLEL_1:
                 value = register.put(value, "pibRefCenter", 0)
         return value
 

@@ -15,9 +15,9 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.sifive_v0 import ENCODER, component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     SYNC_OFF,
-    Instruction,
     SliceFormat,
     TsBranch,
+    V0InstMode,
     XtiAction,
 )
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
@@ -45,7 +45,7 @@ class V0Trace(NTrace):
 
     def _options(self, settings: Settings) -> EncoderOptions:
         field = settings.field
-        optimized = field("teInstruction") == Instruction.HTM_OPTIMIZED
+        optimized = field("teInstruction") == V0InstMode.HTM_OPTIMIZED
         bits = 0 if field("teInhibitSrc") else field("nSrcBits")
         mode, period = _sync(field("teSyncMaxBTM"), field("teSyncMaxInst"))
         branches = field("tsBranch") != TsBranch.NONE
@@ -56,7 +56,7 @@ class V0Trace(NTrace):
             sync_mode=mode,
             sync_max=period,
             icnt_limit=_ICNT_LIMIT if field("teSyncMaxInst") == SYNC_OFF else 1 << field("teSyncMaxInst") + 4,
-            btm=field("teInstruction") == Instruction.BTM,
+            btm=field("teInstruction") == V0InstMode.BTM,
             implicit_return=ImplicitReturn.COUNTER if optimized else ImplicitReturn.OFF,
             repeated_history=optimized,
             timestamps=settings.timestamps.enabled,
@@ -79,8 +79,8 @@ STARTS, STOPS = 1, 2
 _BTM_MAX, _INST_MAX = 11, 10
 _CONTROL = component_registers.ENCODER_CONTROL
 _RESET = {"teSyncMaxBTM": 3, "teSyncMaxInst": 10, "teSliceFormat": SliceFormat.NEXUS}
-_TRACED = (Instruction.BTM, Instruction.HTM, Instruction.HTM_OPTIMIZED)
-P550_MODES = (Instruction.NONE, Instruction.HTM, Instruction.HTM_OPTIMIZED)
+_TRACED = (V0InstMode.BTM, V0InstMode.HTM, V0InstMode.HTM_OPTIMIZED)
+P550_MODES = (V0InstMode.NONE, V0InstMode.HTM, V0InstMode.HTM_OPTIMIZED)
 
 
 @dataclasses.dataclass(frozen=True)

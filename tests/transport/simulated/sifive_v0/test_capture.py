@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.controlregs.sifive_v0.settings import EncoderSettings, SinkSettings
+from rvtrace_gdb.controlregs.sifive_v0.settings import V0EncoderSettings, V0SinkSettings
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, ImplicitReturn, Options
@@ -20,12 +20,12 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.queries import registers
 
 # Values that the board prints (sifive-trace-decoder, the README of its p550 scripts).
-BOARD = EncoderSettings("encoder1", 0x10_1000, 0x81A3_107F, 0x1214_0100, 0, 0x280F_8041)
-SYSTEM = SinkSettings("ram0", 0x1_8000, 0x7000_0003, 0x0001_0080, 0x1_0000_0000, 0x1_00FF_FFF8, 8, host="funnel")
-OWN = SinkSettings("ram1", 0x10_0000, 0x4000_4003, 0x0000_0010, 0, 0x3FFC, 4, host="encoder")
+BOARD = V0EncoderSettings("encoder1", 0x10_1000, 0x81A3_107F, 0x1214_0100, 0, 0x280F_8041)
+SYSTEM = V0SinkSettings("ram0", 0x1_8000, 0x7000_0003, 0x0001_0080, 0x1_0000_0000, 0x1_00FF_FFF8, 8, host="funnel")
+OWN = V0SinkSettings("ram1", 0x10_0000, 0x4000_4003, 0x0000_0010, 0, 0x3FFC, 4, host="encoder")
 
 
-def capture(*encoders: EncoderSettings) -> Capture:
+def capture(*encoders: V0EncoderSettings) -> Capture:
     made = tuple(CapturedEncoder(hart, it) for hart, it in enumerate(encoders or (BOARD,)))
     names = tuple(it.in_force.name for it in made)
     sinks = tuple(CapturedSink(sink, b"\xff" * 8, False, 0, names, ()) for sink in (SYSTEM, OWN))
@@ -66,14 +66,14 @@ def test_what_the_board_says() -> None:
     ],
 )
 def test_other_settings(control: int, inst_mode: int, returns: Any, sync: Any, src_bits: int) -> None:
-    found = EncoderSettings("e", 0x10_0000, control, BOARD.impl, 0, 0)
+    found = V0EncoderSettings("e", 0x10_0000, control, BOARD.impl, 0, 0)
     assert (found.inst_mode, found.implicit_return, found.sync, found.src_bits) == (inst_mode, returns, sync, src_bits)
     assert not found.timestamps
 
 
 @pytest.mark.parametrize(("control", "impl", "mode"), [(0x3, 0x90, RamMode.SRAM), (0x3, 0x80, RamMode.SMEM)])
 def test_the_one_sink_may_be_called_0(control: int, impl: int, mode: RamMode) -> None:
-    assert SinkSettings("s", 0, control, impl, 0, 0, 4).mode is mode
+    assert V0SinkSettings("s", 0, control, impl, 0, 0, 4).mode is mode
 
 
 def test_how_it_is_decoded() -> None:
@@ -88,7 +88,7 @@ def test_how_it_is_decoded() -> None:
 
 
 def test_what_cannot_be_decoded() -> None:
-    vendor = EncoderSettings("e", 0x10_0000, 0x8700_0073, BOARD.impl, 0, 0)
+    vendor = V0EncoderSettings("e", 0x10_0000, 0x8700_0073, BOARD.impl, 0, 0)
     with pytest.raises(Unsupported, match="e produces trTeFormat 7"):
         registry.options_of_encoder(CapturedEncoder(0, vendor))
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.ntrace.options import SIFIVE
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.file import load, parse
-from rvtrace_gdb.session.description.model import Description, OpenOcd
+from rvtrace_gdb.session.description.model import Description, OpenOcdDescription
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.server import Backdoor, listen_unix
@@ -71,7 +71,7 @@ def wired(cleanup: ExitStack, *words: str) -> Wiring:
 def bare(description: Description) -> Description:
     """Without what `rvtrace sim` adds to it."""
     encoders = tuple(replace(encoder, etrace={}) for encoder in description.encoders)
-    return replace(description, encoders=encoders, openocd=OpenOcd(), file="", memory=())
+    return replace(description, encoders=encoders, openocd=OpenOcdDescription(), file="", memory=())
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
@@ -82,7 +82,7 @@ def test_the_examples_are_built_as_they_are_described(elf: Path, cleanup: ExitSt
     machine = build(elf, memory_map=SMALL, harts=len(described.encoders), wiring=wiring)
     written = parse(target.target_description(machine, "x", 7777, described), "")
     assert bare(written) == bare(described)
-    assert written.openocd == OpenOcd(tcl_port=7777)
+    assert written.openocd == OpenOcdDescription(tcl_port=7777)
     assert all(encoder.etrace["iaddress_width"] == 64 for encoder in written.encoders if encoder.version)
     for component in described.components:
         if component.kind in ("encoder", "funnel"):
