@@ -43,6 +43,23 @@ _ONES = 0xFFFF_FFFF
 _WRAPPED = component_registers.SINK_WP.mask("teSinkWrapped")
 
 
+@dataclass
+class SinkPointers:
+    """The registers of a memory sink: where the buffer is, and where in it the next word is written and read.
+
+    base, limit  the addresses of the first and of the last word; *high*: their bits from 32 on
+    wp, rp       the write and the read pointer
+    wrapped      whether the write pointer went back to the base
+    """
+
+    base: int = 0
+    high: int = 0
+    limit: int = 0
+    wp: int = 0
+    rp: int = 0
+    wrapped: bool = False
+
+
 class V0Memory:
     """*sram_size* bytes of its own (a power of two; 0: none), and, if it reaches *system* memory, the RAM on *bus*.
 
@@ -83,41 +100,43 @@ class V0Memory:
 
     def reset(self) -> None:
         """All registers are 0."""
-        self._base = self._high = self._limit = self._wp = self._rp = 0
-        self._wrapped = self.stopped = False
+        self._pointers = SinkPointers()
+        self.stopped = False
         self._queue = b""  # less than a word
 
     # -- registers
 
     def load(self, register: Register) -> int:
         """Return the value that a read gives."""
+        pointers = self._pointers
         if register is component_registers.SINK_DATA:
             return self._next_word()
         if register is component_registers.SINK_WP:
-            return self._wp | (_WRAPPED if self._wrapped else 0)
+            return pointers.wp | (_WRAPPED if pointers.wrapped else 0)
         values = {
-            component_registers.SINK_BASE: self._base,
-            component_registers.SINK_BASE_HIGH: self._high,
-            component_registers.SINK_LIMIT: self._limit,
-            component_registers.SINK_RP: self._rp,
+            component_registers.SINK_BASE: pointers.base,
+            component_registers.SINK_BASE_HIGH: pointers.high,
+            component_registers.SINK_LIMIT: pointers.limit,
+            component_registers.SINK_RP: pointers.rp,
         }
         return values[register]
 
     def store(self, register: Register, value: int) -> None:
         """Store a value written to a register. Addresses are multiples of the word."""
+        pointers = self._pointers
         address = value & self._mask
         if register is component_registers.SINK_WP:
-            self._wp, self._wrapped = address, bool(value & _WRAPPED)
+            pointers.wp, pointers.wrapped = address, bool(value & _WRAPPED)
         elif register is component_registers.SINK_RP:
-            self._rp = value & len(self._sram) - 1 & -_WORD if self._sram else 0
+            pointers.rp = value & len(self._sram) - 1 & -_WORD if self._sram else 0
         elif self.in_sram:
             return  # Base is 0, and there is no Limit
         elif register is component_registers.SINK_BASE:
-            self._base = address
+            pointers.base = address
         elif register is component_registers.SINK_BASE_HIGH:
-            self._high = value & self._high_bits
+            pointers.high = value & self._high_bits
         elif register is component_registers.SINK_LIMIT:
-            self._limit = address
+            pointers.limit = address
 
     @property
     def _mask(self) -> int:
@@ -128,8 +147,8 @@ class V0Memory:
         """Return teSinkData: the word at the read pointer, which then advances."""
         if not self._sram:
             return 0
-        at = self._rp
-        self._rp = (at + _WORD) % len(self._sram)
+        at = self._pointers.rp
+        self._pointers.rp = (at + _WORD) % len(self._sram)
         return int.from_bytes(self._sram[at : at + _WORD], "little")
 
     # -- trace
@@ -164,18 +183,19 @@ class V0Memory:
 
     def _put(self, word: bytes) -> bool:
         """Store a word. Return whether the sink has stopped with it."""
+        pointers = self._pointers
         if self.in_sram:
-            self._sram[self._wp : self._wp + len(word)] = word
+            self._sram[pointers.wp : pointers.wp + len(word)] = word
         else:
             try:
-                self._bus.write_bytes(self._high << 32 | self._wp, word)
+                self._bus.write_bytes(pointers.high << 32 | pointers.wp, word)
             except BusError:
                 self.refused()
-        last = len(self._sram) - len(word) if self.in_sram else self._limit
-        if self._wp != last:
-            self._wp = self._wp + len(word) & _ONES
+        last = len(self._sram) - len(word) if self.in_sram else pointers.limit
+        if pointers.wp != last:
+            pointers.wp = pointers.wp + len(word) & _ONES
             return False
-        self._wp, self._wrapped, self.stopped = self._base, True, self.stops
+        pointers.wp, pointers.wrapped, self.stopped = pointers.base, True, self.stops
         if self.stops:
             self.filled()
         return self.stops
