@@ -26,7 +26,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
-from rvtrace_gdb.session.formats.format import NumberedItems
+from rvtrace_gdb.session.formats.format import AnyNumberedItems
 from rvtrace_gdb.session.formats.sinks import Harts, SinkDecoding
 from rvtrace_gdb.session.program import CodeOnTarget, Program
 from rvtrace_gdb.session.queries.history_rows import rows
@@ -208,7 +208,7 @@ class DecodedCapture:
         self._cursors: dict[int, Cursor] = {}
         self.lengths: dict[int, int] = {}
         """How many rows the history of each hart has."""
-        self._messages: dict[str, NumberedItems] = {}
+        self._messages: dict[str, AnyNumberedItems] = {}
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
         self._reported: set[str] = set()
@@ -373,7 +373,7 @@ class DecodedCapture:
         """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 
-    def messages(self, progress: Progress = silent) -> NumberedItems:
+    def messages(self, progress: Progress = silent) -> AnyNumberedItems:
         """Return the messages of the sink that was selected last; the same bytes are read once.
 
         Raises `Unsupported`, `NoTrace`.

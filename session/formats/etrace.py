@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
@@ -21,7 +21,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
 )
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
-from rvtrace_gdb.decode.etrace.items import Itemizer
+from rvtrace_gdb.decode.etrace.items import Item, Itemizer
 from rvtrace_gdb.decode.etrace.options import BRANCH_COUNT_BITS
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
@@ -132,9 +132,9 @@ def has_sources(trace_options: ETrace) -> bool:
     return trace_options.has_sources
 
 
-def source_of(item: Any) -> int | None:
+def source_of(item: Item) -> int | None:
     """Return the source of a message; None for what is not a message."""
-    return item.source  # type: ignore[no-any-return]
+    return item.source
 
 
 _PACKET_SLICE = 1 << 14  # bytes between two saved states
@@ -173,7 +173,7 @@ class Packets:
     def __len__(self) -> int:
         return self._count
 
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]:
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
         """Yield (number, item) for the numbers *begin* to *end* - 1."""
         note = bisect_right(self._notes, begin, key=attrgetter("number")) - 1
         if note >= 0 and begin <= self._count:
@@ -189,7 +189,7 @@ class Packets:
                     return number
         return self._count + 1
 
-    def _from(self, note: int) -> Iterator[Any]:
+    def _from(self, note: int) -> Iterator[Item]:
         start = self._notes[note]
         taker = deepcopy(start.itemizer)
         for at in range(start.at, len(self.data), _PACKET_SLICE):

@@ -5,7 +5,7 @@ their names. Decoding can be interrupted: what was decoded is kept, and requesti
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
+
+
+FormatOptions = TypeVar("FormatOptions")
+"""The options of a trace of one format."""
+OptionsOut = TypeVar("OptionsOut", covariant=True)
+FormatItem = TypeVar("FormatItem")
+"""The messages, packets, groups or records of one format."""
+ItemIn = TypeVar("ItemIn", contravariant=True)
+ItemOut = TypeVar("ItemOut", covariant=True)
 
 
 class TraceOptions(Protocol):
@@ -40,29 +49,29 @@ class Decoding(Protocol):
         ...
 
 
-class TraceItemizer(Protocol):
+class TraceItemizer(Protocol[ItemOut]):
     """Splits a trace that is fed in pieces into items."""
 
-    def feed(self, data: bytes) -> Iterator[Any]: ...
-    def finish(self) -> Iterator[Any]: ...
+    def feed(self, data: bytes) -> Iterator[ItemOut]: ...
+    def finish(self) -> Iterator[ItemOut]: ...
 
 
-class ItemWording(Protocol):
+class ItemWording(Protocol[ItemIn]):
     """Writes items as text. `is_odd`: whether an item is something that no such encoder sends."""
 
-    def text(self, item: Any, *, raw: bool = False) -> str: ...
-    def is_odd(self, item: Any) -> bool: ...
+    def text(self, item: ItemIn, *, raw: bool = False) -> str: ...
+    def is_odd(self, item: ItemIn) -> bool: ...
 
 
-class NumberedItems(Protocol):
+class NumberedItems(Protocol[ItemOut, OptionsOut]):
     """The items of a whole trace by number, from 1 on."""
 
     data: bytes
 
     @property
-    def trace_options(self) -> Any: ...
+    def trace_options(self) -> OptionsOut: ...
     def __len__(self) -> int: ...
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]: ...
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, ItemOut]]: ...
     def number_at(self, offset: int) -> int: ...
 
 
@@ -89,52 +98,61 @@ class Checker(Protocol):
         ...
 
 
-class TraceFormat(Protocol):
+class TraceFormat(Protocol[FormatOptions, FormatItem]):
     """One trace format. *trace_options*: those of a trace of this format. *wrapped*: the trace may begin anywhere."""
 
     def decoding(
-        self, data: bytes, program: Program, trace_options: Any, *, wrapped: bool, stop_at_error: bool
+        self, data: bytes, program: Program, trace_options: FormatOptions, *, wrapped: bool, stop_at_error: bool
     ) -> Decoding:
         """Return the decoding of *data*, before anything is decoded."""
         ...
 
     def arriving_decoder(
-        self, program: Program, trace_options: Any, builders: Builders, *, wrapped: bool, stop_at_error: bool
+        self, program: Program, trace_options: FormatOptions, builders: Builders, *, wrapped: bool, stop_at_error: bool
     ) -> ArrivingDecoder:
         """Return a decoder for a stream. Raises `Unsupported` where the format has no streams."""
         ...
 
     def checker(
-        self, program: Program, trace_options: Any, progress: Progress, *, wrapped: bool, total: int
+        self, program: Program, trace_options: FormatOptions, progress: Progress, *, wrapped: bool, total: int
     ) -> Checker:
         """Return a checker for *total* bytes. Raises `Unsupported` where the format cannot be checked."""
         ...
 
-    def itemizer(self, trace_options: Any, xlen: int, *, wrapped: bool = False) -> TraceItemizer: ...
-    def wording(self, trace_options: Any) -> ItemWording: ...
+    def itemizer(
+        self, trace_options: FormatOptions, xlen: int, *, wrapped: bool = False
+    ) -> TraceItemizer[FormatItem]: ...
+    def wording(self, trace_options: FormatOptions) -> ItemWording[FormatItem]: ...
     def numbered_items(
-        self, data: bytes, trace_options: Any, xlen: int, *, wrapped: bool, progress: Progress
-    ) -> NumberedItems: ...
+        self, data: bytes, trace_options: FormatOptions, xlen: int, *, wrapped: bool, progress: Progress
+    ) -> NumberedItems[FormatItem, FormatOptions]: ...
 
-    def has_sources(self, trace_options: Any) -> bool:
+    def has_sources(self, trace_options: FormatOptions) -> bool:
         """Whether messages carry their source."""
         ...
 
-    def source_of(self, item: Any) -> int | None:
+    def source_of(self, item: FormatItem) -> int | None:
         """Return the source of a message, None for an item that has none."""
         ...
 
 
-class EncoderFormat(TraceFormat, Protocol):
+class EncoderFormat(TraceFormat[FormatOptions, FormatItem], Protocol[FormatOptions, FormatItem]):
     """A format that encoders with trTe* registers send."""
 
-    def options_of_encoder(self, encoder: CapturedEncoder) -> Any:
+    def options_of_encoder(self, encoder: CapturedEncoder) -> FormatOptions:
         """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
         ...
 
-    def without_sync_period(self, trace_options: Any) -> Any:
+    def without_sync_period(self, trace_options: FormatOptions) -> FormatOptions:
         """Return *trace_options* for several encoders that synchronize after different numbers of messages."""
         ...
+
+
+AnyFormat: TypeAlias = TraceFormat[Any, Any]
+"""A format that is chosen as the program runs, by the options of a trace."""
+AnyItemizer: TypeAlias = TraceItemizer[Any]
+AnyWording: TypeAlias = ItemWording[Any]
+AnyNumberedItems: TypeAlias = NumberedItems[Any, Any]
 
 
 class StreamDecoder(Protocol):

@@ -393,7 +393,7 @@ def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, w
     return _Read(sensible, others)
 
 
-def _items(data: bytes, itemizer: format.TraceItemizer) -> Iterator[Any]:
+def _items(data: bytes, itemizer: format.AnyItemizer) -> Iterator[Any]:
     for at in range(0, len(data), _PIECE):
         yield from itemizer.feed(data[at : at + _PIECE])
     yield from itemizer.finish()

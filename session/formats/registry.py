@@ -1,22 +1,37 @@
 """The trace formats by name: the options of an encoder's trace, its decoding, its items."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rvtrace_gdb.controlregs.trace_control import encoder_registers
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats.format import (
+    AnyFormat,
+    AnyItemizer,
+    AnyNumberedItems,
+    AnyWording,
     Decoding,
     EncoderFormat,
-    ItemWording,
-    NumberedItems,
-    TraceFormat,
-    TraceItemizer,
     TraceOptions,
 )
 from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:  # each module has what `TraceFormat` says, for its own options and items
+    from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
+    from rvtrace_gdb.decode.etrace.items import Item as ETraceItem
+    from rvtrace_gdb.decode.ntrace.items import Item as NTraceItem
+    from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+    from rvtrace_gdb.session.capture.etrace_settings import ETrace
+    from rvtrace_gdb.session.capture.model import TandemPort
+    from rvtrace_gdb.session.formats import ctr, etrace, ntrace, tandem
+    from rvtrace_gdb.session.formats.format import TraceFormat
+
+    _NTRACE: EncoderFormat[NTrace, NTraceItem] = ntrace
+    _ETRACE: EncoderFormat[ETrace, ETraceItem] = etrace
+    _TANDEM: TraceFormat[TandemPort, tandem.GroupItem] = tandem
+    _CTR: TraceFormat[CtrRegisterValues, ctr.RecordItem] = ctr
 
 FORMATS = ("ntrace", "etrace", "tandem", "ctr")
 """The names of all formats: `TraceOptions.format`, and the module of this package that reads it."""
@@ -24,9 +39,9 @@ ENCODER_FORMATS = {int(encoder_registers.TeFormat.E_TRACE): "etrace"}
 """The formats of encoders, by trTeFormat. N-Trace refuses other values."""
 
 
-def format_of(trace_options: TraceOptions) -> TraceFormat:
+def format_of(trace_options: TraceOptions) -> AnyFormat:
     """Return the format of a trace with the options *trace_options*."""
-    module: TraceFormat = _module(trace_options.format)
+    module: AnyFormat = _module(trace_options.format)
     return module
 
 
@@ -37,7 +52,7 @@ def _module(name: str) -> Any:
 
 def options_of_encoder(encoder: CapturedEncoder) -> TraceOptions:
     """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
-    module: EncoderFormat = _module(ENCODER_FORMATS.get(encoder.in_force.format, "ntrace"))
+    module: EncoderFormat[TraceOptions, Any] = _module(ENCODER_FORMATS.get(encoder.in_force.format, "ntrace"))
     trace_options: TraceOptions = module.options_of_encoder(encoder)
     return trace_options
 
@@ -74,18 +89,18 @@ def has_sources(trace_options: TraceOptions) -> bool:
     return format_of(trace_options).has_sources(trace_options)
 
 
-def itemizer(trace_options: TraceOptions, xlen: int, *, wrapped: bool = False) -> TraceItemizer:
+def itemizer(trace_options: TraceOptions, xlen: int, *, wrapped: bool = False) -> AnyItemizer:
     """Return an object that splits such a trace into items."""
     return format_of(trace_options).itemizer(trace_options, xlen, wrapped=wrapped)
 
 
-def wording(trace_options: TraceOptions) -> ItemWording:
+def wording(trace_options: TraceOptions) -> AnyWording:
     """Return an object that writes such items as text."""
     return format_of(trace_options).wording(trace_options)
 
 
 def numbered_items(
     data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool = False, progress: Progress = silent
-) -> NumberedItems:
+) -> AnyNumberedItems:
     """Return the items of *data* by number. Raises what *progress* raises."""
     return format_of(trace_options).numbered_items(data, trace_options, xlen, wrapped=wrapped, progress=progress)
