@@ -11,7 +11,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_messages
-from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.session.capture.model import Captured, TandemPort
 from rvtrace_gdb.session.formats import registry, sinks
@@ -36,7 +36,7 @@ class DumpRequest:
     None: no restriction. *with_bytes*: their bytes, too.
     """
 
-    trace: TraceRequest
+    trace: RequestedTrace
     numbers: range
     source: int | None
     offset: int | None
@@ -173,7 +173,7 @@ def _nothing_there(trace: _Trace, request: DumpRequest, count: int) -> str:
     return f"{trace.name} has {what} there"
 
 
-def _traces(request: TraceRequest) -> Iterator[_Trace]:
+def _traces(request: RequestedTrace) -> Iterator[_Trace]:
     raw, file = request.raw, request.file
     if raw is not None:
         trace_options, xlen = raw.messages(file, request.programs)

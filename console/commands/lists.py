@@ -15,7 +15,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows import answer_text
@@ -110,7 +110,7 @@ class ListRequest:
     *hart*: None: all. *locations*: those of `find`. *checked*: whether the trace is checked first.
     """
 
-    trace: TraceRequest
+    trace: RequestedTrace
     hart: int | None = None
     range: str = ""
     since: int | None = None

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
-from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -50,7 +50,7 @@ class PastRequest:
     typed. *values*: one of `CHOICES`. *count*: how many writers of a place.
     """
 
-    trace: TraceRequest
+    trace: RequestedTrace
     output: OutputOptions
     hart: int | None
     at: int | None

@@ -12,9 +12,9 @@ from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, n
 from rvtrace_gdb.console.options.request import (
     EncoderBytes,
     RawBytes,
+    RequestedTrace,
     SettingsBytes,
     TandemBytes,
-    TraceRequest,
     is_core_dump_file,
 )
 from rvtrace_gdb.console.options.tandem import TandemOptions
@@ -113,7 +113,7 @@ def _add_feature(group: "argparse._ArgumentGroup", feature: EncoderFeature) -> N
 
 def trace_request(
     args: argparse.Namespace, file: str, *, options_first: bool = False, also_for_captures: Sequence[str] = ()
-) -> TraceRequest:
+) -> RequestedTrace:
     """Return the request of a command for the trace in *file*.
 
     *options_first*: errors in the options are reported before the file is looked at; else it must not begin as what is
@@ -126,18 +126,18 @@ def trace_request(
         if not options_first:
             check_file(file)
         raw = raw_bytes(args)
-    return TraceRequest(file, raw, Programs.from_arguments(args), getattr(args, "stop_at_error", False))
+    return RequestedTrace(file, raw, Programs.from_arguments(args), getattr(args, "stop_at_error", False))
 
 
-def import_request(args: argparse.Namespace, file: str, hart: int) -> TraceRequest:
+def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedTrace:
     """Return the request of a command to which *file* is never a capture: raw bytes, by default of N-Trace, or a core
     dump. *hart*: that of a tandem trace. Raises as `trace_request`.
     """
     programs = Programs.from_arguments(args)
     if not _has_format(args) and is_core_dump_file(file):
-        return TraceRequest(file, None, programs)
+        return RequestedTrace(file, None, programs)
     check_file(file)  # first: for a capture, a missing program is not the problem
-    return TraceRequest(file, raw_bytes(args, hart), programs)
+    return RequestedTrace(file, raw_bytes(args, hart), programs)
 
 
 def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:

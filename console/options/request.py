@@ -1,6 +1,6 @@
 """The trace that a command line names, as typed values: where its bytes are, how they were encoded, and what ran.
 
-`raw.trace_request` makes a `TraceRequest` of the parsed arguments. What reads, decodes and lists the trace knows the
+`raw.trace_request` makes a `RequestedTrace` of the parsed arguments. What reads, decodes and lists the trace knows the
 request, and nothing of the arguments: a capture, raw bytes in a file or on standard input, and a stream differ only in
 it. A capture is what all of them become, as the trace of a live target does.
 """
@@ -148,7 +148,7 @@ RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes
 
 
 @dataclass(frozen=True)
-class TraceRequest:
+class RequestedTrace:
     """*file*: where the bytes are, "-" is standard input. *raw*: how they were encoded; None: a capture, which says it,
     or a core dump of ESP-IDF. *stop_at_error*: decode up to the first loss only.
     """

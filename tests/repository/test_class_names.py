@@ -28,7 +28,7 @@ STILL_SEVERAL = set(
     Reason Record Recorder Records Register RegisterRefused Registers Report Resume Retired ReturnStack Ring
     Route Row Rows Running Said Search Section Segment Select Selection Server Setting Settings Shape Sink
     Snapshot Stack Start Status Stop Stored Stream StreamDecoder Streams Stretch Stub Symbol Symbols Sync
-    SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace TraceRequest Tracer Transfer Trap
+    SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace Tracer Transfer Trap
     TrapKind Tree Trigger TriggerModule Unknown Unwound Value Values Verb Verdict Watcher Window Wishes Words
     Write Writer Written
     """,

@@ -11,7 +11,7 @@ from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeRequest, decode_request
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
-from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history import history
 from rvtrace_gdb.decode.history.history import History
@@ -111,7 +111,7 @@ def _list(request: DecodeRequest) -> int:
     return 0
 
 
-def _check_readable(trace: TraceRequest, capture: Capture, decoded: Decoded) -> None:
+def _check_readable(trace: RequestedTrace, capture: Capture, decoded: Decoded) -> None:
     """Raise DecodeError for imported bytes that are not a trace."""
     if trace.raw is None and not is_imported(capture):
         return

@@ -17,7 +17,7 @@ from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, Stat
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, FollowError, StreamOptions
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_history
-from rvtrace_gdb.console.options.request import RawTrace, SettingsBytes, TandemBytes, TraceRequest
+from rvtrace_gdb.console.options.request import RawTrace, RequestedTrace, SettingsBytes, TandemBytes
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.capture.model import Capture, TandemPort
@@ -83,7 +83,7 @@ def run(request: DecodeRequest, options: StreamOptions) -> int:
         return _ended(followed, why, request)
 
 
-def _decoder(request: TraceRequest, trace: RawTrace, contexts: ContextImages) -> StreamFollower:
+def _decoder(request: RequestedTrace, trace: RawTrace, contexts: ContextImages) -> StreamFollower:
     wrapped = request.raw is not None and request.raw.wrapped
     return StreamFollower(trace.source, contexts, wrapped=wrapped, stop_at_error=request.stop_at_error)
 
@@ -269,7 +269,7 @@ def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _program(request: TraceRequest, capture: Capture) -> tuple[Program, list[str]]:
+def _program(request: RequestedTrace, capture: Capture) -> tuple[Program, list[str]]:
     """Return the program that runs, and notes about it. Raises NoElf, BadElf, WrongXlen."""
     settings = request.raw.file if isinstance(request.raw, SettingsBytes) else "the command line"
     path = request.elf_of_settings() or elf_of(capture, settings)
@@ -302,7 +302,7 @@ def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
     return 0 if followed.failure is None else 1
 
 
-def _unread(followed: _Followed, request: TraceRequest) -> str | None:
+def _unread(followed: _Followed, request: RequestedTrace) -> str | None:
     """Return why the bytes are not a trace, None if they are one; print a warning if nothing could be decoded."""
     counts = followed.decoder.counts
     if raw_import.is_dense(counts.instructions, counts.bytes):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.inputs import RawError
-from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import OutputOptions
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
@@ -35,7 +35,7 @@ class DecodeRequest:
     *stream*: the bytes of the trace arrive; None: they are there.
     """
 
-    trace: TraceRequest
+    trace: RequestedTrace
     output: OutputOptions
     modifiers: Modifiers
     numbers: str
