@@ -232,7 +232,7 @@ def test_an_openocd_that_is_not_there(tmp_path: Path) -> None:
     assert board.places == [("127.0.0.1", 6666), ("127.0.0.1", 7777)]
 
 
-@pytest.mark.parametrize(("line", "problem"), [("tcl_port disabled", "is disabled"), ("tcl_port $p", "no TCP port")])
+@pytest.mark.parametrize(("line", "problem"), [("tcl_port disabled", "is disabled"), ("tcl_port $p", "not a TCP port")])
 def test_a_configuration_without_a_port(line: str, problem: str, tmp_path: Path) -> None:
     config = tmp_path / "board.cfg"
     config.write_text(f"{line}\n")
