@@ -467,7 +467,7 @@ def test_who_has_to_wait_is_told(
     with meanwhile(written(fifo, STREAM)):
         assert main(["decode", "--follow", str(fifo), *MADE, "--quiet"]) == 0
     [line] = capfd.readouterr().err.splitlines()
-    assert line.startswith("warning: 64.0 MiB wait to be decoded, and the sender has to wait")
+    assert line.startswith("warning: 64.0 MiB wait to be decoded, and the sender also has to wait")
     with open(reference_streams.FOLDER / "median.1.nex", "rb") as file, stdin(file.fileno()):
         assert main(["decode", "--follow", "-", *MADE, "--quiet"]) == 0
     assert capfd.readouterr().err == ""
