@@ -37,9 +37,9 @@ TARGET = (
 )
 OURS = f"""
 import sys, time
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.target.usb import link_by
-link = link_by(Usb(sys.argv[1]))
+link = link_by(UsbDescription(sys.argv[1]))
 link.state()
 begun = time.perf_counter()
 link.read_block({BUFFER}, {BYTES})

@@ -23,6 +23,7 @@ PRIVATE = re.compile(r"(?<![\w.\"'-])(_[A-Za-z]\w+)")
 CLASS = re.compile(r"`([A-Z][a-z]\w+)(?:\.(\w+))?[`(]")
 SYMBOLS = frozenset({"_start", "_exit"})
 """Names of programs, not of Python."""
+IMPORT = re.compile(r"^ *from rvtrace_gdb\.([\w.]+) import ([\w, ]+)$", re.M)
 PARAMETER = re.compile(r"(?<!\*)\*([a-z_]\w*)\*(?!\*)")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -109,6 +110,21 @@ def names_of(definition: Definition) -> Iterator[str]:
 def test_what_is_named_is_there() -> None:
     found = {str(path.relative_to(HOME)): names for path in SOURCES if (names := list(gone(path)))}
     assert found == {}
+
+
+def gone_imports(text: str) -> list[str]:
+    """What is imported from modules, or as names, that are not there."""
+    names = (f"{module}.{name.split()[0]}" for module, names in IMPORT.findall(text) for name in names.split(","))
+    return [name for name in names if not is_there(name)]
+
+
+def test_programs_in_strings_and_pages_import_what_is_there() -> None:
+    """mypy does not see them."""
+    pages = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
+    found = {str(path.relative_to(HOME)): names for path in (*SOURCES, *pages) if (names := gone_imports(source(path)))}
+    assert found == {}
+    text = "    from rvtrace_gdb.session.session import Session, Gone\n    from rvtrace_gdb.session.gone import x\n"
+    assert gone_imports(text) == ["session.session.Gone", "session.gone.x"]
 
 
 def test_names_that_are_gone_are_found(tmp_path: Path) -> None:

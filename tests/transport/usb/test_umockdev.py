@@ -28,10 +28,10 @@ WORDS = 24
 SCRATCH = 0x8008_0000
 OURS = """
 import json, sys
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.target.usb import link_by
 from rvtrace_gdb.support.errors import RvtraceError
-link = link_by(Usb(sys.argv[1]))
+link = link_by(UsbDescription(sys.argv[1]))
 try:
     link.state()
     said = [link.csrs().run([("pc", None)])[0], link.read_gpr(2), link.read_block(0x80000000, 96).hex(), link.targets]
@@ -45,9 +45,9 @@ print(json.dumps(said))
 """
 KILLED = """
 import os, sys, threading
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.target.usb import link_by
-link = link_by(Usb(sys.argv[1]))
+link = link_by(UsbDescription(sys.argv[1]))
 link.state()
 threading.Timer(0.1, os.kill, (os.getpid(), 9)).start()
 while True:
@@ -56,10 +56,10 @@ while True:
 TRACED = """
 import json, sys
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.usb import link_by
-session, context, link = Session(environ={}), Context(sys.argv[2], "board.toml"), link_by(Usb(sys.argv[1]))
+session, context, link = Session(environ={}), Context(sys.argv[2], "board.toml"), link_by(UsbDescription(sys.argv[1]))
 session.start(context)
 link.resume()
 for _ in range(10):

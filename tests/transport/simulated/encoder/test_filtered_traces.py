@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.encoder import Protocols, TraceEncoder
 from tests.decode.etrace.naive_decoder import NaiveDecoder
 from tests.transport.simulated.devices.rig import (
     DATA_CONTROL,
@@ -75,7 +75,7 @@ class Run:
 
 class ETraceRun(Run):
     def __init__(self, elf: Path, set_up: Callable[[Registers], None], options: int = 0) -> None:
-        super().__init__(elf, set_up, options, formats=(0,))
+        super().__init__(elf, set_up, options, protocols=Protocols(formats=(0,)))
         built = self.encoder.etrace
         assert built is not None
         modes = Modes(resync_disabled=not options >> 16 & 3, data_full_address=True)
