@@ -15,7 +15,7 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
 from rvtrace_gdb.session.formats.etrace import Packets
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_sources
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.vectors import ROOT, expected, vector
@@ -67,6 +67,14 @@ def test_every_transport_is_imported_and_decoded(name: str, transport: Encapsula
     assert [encoder.hart for encoder in found.encoders] == [source]
     history, _ = looking_at(found).decoded()
     assert list(history.pcs()) == expected("br_j_asm", "o01")
+
+
+def test_sources_are_those_decoding_can_start_at() -> None:
+    """Bytes by hand: a header with the length, srcID of 8 bits; format 2 of source 5, format 3.0 of source 7."""
+    trace_options = etrace_of({"src_bits": 8})
+    assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), trace_options) == [7]
+    assert etrace_sources(b"", trace_options) == [0], "at least one"
+    assert etrace_sources(bytes.fromhex("01 05 0f"), trace_options) == [0], "a support packet alone is not a start"
 
 
 def test_each_hart_may_have_a_sink_of_its_own() -> None:

@@ -84,6 +84,15 @@ def test_registers_are_those_of_the_trace_control_interface() -> None:
     assert line == f"encoder:  encoder5, hart 5: N-Trace 1.0 BTM, {on}"
 
 
+def test_sources_are_those_decoding_can_start_at() -> None:
+    options = Options(src_bits=4)
+    data = message("ProgTraceSync", (4, 9), sync=3, icnt=0, faddr=0x80)
+    data += message("DirectBranch", (4, 2), icnt=5) + message("ProgTraceSync", (4, 1), sync=3, icnt=0, faddr=0x80)
+    assert sources_in(data, options) == [1, 9]
+    assert sources_in(data, Options()) == [0]
+    assert sources_in(b"\x0c\x03", options) == [0], "at least one"
+
+
 def test_only_sifives_dialect_starts_at_its_own_messages() -> None:
     """InCircuitTraceWS (35) has a full address there, and is a reserved TCODE elsewhere."""
     data = bytes([35 << 2, 0x01, 0x03]) + bytes([35 << 2, 0x05, 0x03])

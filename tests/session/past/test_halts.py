@@ -77,6 +77,16 @@ def test_the_newest_halts_are_certain_only_if_no_other_can_be_meant() -> None:
     assert found(history, at(0x100), at(0x200), at(0x200), captured=WRAPPED) == {2: {}, 5: {}}
 
 
+def test_a_full_buffer_ends_the_trace_before_the_list() -> None:
+    full = replace(
+        SINK, wrapped=False, missing=0, lost=(), data=bytes(SINK.in_force.size),
+        in_force=replace(SINK.in_force, control=SINK.in_force.control | 1 << 8),
+    )  # fmt: skip
+    assert full.in_force.stop_on_wrap
+    written = [at(0x100), at(0x200, 1), at(0x100), at(0x200, 2)]
+    assert found(ran(A, B), *written, captured=full) == {0: {}, 2: {0x100A: 1}}
+
+
 def test_halts_that_nobody_counted() -> None:
     history = ran(A, B, C, A)
     assert found(history, at(0x100), at(0x200, 2), at(None, halts=0), at(0x300, 3), at(0x100)) == {0: {}, 6: {}}

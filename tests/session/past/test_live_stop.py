@@ -62,6 +62,18 @@ def stopped() -> Iterator[Stopped]:
         yield Stopped(Between(ends))
 
 
+def test_registers_and_memory(stopped: Stopped) -> None:
+    state = stopped.state()
+    assert (state.pc, state.x, state.csrs) == (0x1010, list(range(32)), {0x300: 0x1880, 0x180: 0})
+    assert state.f == [None, 5, *[None] * 30], "the stub has one"
+    before = len(stopped.stub.got)
+    assert state.memory(0x8000_0FFE, 4) == b"\x11" * 4
+    reads = [b"m%x,400" % (0x8000_0000 + 0x400 * n) for n in range(8)]
+    assert [it for it in stopped.stub.got[before:] if it[:1] == b"m"] == reads
+    assert state.memory(0x8000_0000, 0x2000) == b"\x11" * 0x2000
+    assert stopped.stub.got[before:] == reads, "each page once"
+
+
 def test_what_gdb_has_written_is_not_what_the_program_left(stopped: Stopped) -> None:
     stopped.client.ask(b"M80000002,2:aabb")
     stopped.client.ask(b"Pa=7700000000000000")

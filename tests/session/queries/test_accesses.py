@@ -26,9 +26,21 @@ def test_rows() -> None:
     ]  # fmt: skip
 
 
+def test_only_those_that_are_there_can_be_asked_for() -> None:
+    assert [row.number for row in shown(*TWENTY).rows(0, 3)] == [1, 2]
+    assert [row.number for row in shown(*TWENTY).rows(19, 99)] == [19, 20]
+
+
 def test_nothing_there() -> None:
     accesses = shown(*TWENTY, where=(0x500, 1))
     assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
     some = shown(*TWENTY, MemoryAccess(LOAD, 4), MemoryAccess(CSR, 8, "rw", 0x500), where=(0x500, 4))
     text = "No access to 4 bytes at 0x500 is in the trace. The address of 1 access is not known."
     assert some.select("", 8) == Selection(1, 1, text)
+
+
+def test_whether_they_are_those_asked_for() -> None:
+    of = history(*TWENTY)
+    accesses = Accesses(of, program(), (0x100, 4))
+    assert accesses.is_for(of, (0x100, 4)) and not accesses.is_for(of, None)
+    assert not accesses.is_for(history(*TWENTY), (0x100, 4))

@@ -12,6 +12,8 @@ from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
     EventKind,
+    Loss,
+    LossCause,
     Start,
     StartReason,
     Stop,
@@ -27,7 +29,7 @@ from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
 from tests.helpers import reference_streams
-from tests.helpers.event_facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, note
+from tests.helpers.event_facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, SYNCHRONIZED, lost, note
 from tests.session.queries.test_search import HANDLER, LEAF, MAIN, PROCESS, program
 
 ONE = Path(((MAIN,),))
@@ -90,6 +92,28 @@ def test_of_a_context_what_is_new(before: Context, now: Context, text: str | Non
     builder.event(EventKind.CONTEXT, 0, ContextChange(before, now))
     builder.append(ONE)
     assert told(finished(builder)).get(2) == (None if text is None else [("context", text, None)])
+
+
+def test_a_gap_is_not_said_twice_but_what_else_is_there() -> None:
+    builder = HistoryBuilder()
+    builder.append(ONE)
+    builder.event(EventKind.TRAP, 3, INTERRUPT)
+    builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
+    builder.gap(EventKind.LOSS, 20, lost("nonsense"))
+    builder.event(EventKind.SYNC, 30, SYNCHRONIZED, next_pc=MAIN)
+    builder.resume(MAIN, 30)
+    builder.append(ONE)
+    history = finished(builder)
+    assert history.gap_at(1) and told(history) == {2: [trap("interrupt", None)]}
+
+
+def test_a_loss_that_has_no_gap_is_said() -> None:
+    """Nothing had run before it."""
+    builder = HistoryBuilder()
+    builder.gap(EventKind.LOSS, 0x1F, lost("7 bytes skipped"))
+    builder.event(EventKind.SYNC, 0x26, Start(StartReason.PERIODIC), next_pc=MAIN)
+    builder.append(ONE)
+    assert told(finished(builder)) == {1: [("loss", "7 bytes skipped; trace byte 0x1f", None)]}
 
 
 def switched(off: Stop, on: Start) -> History:

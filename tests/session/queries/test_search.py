@@ -135,6 +135,24 @@ def test_the_page_from_an_instruction_on() -> None:
         found.number_from(10)
 
 
+def test_gaps() -> None:
+    """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
+    text = "the encoder lost packets (and 1 more: `trace events` has them)"
+    assert rows(GapQuery()) == [found(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
+
+
+def test_tracing_that_was_off_is_a_gap() -> None:
+    builder = HistoryBuilder()
+    builder.append(Path([(MAIN,)]))
+    builder.event(EventKind.TRACE_OFF, 4, STOPS)
+    builder.add_gap(STARTS)
+    builder.resume(LEAF, 8)
+    builder.append(Path([(LEAF,)]))
+    of = builder.finish(Accounting(0, 0, 0, 0))
+    text = "tracing stops, then tracing starts at another place"
+    assert rows(GapQuery(), of) == [found(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
+
+
 def test_executions() -> None:
     """With what came before: an instruction, a trap, a gap, nothing."""
     assert rows(ExecutionQuery("leaf", LEAF)) == [
@@ -184,3 +202,11 @@ def test_what_is_said_of_a_history_that_is_complete() -> None:
 def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
     with pytest.raises(BadRequest, match=r"^page: \w+ is .*, which is not what protocol 2 says$"):
         Methods(Session()).call("page", params, silent)
+
+
+def test_whether_it_is_what_is_asked_for() -> None:
+    of = history()
+    found = PagedResults(of, program(), ExecutionQuery("leaf", LEAF))
+    assert found.is_for(of, ExecutionQuery("leaf", LEAF))
+    assert not found.is_for(of, ExecutionQuery("leaf", LEAF, LEAF)) and not found.is_for(of, GapQuery())
+    assert not found.is_for(history(), ExecutionQuery("leaf", LEAF))

@@ -99,6 +99,39 @@ def test_whatever_becomes_of_the_trace_nothing_else_is_said_to_have_run(seed: in
         assert len(gdb.insns) > min(limit, 5) or len(gdb.insns) > len(target.pcs)
 
 
+def test_not_read_out_is_a_gap_that_is_told() -> None:
+    """Once, and it is not tried again before `trace native`: gdb would wait in vain each time."""
+    code = Code(*[C_NOP] * 8)
+    target = Target(code, code.at[:3], code.at[3])
+    gdb = NaiveGdb(target)
+    gdb.fetch()
+    target.broken, target.resumes, target.pcs, target.pc = True, 1, code.at[:6], code.at[6]
+    gdb.fetch()
+    assert gdb.insns == [*code.at[:4], GAP_TEXT, code.at[6]]
+    [said] = target.said
+    assert said == (
+        "record btrace: what runs from here on is missing (reading out takes longer than gdb waits);"
+        " `trace native` starts again"
+    )
+    target.broken, target.resumes, target.pcs, target.pc = False, 2, code.at[:7], code.at[7]
+    gdb.fetch()
+    assert gdb.insns == [*code.at[:4], GAP_TEXT, code.at[6], GAP_TEXT, code.at[7]]
+    gdb.begin(10)
+    gdb.fetch()
+    assert gdb.insns == code.at and target.said == [said]
+
+
+def test_an_instruction_that_did_not_run_after_all() -> None:
+    """An interrupt came first: gdb's last instruction, which had not run yet, is not part of the history."""
+    code = Code(*[C_NOP] * 9)
+    target = Target(code, code.at[:2], code.at[2])
+    gdb = NaiveGdb(target)
+    gdb.fetch()
+    target.resumes, target.pcs, target.pc = 1, code.at[:2] + code.at[5:7], code.at[7]
+    gdb.fetch()
+    assert gdb.insns == [*code.at[:2], *code.at[5:8]]
+
+
 def test_a_gap_at_the_end() -> None:
     """Nothing is known to lead to where the hart stands, address 0 included."""
     code = Code(NOP, C_NOP, NOP)

@@ -50,6 +50,15 @@ def test_the_stub_has_gdbs_breakpoints_when_the_target_runs(between: Between) ->
     assert got[-2:] == [b"z0,2000,2", b"vCont;c"]
 
 
+def test_removed_in_the_present_what_only_the_past_had(between: Between) -> None:
+    client = between.client()
+    client.ask(b"bs")
+    client.ask(b"Z0,2000,2")
+    assert client.ask(b"s") == PRESENT
+    assert client.ask(b"z0,2000,2") == b"OK"
+    assert b"z0,2000,2" not in between.stub.got
+
+
 def test_watchpoints_are_accepted_and_said_to_be_of_no_use(between: Between) -> None:
     client = between.client()
     client.ask(b"bs")
@@ -125,6 +134,15 @@ def test_the_past_cannot_be_changed(between: Between, body: bytes, answer: bytes
     between.stub.answers[body] = b"OK"
     assert client.ask(body) == b"OK"
     assert between.proxy.take_lines() == []
+
+
+def test_a_range_is_stepped_through(between: Between) -> None:
+    client = between.client()
+    client.ask(b"bc")
+    assert client.ask(b"vCont;r1000,1008:p1.1;c:p1.-1") == at(3)
+    client.ask(b"bc")
+    client.ask(b"Z0,1002,2")
+    assert client.ask(b"vCont;r1000,1008:p1.1;c:p1.-1") == at(1)
 
 
 def test_interrupts_end_long_work(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
