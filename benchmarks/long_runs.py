@@ -79,7 +79,7 @@ def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Sett
     options = etrace_encoder_options.EncoderOptions(
         parameters=Parameters(iaddress_width=64, ecause_width=5, **parameters),
         modes=Modes(**modes),
-        sync_mode=etrace_encoder_options.SyncMode.PACKETS,
+        sync_mode=etrace_encoder_options.ResyncMode.PACKETS,
         sync_max=8,
     )
 

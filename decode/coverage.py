@@ -28,7 +28,7 @@ from rvtrace_gdb.support.inputs import open_input
 _SHF_EXECINSTR = 4
 
 
-class Function(NamedTuple):
+class FunctionCode(NamedTuple):
     """A function of the program: its code is at *start* to *end* - 1, and has this many *instructions*."""
 
     start: int
@@ -37,12 +37,12 @@ class Function(NamedTuple):
     instructions: int
 
 
-def functions(image: Image) -> list[Function]:
+def functions(image: Image) -> list[FunctionCode]:
     """Return all functions in the ELF files of a program, by address, with the names that gdb uses.
 
     A symbol without a size (a label in assembler code) reaches to the next one.
     """
-    found: dict[int, Function] = {}
+    found: dict[int, FunctionCode] = {}
     for elf, bias in image.elves:
         code, data = _code(elf)
         for section in elf.sections:
@@ -77,7 +77,7 @@ def _is_data(symbol: Any) -> bool:
     return bool(symbol["st_info"]["type"] == "STT_OBJECT")
 
 
-def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[Function]:
+def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[FunctionCode]:
     starts = sorted({symbol.address + bias for symbol in section.symbols})
     starts = [start for start in starts if (image.symbol(start) or ("", 1))[1] == 0]
     for i, start in enumerate(starts):
@@ -86,7 +86,7 @@ def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[Functi
         end = min(start + size, following) if size else following
         name, _ = image.symbol(start) or ("", 0)
         if end > start:
-            yield Function(start, end, name, _instructions(image, start, end))
+            yield FunctionCode(start, end, name, _instructions(image, start, end))
 
 
 def _size(symbols: list[Symbol], address: int) -> int:
@@ -124,7 +124,7 @@ _Transition = tuple[int, int]
 _Key = TypeVar("_Key")
 
 
-class Counts(NamedTuple):
+class ExecutionCounts(NamedTuple):
     """How often instructions and transitions ran.
 
     *ran*: how often the instruction at each address ran. *steps*: how often one ran right after another, by both
@@ -163,7 +163,7 @@ def counts(
     stretches: Iterable[range] | None = None,
     progress: Progress = silent,
     calls: CallHistory | None = None,
-) -> Counts:
+) -> ExecutionCounts:
     """Return the counts of a whole history, or of some stretches of it in rising order. Raises what *progress* raises.
 
     *calls* is the index of the calls of the same history, if the caller has one already.
@@ -176,12 +176,12 @@ def counts(
     else:
         ran, steps = _counted(history.entries if is_whole else _entries_of(history, parts), progress)
     gaps = ran.pop(GAP, 0) - (0 if is_whole else sum(map(bool, parts)))
-    return Counts(ran, steps, *_traps(history, parts, progress), gaps)
+    return ExecutionCounts(ran, steps, *_traps(history, parts, progress), gaps)
 
 
-def add_counts(one: Counts, other: Counts) -> Counts:
+def add_counts(one: ExecutionCounts, other: ExecutionCounts) -> ExecutionCounts:
     """Return the sum of two counts."""
-    return Counts(
+    return ExecutionCounts(
         _sum(one.ran, other.ran),
         _sum(one.steps, other.steps),
         _sum(one.resumed, other.resumed),
@@ -194,7 +194,7 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
-def branch_outcomes(counted: Counts, image: Image, pc: int) -> BranchOutcomes | None:
+def branch_outcomes(counted: ExecutionCounts, image: Image, pc: int) -> BranchOutcomes | None:
     """Return the outcomes of the instruction at *pc*; None if it is not a conditional branch, or both ways lead to the
     same address.
     """
@@ -209,7 +209,7 @@ def branch_outcomes(counted: Counts, image: Image, pc: int) -> BranchOutcomes | 
     return BranchOutcomes(counted.step(pc, target), counted.step(pc, follows), target, follows)
 
 
-def function_entries(counted: Counts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
+def function_entries(counted: ExecutionCounts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
     """Return how often functions were entered, by their start address. *functions* has their end addresses by start
     address.
 
@@ -254,7 +254,7 @@ def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, 
     different: Counter[AnyPath] = Counter(entries[-1:])
     for (entry, _), count in followed.items():
         different[entry] += count
-    parts = _Parts(different, progress)
+    parts = _EntryParts(different, progress)
     return _of_parts(parts, different, parts.between(followed), progress)
 
 
@@ -263,7 +263,7 @@ def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[i
     different: Counter[AnyPath] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
-    parts = _Parts(different, progress)
+    parts = _EntryParts(different, progress)
     between: defaultdict[_Transition, int] = defaultdict(int)
     for step, count in taken.items():
         if step.origin.last != NOTHING:
@@ -272,7 +272,7 @@ def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[i
 
 
 def _of_parts(
-    parts: "_Parts", different: Mapping[AnyPath, int], steps: defaultdict[_Transition, int], progress: Progress
+    parts: "_EntryParts", different: Mapping[AnyPath, int], steps: defaultdict[_Transition, int], progress: Progress
 ) -> tuple[dict[int, int], dict[_Transition, int]]:
     """Return the same as `_counted`, for entries that occur *different* times, with the *steps* between them."""
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
@@ -305,7 +305,7 @@ def _followed(entries: Sequence[AnyPath], progress: Progress) -> Counter[tuple[A
     return followed
 
 
-class _Parts:
+class _EntryParts:
     """The different parts of some entries. In *order*, each comes after everything it contains."""
 
     def __init__(self, entries: Collection[AnyPath], progress: Progress) -> None:
@@ -359,7 +359,7 @@ class _Parts:
 def _traps(
     history: History, stretches: Sequence[range], progress: Progress
 ) -> tuple[dict[_Transition, int], dict[int, int]]:
-    """Return (`Counts.resumed`, `Counts.trapped`): the steps the program would have made without each trap."""
+    """Return `resumed` and `trapped` of `ExecutionCounts`: the steps the program would have made without each trap."""
     resumed: Counter[_Transition] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]

@@ -23,7 +23,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginning
 
 
-class Query(NamedTuple):
+class AddressQuery(NamedTuple):
     """What a search looks for: executions of *addresses*, except those directly after an instruction of *not_after*.
 
     *entered* is the address of the function if entries of a function are searched.
@@ -34,28 +34,30 @@ class Query(NamedTuple):
     entered: int | None = None
 
 
-def executions(*addresses: int) -> Query:
+def executions(*addresses: int) -> AddressQuery:
     """Return the query for every execution of the instructions at some addresses."""
-    return Query(frozenset(addresses))
+    return AddressQuery(frozenset(addresses))
 
 
-def arrivals(first: int, last: int) -> Query:
+def arrivals(first: int, last: int) -> AddressQuery:
     """Return the query for every arrival in *first* to *last*: an instruction there ran, and the one before it was
     elsewhere.
     """
     inside = range(first, last + 1)
-    return Query(inside, inside)
+    return AddressQuery(inside, inside)
 
 
-def entries_of(function: int, image: Image) -> Query:
+def entries_of(function: int, image: Image) -> AddressQuery:
     """Return the query for the entries of the function at an address; rounds of a loop at its first instruction do not
     count.
 
     Whether a return from a trap enters the function or continues such a loop depends on what ran before the trap;
-    `Search` decides that.
+    `ExecutionSearch` decides that.
     """
     back = frozenset(_jumps_back(function, image))
-    return Query(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
+    return (
+        AddressQuery(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
+    )
 
 
 def _jumps_back(function: int, image: Image) -> Iterator[int]:
@@ -98,7 +100,7 @@ class LoopOrTrapReturn:
 _PROGRESS_INTERVAL = 1 << 12  # steps processed between two calls of the progress
 
 
-class _Count(NamedTuple):
+class _MatchCount(NamedTuple):
     """How many matches a part has: *inner* of them after its first instruction.
 
     *head*: the first instruction is also a match, unless the instruction before the part excludes it. *tail*: the last
@@ -114,7 +116,7 @@ class _Count(NamedTuple):
         return self.inner + (self.head and not tail)
 
 
-_TAIL = _Count(False, 0, False), _Count(False, 0, True)
+_TAIL = _MatchCount(False, 0, False), _MatchCount(False, 0, True)
 """The counts of parts without matches, by whether their last instruction excludes a match after it."""
 
 
@@ -131,16 +133,16 @@ class _Span(NamedTuple):
     ends: list[int]
 
 
-class Search:
+class ExecutionSearch:
     """The positions in the history of *calls* that match a query, numbered from 0, oldest first.
 
     Raises what *progress* raises.
     """
 
-    def __init__(self, calls: CallHistory, query: Query, progress: Progress = silent) -> None:
+    def __init__(self, calls: CallHistory, query: AddressQuery, progress: Progress = silent) -> None:
         self._calls, self._history, self._query = calls, calls.history, query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
-        self._counts: dict[int, _Count] = {}
+        self._counts: dict[int, _MatchCount] = {}
         self._of_step = Computed(self._of if query.not_after else lambda step: self._all(step.unit.part), 0)
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
@@ -256,23 +258,23 @@ class Search:
         except KeyError:
             return sum(map(self._all, part.parts))
 
-    def _count(self, part: PathPart) -> _Count:
+    def _count(self, part: PathPart) -> _MatchCount:
         if isinstance(part, RepeatPath):
             unit = self._count(part.path)
-            return _Count(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
+            return _MatchCount(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
         known = self._counts.get(id(part))
         if known is None:
             known = self._counts[id(part)] = self._new_count(part)
         return known
 
-    def _new_count(self, part: tuple[int, ...] | Path) -> _Count:
+    def _new_count(self, part: tuple[int, ...] | Path) -> _MatchCount:
         if not self._all(part):
             return _TAIL[self._ends_against(part)]
         if isinstance(part, tuple):
             return self._in_tuple(part)
         counts = [self._count(piece) for piece in part.parts if len(piece)]
         inner = counts[0].inner + sum(following.after(before.tail) for before, following in pairwise(counts))
-        return _Count(counts[0].head, inner, counts[-1].tail)
+        return _MatchCount(counts[0].head, inner, counts[-1].tail)
 
     def _ends_against(self, part: tuple[int, ...] | Path) -> bool:
         """Return whether the last instruction of a part excludes a match directly after it."""
@@ -280,13 +282,13 @@ class Search:
             return self._count(part.parts[-1]).tail if part.parts else False
         return bool(part) and part[-1] in self._query.not_after
 
-    def _in_tuple(self, pcs: tuple[int, ...]) -> _Count:
+    def _in_tuple(self, pcs: tuple[int, ...]) -> _MatchCount:
         addresses, not_after = self._query.addresses, self._query.not_after
         head, *flags = map(addresses.__contains__, pcs)
         count = sum(flags)
         if count and not_after:
             count -= sum(flag and before in not_after for flag, before in zip(flags, pcs, strict=False))
-        return _Count(head, count, pcs[-1] in not_after)
+        return _MatchCount(head, count, pcs[-1] in not_after)
 
     def _place(self, part: PathPart, number: int, tail: bool) -> int:
         """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
@@ -324,7 +326,7 @@ class Search:
 class CombinedSearch:
     """The matches of several searches, which have none in common, as one list. *length* is that of the history."""
 
-    def __init__(self, searches: Sequence[Search], length: int) -> None:
+    def __init__(self, searches: Sequence[ExecutionSearch], length: int) -> None:
         self._searches, self._length = searches, length
 
     def __len__(self) -> int:

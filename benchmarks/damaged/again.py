@@ -12,8 +12,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, TeInstFormat
-from rvtrace_gdb.decode.etrace.layout import Sync as Kind
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import SyncSubformat as Kind
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import codec
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
@@ -21,8 +21,7 @@ from rvtrace_gdb.decode.history.events import ContextChange, TrapKind
 from rvtrace_gdb.decode.history.events import Trap as TrapFact
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
-from rvtrace_gdb.decode.ntrace.messages import Evcode, Packer, Sync, parse
-from rvtrace_gdb.decode.ntrace.messages import Malformed as MalformedMessage
+from rvtrace_gdb.decode.ntrace.messages import Evcode, MalformedMessage, Packer, Sync, parse
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceEncoding
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -115,7 +114,7 @@ def is_legal_etrace(data: bytes, history: History, *, image: Image, encoding: Et
         for packet in packets:
             try:
                 format, subformat, fields = reader.parse(packet)
-            except Malformed:
+            except MalformedPacket:
                 return [packets]
             kept = {name: value for name, value in fields.items() if name not in _ALWAYS_LEGAL}
             if (format, subformat) == (TeInstFormat.SYNC, Kind.TRAP) and fields["interrupt"] and not fields["thaddr"]:
@@ -165,7 +164,7 @@ def extreme_etrace(options: Options, rng: random.Random, framed: bytes) -> bytes
     made = codec(options, options.modes)
     try:
         format, subformat, fields = made.parse(framed[1:])
-    except Malformed:
+    except MalformedPacket:
         return None
     name = rng.choice(sorted(fields))
     widths = {"branches": 5, "branch_map": 31, "privilege": 2, "branch_count": 32, "branch_fmt": 2, "address": 20}

@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.etrace.decoder import decode as decode_etrace
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
-from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
+from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.history.history import History

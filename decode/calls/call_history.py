@@ -16,15 +16,15 @@ from itertools import chain, islice, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import PLAIN, Edge
+from rvtrace_gdb.decode.calls.edges import PLAIN, CallEdge
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.interrupted import with_places
-from rvtrace_gdb.decode.calls.stack import Calls
+from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
     CallState,
     CallStep,
-    Entries,
+    HistoryEntries,
     States,
     Summaries,
     Summary,
@@ -44,7 +44,7 @@ _BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
 _STRETCH = itemgetter(1)
 
 
-class Function(NamedTuple):
+class FunctionRun(NamedTuple):
     """A function that ran at positions *begin* to *end* - 1: until it called, returned, or was interrupted.
 
     *pc* is its first instruction there, GAP for a gap. *level* is the number of its callers on its stack, as far as
@@ -77,7 +77,7 @@ class CallHistory:
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
         self.history = history
         self._traps = with_places(history, program, traps_of(history))
-        self._entries = Entries(history, program, self._traps)
+        self._entries = HistoryEntries(history, program, self._traps)
         states = States(self._entries.images)
         self.frames = states.frames
         self.mismatched = states.mismatched
@@ -104,13 +104,13 @@ class CallHistory:
         """Return the traps before *position*, each in the handler of the one before."""
         return self._traps.get(position, [])
 
-    def functions(self, begin: int, end: int) -> Iterator[Function]:
+    def functions(self, begin: int, end: int) -> Iterator[FunctionRun]:
         """Yield the functions numbered *begin* to *end* - 1."""
         begin, end = max(begin, 1), min(end, len(self) + 1)
         if begin >= end:
             return
         found = islice(self._from(begin), end - begin + 1)
-        last: Function | None = None
+        last: FunctionRun | None = None
         for function in found:
             if last is not None:
                 yield last._replace(end=function.begin)
@@ -200,7 +200,7 @@ class CallHistory:
             if step.names is not None:
                 self.stretches.go_on(step.lows, step.names)
 
-    def _from(self, number: int) -> Iterator[Function]:
+    def _from(self, number: int) -> Iterator[FunctionRun]:
         """Yield all functions from *number* on; their ends are not known yet."""
         while number <= len(self):
             block = bisect_right(self._begins, number - 1) - 1
@@ -208,7 +208,7 @@ class CallHistory:
                 yield function._replace(number=number)
                 number += 1
 
-    def _in_block(self, block: int, skip: int) -> Iterator[Function]:
+    def _in_block(self, block: int, skip: int) -> Iterator[FunctionRun]:
         state, stretch = self._checkpoints[block]
         position = self._positions[block]
         for step in self._taken(block, state):
@@ -222,7 +222,7 @@ class CallHistory:
             position += len(unit.part)
             state = step.state
 
-    def _in_unit(self, unit: Unit, state: CallState, stretch: int, position: int, skip: int) -> Iterator[Function]:
+    def _in_unit(self, unit: Unit, state: CallState, stretch: int, position: int, skip: int) -> Iterator[FunctionRun]:
         calls = state.calls(self.frames)
         edge = unit.edge
         calls.do(edge.operations)
@@ -233,9 +233,9 @@ class CallHistory:
         for begin in unit.summaries.begins(unit.part, calls, skip):
             yield self._function(calls, stretch, position + begin.offset, begin.to)
 
-    def _function(self, calls: Calls, stretch: int, position: int, pc: int) -> Function:
+    def _function(self, calls: CallStacks, stretch: int, position: int, pc: int) -> FunctionRun:
         level = 0 if pc == GAP else self.stretches.depth(stretch + len(calls.lows) - 1, calls.level)
-        return Function(0, position, position, pc, level, calls.kind)
+        return FunctionRun(0, position, position, pc, level, calls.kind)
 
 
 @contextmanager
@@ -302,7 +302,7 @@ _DEEPEST = 1 << 10
 """The greatest depth of the tree; deeper calls are counted at that depth."""
 
 
-class Node:
+class CallNode:
     """A function, in the calls that led to it.
 
     function  its start address, UNKNOWN without a symbol
@@ -317,13 +317,13 @@ class Node:
     def __init__(self, function: int, trap: bool, depth: int) -> None:
         self.function, self.trap, self.depth = function, trap, depth
         self.calls = self.own = self.total = 0
-        self.children: dict[tuple[int, bool], Node] = {}
+        self.children: dict[tuple[int, bool], CallNode] = {}
 
-    def child(self, function: int, trap: bool) -> "Node":
+    def child(self, function: int, trap: bool) -> "CallNode":
         """Return the node of a function called by this one."""
         found = self.children.get((function, trap))
         if found is None:
-            found = self.children[function, trap] = Node(function, trap, self.depth + 1)
+            found = self.children[function, trap] = CallNode(function, trap, self.depth + 1)
         return found
 
 
@@ -337,12 +337,12 @@ class _Work(NamedTuple):
     summaries: Summaries
 
 
-def call_tree(calls: CallHistory, progress: Progress = silent) -> Node:
+def call_tree(calls: CallHistory, progress: Progress = silent) -> CallNode:
     """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
-    return _Tree(calls).made(calls.steps(progress).items(), progress)
+    return _CallTreeBuilder(calls).made(calls.steps(progress).items(), progress)
 
 
-def tree_rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
+def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
     """Yield (level, node) down to *depth* levels, nodes with the most instructions first."""
     waiting = [(0, node) for node in _sorted(root)[::-1]]
     while waiting:
@@ -352,20 +352,20 @@ def tree_rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
             waiting += [(level + 1, child) for child in _sorted(node)[::-1]]
 
 
-def _sorted(node: Node) -> list[Node]:
+def _sorted(node: CallNode) -> list[CallNode]:
     return sorted(node.children.values(), key=lambda child: (-child.total, child.function, child.trap))
 
 
-class _Tree:
+class _CallTreeBuilder:
     """A call tree under construction."""
 
     def __init__(self, calls: CallHistory) -> None:
         self._frames = calls.frames
-        self._root = Node(0, False, 0)
-        self._callers: dict[int, tuple[Frame, Node]] = {}
+        self._root = CallNode(0, False, 0)
+        self._callers: dict[int, tuple[Frame, CallNode]] = {}
         self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
-    def made(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> Node:
+    def made(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> CallNode:
         for number, (step, times) in enumerate(steps):
             if number % _REPORT_EVERY == 0:
                 progress("building the call tree (parts)", 0)
@@ -383,7 +383,7 @@ class _Tree:
         _add_up(self._root)
         return self._root
 
-    def _into(self, summaries: Summaries, edge: Edge, at: Calls, summary: Summary, times: int) -> None:
+    def _into(self, summaries: Summaries, edge: CallEdge, at: CallStacks, summary: Summary, times: int) -> None:
         """Count the step into a part, and the part itself, *times* times."""
         node = None
         if edge.begins:
@@ -401,7 +401,7 @@ class _Tree:
             node = node or self._node(at.stack, summaries.edges.functions.of(summary.first))
             node.own += times * len(summary.part)
 
-    def _step(self, edge: Edge, at: Calls, times: int) -> None:
+    def _step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
         """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
         a call, too.
         """
@@ -412,34 +412,34 @@ class _Tree:
 
     def _expand(self, work: _Work, times: int) -> None:
         part, summaries = work.summary.part, work.summaries
-        at = Calls(self._frames, work.stack, work.level, work.waiting)
+        at = CallStacks(self._frames, work.stack, work.level, work.waiting)
         if isinstance(part, tuple):
             self._addresses(part, summaries, at, times)
         elif isinstance(part, RepeatPath):
             self._rounds(part, summaries, at, times)
         else:
             children = summaries.children(part)
-            self._into(summaries, Edge(False), at, children[0], times)
+            self._into(summaries, CallEdge(False), at, children[0], times)
             for before, child in pairwise(children):
                 self._into(summaries, summaries.between(before, child), at, child, times)
 
-    def _rounds(self, part: RepeatPath, summaries: Summaries, at: Calls, times: int) -> None:
+    def _rounds(self, part: RepeatPath, summaries: Summaries, at: CallStacks, times: int) -> None:
         inner = summaries.of(part.path)
-        self._into(summaries, Edge(False), at, inner, times)
+        self._into(summaries, CallEdge(False), at, inner, times)
         edge, left = summaries.between(inner, inner), part.times - 1
         for done in range(min(left, DEPTH_AT_MOST)):
             before = at.stack, at.level, at.waiting
             if not done:
                 self._into(summaries, edge, at, inner, times)
                 continue
-            ahead = Calls(self._frames, *before)
+            ahead = CallStacks(self._frames, *before)
             ahead.do((*edge.operations, *inner.operations))
             if (ahead.stack, ahead.level, ahead.waiting) == before:
                 return self._into(summaries, edge, at, inner, times * (left - done))
             self._into(summaries, edge, at, inner, times)
         return None
 
-    def _addresses(self, part: tuple[int, ...], summaries: Summaries, at: Calls, times: int) -> None:
+    def _addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
         functions, step = summaries.edges.functions, summaries.edges.step
         node, since = self._node(at.stack, functions.of(part[0])), 0
         for i in range(1, len(part)):
@@ -453,11 +453,11 @@ class _Tree:
                     node.calls += times
         node.own += times * (len(part) - since)
 
-    def _node(self, stack: Frame | None, function: int) -> Node:
+    def _node(self, stack: Frame | None, function: int) -> CallNode:
         """Return the node of the function that runs with this call stack."""
         return self._caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
 
-    def _caller(self, stack: Frame | None) -> Node:
+    def _caller(self, stack: Frame | None) -> CallNode:
         if stack is None or stack.kind is StackOperationKind.DOUBT:
             return self._root
         known = self._callers.get(id(stack))
@@ -478,7 +478,7 @@ class _Tree:
         return node
 
 
-def _add_up(root: Node) -> None:
+def _add_up(root: CallNode) -> None:
     """Compute the totals, from the leaves up."""
     order = [root]
     for node in order:

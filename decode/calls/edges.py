@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 
 
-class Operation(NamedTuple):
+class StackOperation(NamedTuple):
     """An operation on the call stack.
 
     *to*, *function*: the next address, and the start of its function. *origin*: the function that is left. *back*: for
@@ -31,26 +31,26 @@ class Operation(NamedTuple):
     function: int = UNKNOWN
     origin: int = UNKNOWN
     back: int = UNKNOWN
-    inner: "tuple[Operation, ...]" = ()
+    inner: "tuple[StackOperation, ...]" = ()
     times: int = 1
     unexpected: bool = False
     switches: bool = False
     asked: bool = False
 
 
-class Edge(NamedTuple):
+class CallEdge(NamedTuple):
     """A step. *begins*: a row of its own in a list of functions begins after it."""
 
     begins: bool
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[StackOperation, ...] = ()
 
 
-PLAIN = Edge(False)
-_BEGINS = Edge(True, (Operation(StackOperationKind.BEGIN),))
-_TO_GAP = Edge(True, (Operation(StackOperationKind.FORGET),))
+PLAIN = CallEdge(False)
+_BEGINS = CallEdge(True, (StackOperation(StackOperationKind.BEGIN),))
+_TO_GAP = CallEdge(True, (StackOperation(StackOperationKind.FORGET),))
 
 
-class Functions:
+class ProgramFunctions:
     """The functions of one program, according to its symbols."""
 
     def __init__(self, image: Image) -> None:
@@ -71,7 +71,7 @@ class Edges:
 
     def __init__(self, image: Image, after: "Edges | None" = None) -> None:
         """*after*: the other program from which steps come into this one."""
-        self.functions = Functions(image)
+        self.functions = ProgramFunctions(image)
         self._from = after or self
         self._image = image
         self._returns = Returns(self._from._image)
@@ -79,11 +79,11 @@ class Edges:
         self.known = Computed(self._edge, 0)
         """The results of `step`, by its arguments."""
 
-    def step(self, pc: int, to: int) -> Edge:
+    def step(self, pc: int, to: int) -> CallEdge:
         """Return the step from one instruction to another; GAP stands for a gap."""
         return self.known[pc, to]
 
-    def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:
+    def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> CallEdge:
         """Return the step over traps after the instruction at *pc*: where they hit and went, each in the handler of the
         one before.
 
@@ -96,19 +96,21 @@ class Edges:
             interrupted = self._from.functions.of(pc if epc is None else epc)
             back = UNKNOWN if epc is None else epc
             asked = epc is not None and self._asks(epc)
-            done.append(Operation(StackOperationKind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked))
-        return Edge(True, tuple(done))
+            done.append(
+                StackOperation(StackOperationKind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked)
+            )
+        return CallEdge(True, tuple(done))
 
-    def served(self, pc: int, ebreak: int) -> Edge:
+    def served(self, pc: int, ebreak: int) -> CallEdge:
         """Return the step after the instruction at *pc* into a gap in which a debugger served the `ebreak` at an
         address.
         """
         operations = () if pc == GAP else self._from.step(pc, ebreak).operations
         if pc == GAP or any(operation.kind is StackOperationKind.TRAP for operation in operations):
             return _TO_GAP
-        return Edge(True, operations)
+        return CallEdge(True, operations)
 
-    def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
+    def _until_trap(self, pc: int, epc: int | None) -> list[StackOperation]:
         """Return the operations of an instruction after which the program would have continued at *epc*."""
         known = [] if epc is None else list(self._from.step(pc, epc).operations)
         if any(operation.kind is StackOperationKind.TRAP for operation in known):
@@ -117,7 +119,7 @@ class Edges:
         if epc is None and instruction is not None and instruction.itype in (IType.UNINFERABLE_CALL, IType.RETURN):
             kind = StackOperationKind.RETURN if instruction.itype is IType.RETURN else StackOperationKind.CALL
             back = pc + instruction.length & self._mask
-            known = [Operation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
+            known = [StackOperation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
         return known
 
     def _asks(self, epc: int) -> bool:
@@ -131,14 +133,16 @@ class Edges:
         except (CodeMissing, UndecodableInstruction):
             return None
 
-    def _edge(self, step: tuple[int, int]) -> Edge:
+    def _edge(self, step: tuple[int, int]) -> CallEdge:
         pc, to = step
         if GAP in step:
             return _TO_GAP if to == GAP else _BEGINS
         instruction = self._instruction(pc)
         origin, function = self._from.functions.of(pc), self.functions.of(to)
         elsewhere = origin != function
-        switch = Edge(True, (Operation(StackOperationKind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
+        switch = (
+            CallEdge(True, (StackOperation(StackOperationKind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
+        )
         if instruction is None:
             return switch
         back = pc + instruction.length & self._mask
@@ -148,9 +152,9 @@ class Edges:
             if to != target:
                 return self._impossible(pc, to, target)
             if itype is IType.INFERABLE_CALL:
-                call = Edge(True, (Operation(StackOperationKind.CALL, to, function, origin, back),))
+                call = CallEdge(True, (StackOperation(StackOperationKind.CALL, to, function, origin, back),))
                 return call if to != back else switch
-            tail = Edge(True, (Operation(StackOperationKind.TAIL, to, function, origin),))
+            tail = CallEdge(True, (StackOperation(StackOperationKind.TAIL, to, function, origin),))
             return tail if elsewhere and to == function else switch
         if instruction.is_uninferable or instruction.is_inferable_jump:
             kind = _INDIRECT.get(itype, StackOperationKind.JUMP)
@@ -158,27 +162,27 @@ class Edges:
                 return switch
             unexpected = kind is StackOperationKind.RETURN and self._returns.is_unexpected(pc, to, self._image)
             switches = kind in _LEAVING and self._returns.takes_stack(pc)
-            operation = Operation(kind, to, function, origin, back, unexpected=unexpected, switches=switches)
-            return Edge(True, (operation,))
+            operation = StackOperation(kind, to, function, origin, back, unexpected=unexpected, switches=switches)
+            return CallEdge(True, (operation,))
         if to == back or instruction.custom:
             return switch
         if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
-            return Edge(True, (Operation(StackOperationKind.TRAP, to, function, origin, back, asked=True),))
+            return CallEdge(True, (StackOperation(StackOperationKind.TRAP, to, function, origin, back, asked=True),))
         if instruction.is_branch:
             target = pc + (instruction.offset or 0) & self._mask
             return switch if to == target else self._impossible(pc, to, UNKNOWN)
         return self._impossible(pc, to, back)
 
-    def _impossible(self, pc: int, to: int, epc: int) -> Edge:
+    def _impossible(self, pc: int, to: int, epc: int) -> CallEdge:
         """Return the step for a transfer the code cannot make: a trap that the trace does not report, or reports
         elsewhere.
         """
         function, origin = self.functions.of(to), self._from.functions.of(pc)
-        trap = Operation(
+        trap = StackOperation(
             StackOperationKind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc
         )
         done = self._from.step(pc, epc).operations if epc >= 0 else ()
-        return Edge(True, (*done, trap))
+        return CallEdge(True, (*done, trap))
 
 
 _LEAVING = frozenset({StackOperationKind.RETURN, StackOperationKind.JUMP, StackOperationKind.TRAP_RETURN})
@@ -191,9 +195,9 @@ _INDIRECT = {
 }
 
 
-def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+def simplify(operations: Sequence[StackOperation]) -> tuple[StackOperation, ...]:
     """Return equivalent operations without the calls that return to where they should, on the same stack."""
-    kept: list[Operation] = []
+    kept: list[StackOperation] = []
     for operation in operations:
         kind = operation.kind
         if (kind is StackOperationKind.RETURN or kind is StackOperationKind.JUMP) and not operation.switches:
@@ -219,7 +223,7 @@ def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     return tuple(kept)
 
 
-def _matching_call(kept: list[Operation]) -> int | None:
+def _matching_call(kept: list[StackOperation]) -> int | None:
     """Return the index of the call that a return ends."""
     i = len(kept) - 1
     while i >= 0 and kept[i].kind is StackOperationKind.TAIL:
@@ -227,7 +231,7 @@ def _matching_call(kept: list[Operation]) -> int | None:
     return i if i >= 0 and kept[i].kind is StackOperationKind.CALL else None
 
 
-def _matching_trap(kept: list[Operation]) -> int | None:
+def _matching_trap(kept: list[StackOperation]) -> int | None:
     """Return the index of the trap that a return from traps ends."""
     i = len(kept) - 1
     while i >= 0 and kept[i].kind in (StackOperationKind.TAIL, StackOperationKind.CALL):

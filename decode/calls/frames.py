@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.edges import StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind
 from rvtrace_gdb.decode.calls.part_frames import (
     HIGHEST,
@@ -56,7 +56,7 @@ class _CallPlace(NamedTuple):
     stretch: int
 
 
-class _Segment(NamedTuple):
+class _FrameSegment(NamedTuple):
     """Frames of one stack from *top* on. Levels are *raised* by so many, and so are those without tail calls."""
 
     top: Frame | None
@@ -66,7 +66,7 @@ class _Segment(NamedTuple):
     rank_raised: int
 
 
-class _Block:
+class _EntryBlock:
     """The steps of a block of entries, which begin at positions *begins*, the first one in a stretch."""
 
     def __init__(self, frames: Frames, stretch: int, begin: int, taken: list[CallStep]) -> None:
@@ -130,7 +130,7 @@ class CallFrames:
 
     def __init__(self, history: History, calls: CallHistory) -> None:
         self._history, self._calls = history, calls
-        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+        self._blocks: OrderedDict[int, _EntryBlock] = OrderedDict()
         lowest = calls.lowest
         self._lowest = [min(lowest[begin : begin + _SPAN]) for begin in range(0, len(lowest), _SPAN)]
 
@@ -172,7 +172,7 @@ class CallFrames:
             level = frame.rank - 1 + segment.rank_raised
             yield CallFrame(frame.back, frame.function, level, call, frame.kind, stack)
 
-    def _behind(self, at: StackLevel, operations: tuple[Operation, ...]) -> "tuple[StackLevel, int]":
+    def _behind(self, at: StackLevel, operations: tuple[StackOperation, ...]) -> "tuple[StackLevel, int]":
         """Return the call stacks after operations at the end of the history, and the lowest level on the way."""
         calls, stretch = at.calls(self._calls.frames), at.stretch
         lows = apply_operations(calls, operations)
@@ -180,11 +180,11 @@ class CallFrames:
             stretch = -1 - calls.names.now[0]
         return StackLevel(calls.stack, calls.level, calls.waiting, stretch), lows[-1]
 
-    def _segments(self, at: StackLevel) -> "list[_Segment]":
+    def _segments(self, at: StackLevel) -> "list[_FrameSegment]":
         """Return the parts of a stack: one, or more where it was known only later which stack went on."""
         stretches, top = self._calls.stretches, at.stack
         stack = stretches.stacks[at.stretch] if at.stretch >= 0 else stretches.named(-1 - at.stretch)
-        found = [_Segment(top, stack, stretches.newest_of(stack) if at.stretch < 0 else at.stretch, 0, 0)]
+        found = [_FrameSegment(top, stack, stretches.newest_of(stack) if at.stretch < 0 else at.stretch, 0, 0)]
         while (told := stretches.told.get(stack)) is not None:
             doubt = None if top is None else top.doubt
             choice = None if doubt is None else next((it for it in doubt.choices if it.waited is told.waited), None)
@@ -193,7 +193,7 @@ class CallFrames:
             higher = _rank(choice.stack, choice.level) - doubt.rank
             found = [it._replace(raised=it.raised + told.raised, rank_raised=it.rank_raised + higher) for it in found]
             stack, top = told.stack, choice.stack
-            found.append(_Segment(top, stack, 0, 0, 0))
+            found.append(_FrameSegment(top, stack, 0, 0, 0))
         return found
 
     def _called(self, level: int, stretch: int, position: int) -> _CallPlace | None:
@@ -229,10 +229,10 @@ class CallFrames:
                 break
         return number
 
-    def _block(self, number: int) -> _Block:
+    def _block(self, number: int) -> _EntryBlock:
         block = self._blocks.get(number)
         if block is None:
-            block = self._blocks[number] = _Block(
+            block = self._blocks[number] = _EntryBlock(
                 self._calls.frames, self._calls.stretch_at(number), *self._calls.taken_in(number)
             )
             if len(self._blocks) > _BLOCKS:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.edges import StackOperation
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, Frames, Waiting
-from rvtrace_gdb.decode.calls.stack import Calls
+from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import Summaries, Summary
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 
@@ -27,9 +27,9 @@ class StackLevel(NamedTuple):
     waiting: Waiting
     stretch: int
 
-    def calls(self, frames: Frames) -> Calls:
+    def calls(self, frames: Frames) -> CallStacks:
         """Return the call stacks, to apply operations to them."""
-        return Calls(frames, self.stack, self.level, self.waiting)
+        return CallStacks(frames, self.stack, self.level, self.waiting)
 
 
 def lowest_in(lows: Sequence[int], number: int) -> int:
@@ -37,7 +37,7 @@ def lowest_in(lows: Sequence[int], number: int) -> int:
     return lows[number] if 0 <= number < len(lows) else HIGHEST
 
 
-class _Piece(NamedTuple):
+class _PartPiece(NamedTuple):
     """A piece of a part, from offset *begin* on.
 
     It has the lowest levels in the step that leads there, the call stacks after that step, and, if they change in the
@@ -66,7 +66,7 @@ class PartFrames:
         self.count = len(summary.part)
         self._frames, self._summaries, self._summary, self._begin = frames, summaries, summary, at
         self._stretch = at.stretch  # after the pieces so far
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_PartPiece] = []
         self._begins: list[int] = []
 
     def at(self, offset: int) -> StackLevel:
@@ -91,13 +91,13 @@ class PartFrames:
                 return piece.begin - 1
         return None
 
-    def _piece(self, offset: int) -> _Piece:
+    def _piece(self, offset: int) -> _PartPiece:
         """Return the piece that contains an offset."""
         if not self._pieces:
             self._open()
         return self._pieces[bisect_right(self._begins, offset) - 1]
 
-    def _back_from(self, offset: int) -> Iterator[_Piece]:
+    def _back_from(self, offset: int) -> Iterator[_PartPiece]:
         """Yield the pieces from the one with *offset* back to the first one."""
         if not self._pieces:
             self._open()
@@ -117,7 +117,7 @@ class PartFrames:
             self._open_path(self._summaries.children(part), calls)
         self._begins = [piece.begin for piece in self._pieces]
 
-    def _open_path(self, children: list[Summary], calls: Calls) -> None:
+    def _open_path(self, children: list[Summary], calls: CallStacks) -> None:
         before: Summary | None = None
         begin = 0
         for child in children:
@@ -128,17 +128,17 @@ class PartFrames:
             begin += len(child.part)
             before = child
 
-    def _add(self, begin: int, step_lows: Sequence[int], calls: Calls, child: Summary | None) -> None:
+    def _add(self, begin: int, step_lows: Sequence[int], calls: CallStacks, child: Summary | None) -> None:
         """Add a piece, and apply it to *calls*."""
         self._stretch += max(len(step_lows) - 1, 0)
         at = StackLevel(calls.stack, calls.level, calls.waiting, self._stretch)
         if child is None or not child.begins:
-            self._pieces.append(_Piece(begin, step_lows, at, None, ()))
+            self._pieces.append(_PartPiece(begin, step_lows, at, None, ()))
         else:
             inside = part_frames(self._frames, self._summaries, child, at)
             lows = apply_operations(calls, child.operations)
             self._stretch += len(lows) - 1
-            self._pieces.append(_Piece(begin, step_lows, at, inside, lows))
+            self._pieces.append(_PartPiece(begin, step_lows, at, inside, lows))
 
 
 class _RepeatFrames(PartFrames):
@@ -153,10 +153,10 @@ class _RepeatFrames(PartFrames):
         self._calls = at.calls(frames)
         self._steady = False
 
-    def _piece(self, offset: int) -> _Piece:
+    def _piece(self, offset: int) -> _PartPiece:
         return self._numbered(offset // self._unit)
 
-    def _back_from(self, offset: int) -> Iterator[_Piece]:
+    def _back_from(self, offset: int) -> Iterator[_PartPiece]:
         number = offset // self._unit
         yield self._numbered(number)
         if number:
@@ -164,7 +164,7 @@ class _RepeatFrames(PartFrames):
         for earlier in range(min(number - 2, len(self._pieces) - 1), -1, -1):
             yield self._pieces[earlier]
 
-    def _numbered(self, number: int) -> _Piece:
+    def _numbered(self, number: int) -> _PartPiece:
         while number >= len(self._pieces) and not self._steady:
             self._open_round()
         piece = self._pieces[min(number, len(self._pieces) - 1)]
@@ -173,8 +173,8 @@ class _RepeatFrames(PartFrames):
     def _open_round(self) -> None:
         number = len(self._pieces)
         lows: Sequence[int] = ()
-        if number > DEPTH_AT_MOST:  # as `Calls` has it
-            self._calls = Calls(self._frames)
+        if number > DEPTH_AT_MOST:  # as `CallStacks` has it
+            self._calls = CallStacks(self._frames)
             lows, self._steady = (HIGHEST, 0), True
         elif number:
             lows = apply_operations(self._calls, self._again)
@@ -184,7 +184,7 @@ class _RepeatFrames(PartFrames):
             self._steady = True
 
 
-def apply_operations(calls: Calls, operations: tuple[Operation, ...]) -> list[int]:
+def apply_operations(calls: CallStacks, operations: tuple[StackOperation, ...]) -> list[int]:
     """Apply these operations; return the lowest levels meanwhile, of each stretch."""
     calls.lows = [calls.level]
     calls.do(operations)

@@ -52,7 +52,7 @@ _MAY_SET_STACK = re.compile(
 rd = 2, then compressed ones.
 """
 
-Code = tuple[int, Instruction, int]
+CallCode = tuple[int, Instruction, int]
 """An instruction: its address, what it does to the flow, and its encoding."""
 
 
@@ -115,7 +115,7 @@ class Returns:
                 return _is_stack_load(word, instruction.length)
         return False
 
-    def _code_before(self, pc: int) -> Iterator[Code]:
+    def _code_before(self, pc: int) -> Iterator[CallCode]:
         """Yield the code of the function, up to the instruction at *pc*; nothing where that is not known."""
         begin = self._begin(pc)
         if begin is None:
@@ -222,7 +222,7 @@ def _ends(instruction: Instruction) -> bool:
     return instruction.is_inferable_jump or instruction.is_uninferable
 
 
-def _decoded(image: Image, begin: int, end: int) -> Iterator[Code]:
+def _decoded(image: Image, begin: int, end: int) -> Iterator[CallCode]:
     """Yield the instructions from one address to another, up to the first for which there is no code."""
     while begin < end:
         try:

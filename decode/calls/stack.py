@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.edges import StackOperation
 from rvtrace_gdb.decode.calls.frame import (
     DEPTH_AT_MOST,
     UNKNOWN,
@@ -64,7 +64,7 @@ class Names(NamedTuple):
     settled: tuple[Settled, ...]
 
 
-class Calls:
+class CallStacks:
     """Call stacks that operations are applied to.
 
     stack    the active calls of the task that runs, the newest one on top
@@ -112,25 +112,25 @@ class Calls:
             self._settled: list[Settled] = []
         return self._names
 
-    def do(self, operations: Iterable[Operation]) -> None:
+    def do(self, operations: Iterable[StackOperation]) -> None:
         """Apply these operations in order."""
         for operation in operations:
             _DO[operation.kind](self, operation)
 
-    def _call(self, operation: Operation) -> None:
+    def _call(self, operation: StackOperation) -> None:
         self._push(StackOperationKind.CALL, operation)
 
-    def _tail(self, operation: Operation) -> None:
+    def _tail(self, operation: StackOperation) -> None:
         self._push(StackOperationKind.TAIL, operation)
 
-    def _switch(self, operation: Operation) -> None:
+    def _switch(self, operation: StackOperation) -> None:
         """Return to the function that jumped here, or switch to one at the level of this one."""
         self.kind = StackOperationKind.SWITCH
         top = self.stack
         if top is not None and top.kind is StackOperationKind.TAIL and top.function == operation.function:
             self._pop_to(top)
 
-    def _jump(self, operation: Operation) -> None:
+    def _jump(self, operation: StackOperation) -> None:
         frame = no_tail(self.stack)
         self.kind = StackOperationKind.RETURN
         if operation.switches and self._go_on_elsewhere(operation, frame):
@@ -144,7 +144,7 @@ class Calls:
         elif not self._resume(operation.to, self._called_at(operation.to)):
             self._switch(operation)
 
-    def _return(self, operation: Operation) -> None:
+    def _return(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.RETURN
         frame = no_tail(self.stack)
         if operation.switches and self._go_on_elsewhere(operation, frame):
@@ -159,7 +159,7 @@ class Calls:
         else:
             self._return_further(operation, frame)
 
-    def _return_further(self, operation: Operation, nearest: Frame) -> None:
+    def _return_further(self, operation: StackOperation, nearest: Frame) -> None:
         """Return to an address other than the expected one: to that of an older call, of another task's newest call,
         or into the function of an older call.
         """
@@ -183,7 +183,7 @@ class Calls:
         else:
             self._leave()
 
-    def _go_on_elsewhere(self, operation: Operation, nearest: Frame | None) -> bool:
+    def _go_on_elsewhere(self, operation: StackOperation, nearest: Frame | None) -> bool:
         """Let a function that took another stack return: to another task, if one waits there, or in the function from
         which both of them left (`longjmp` into a context that `setjmp` made).
         """
@@ -209,7 +209,7 @@ class Calls:
         nearest = enumerate(map(no_tail, self.waiting))
         return [(number, frame) for number, frame in nearest if frame is not None and is_call(frame, to)]
 
-    def _called_in(self, operation: Operation) -> list[Candidate]:
+    def _called_in(self, operation: StackOperation) -> list[Candidate]:
         """Return the stacks whose newest call was made in the function that runs next."""
         if operation.function in (UNKNOWN, operation.to):
             return []
@@ -220,7 +220,7 @@ class Calls:
             if frame is not None and frame.kind is StackOperationKind.CALL and frame.function == operation.function
         ]
 
-    def _call_in(self, operation: Operation) -> Frame | None:
+    def _call_in(self, operation: StackOperation) -> Frame | None:
         """Return the newest call that was made in the function that runs next, since the last trap. At its start the
         function begins anew.
         """
@@ -233,16 +233,16 @@ class Calls:
                 return frame
         return None
 
-    def _swap(self, operation: Operation) -> None:
+    def _swap(self, operation: StackOperation) -> None:
         if is_call(no_tail(self.stack), operation.to):
             self._return(operation)
         else:
             self._call(operation)
 
-    def _trap(self, operation: Operation) -> None:
+    def _trap(self, operation: StackOperation) -> None:
         self._push(StackOperationKind.TRAP, operation)
 
-    def _trap_return(self, operation: Operation) -> None:
+    def _trap_return(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.TRAP_RETURN
         newest = newest_trap(self.stack)
         interrupted = newest is not None and operation.to == newest.back and not newest.asked
@@ -255,7 +255,7 @@ class Calls:
         self._resume(operation.to, found, newest if here else None)
         return None
 
-    def _trap_return_further(self, operation: Operation) -> None:
+    def _trap_return_further(self, operation: StackOperation) -> None:
         """Return to an older trap, or elsewhere into an interrupted function, or into another task."""
         frame, left = self.stack, False
         while frame is not None:
@@ -271,16 +271,16 @@ class Calls:
             self._come_out()
         return None
 
-    def _forget(self, operation: Operation) -> None:
+    def _forget(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.FORGET
         del self._named()[1:]
         self.waiting = ()
         self._begin_anew()
 
-    def _begin(self, operation: Operation) -> None:
+    def _begin(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.BEGIN
 
-    def _repeat(self, operation: Operation) -> None:
+    def _repeat(self, operation: StackOperation) -> None:
         """Repeat the operations until nothing changes any more."""
         for _ in range(min(operation.times, DEPTH_AT_MOST)):
             before = self.stack, self.level, len(self.lows)
@@ -290,7 +290,7 @@ class Calls:
         if operation.times > DEPTH_AT_MOST:
             self._forget(operation)
 
-    def _push(self, kind: StackOperationKind, operation: Operation) -> None:
+    def _push(self, kind: StackOperationKind, operation: StackOperation) -> None:
         self.kind = kind
         back, origin = operation.back, operation.origin
         self.stack = self._frames.on(self.stack, kind, back, origin, self.level, asked=operation.asked)
@@ -445,7 +445,7 @@ class Calls:
                 names[number] = self._unused
                 self._unused -= 1
 
-    def _settle(self, operation: Operation, doubt: Frame) -> None:
+    def _settle(self, operation: StackOperation, doubt: Frame) -> None:
         """Return to the caller of a function of which it was not known which stack it is on."""
         possible = self._possible(doubt)
         fitting = [(it, left) for it in possible if (left := without_call(it, operation.to)) is not None]
@@ -475,16 +475,16 @@ def _resumes(trap: Frame, to: int) -> bool:
     return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
 
 
-_DO: dict[StackOperationKind, Callable[[Calls, Operation], None]] = {
-    StackOperationKind.BEGIN: Calls._begin,
-    StackOperationKind.CALL: Calls._call,
-    StackOperationKind.TAIL: Calls._tail,
-    StackOperationKind.SWITCH: Calls._switch,
-    StackOperationKind.JUMP: Calls._jump,
-    StackOperationKind.RETURN: Calls._return,
-    StackOperationKind.SWAP: Calls._swap,
-    StackOperationKind.TRAP: Calls._trap,
-    StackOperationKind.TRAP_RETURN: Calls._trap_return,
-    StackOperationKind.FORGET: Calls._forget,
-    StackOperationKind.REPEAT: Calls._repeat,
+_DO: dict[StackOperationKind, Callable[[CallStacks, StackOperation], None]] = {
+    StackOperationKind.BEGIN: CallStacks._begin,
+    StackOperationKind.CALL: CallStacks._call,
+    StackOperationKind.TAIL: CallStacks._tail,
+    StackOperationKind.SWITCH: CallStacks._switch,
+    StackOperationKind.JUMP: CallStacks._jump,
+    StackOperationKind.RETURN: CallStacks._return,
+    StackOperationKind.SWAP: CallStacks._swap,
+    StackOperationKind.TRAP: CallStacks._trap,
+    StackOperationKind.TRAP_RETURN: CallStacks._trap_return,
+    StackOperationKind.FORGET: CallStacks._forget,
+    StackOperationKind.REPEAT: CallStacks._repeat,
 }

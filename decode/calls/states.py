@@ -2,8 +2,8 @@
 
 The effect of an entry on the call stack is remembered with the stack, so each entry of a history takes one look-up. The
 entries are those of the history, cut where the trace reports that something happened: at traps, and at changes of the
-program (`Entries`). The effect of a shared piece of the history on the call stack is computed once, however often it
-ran (`Summaries`).
+program (`HistoryEntries`). The effect of a shared piece of the history on the call stack is computed once, however
+often it ran (`Summaries`).
 """
 
 import itertools
@@ -13,15 +13,15 @@ from itertools import accumulate, groupby, islice, pairwise
 from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import Edge, Edges, Operation, simplify
+from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation, simplify
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.served import served_calls
-from rvtrace_gdb.decode.calls.stack import Calls, Names
+from rvtrace_gdb.decode.calls.stack import CallStacks, Names
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 
-Trap = tuple[int | None, int | None]
+TrapPcs = tuple[int | None, int | None]
 """The address where a trap hit, and that of its handler."""
 
 
@@ -33,11 +33,11 @@ class MarkedEntry(NamedTuple):
 
     entry: AnyPath
     program: int
-    traps: tuple[Trap, ...]
+    traps: tuple[TrapPcs, ...]
     served: int | None = None
 
 
-class Entries:
+class HistoryEntries:
     """The entries of *history*; *images*: the programs that ran, the first one first. *traps* is a result of
     `traps_of`.
     """
@@ -159,16 +159,16 @@ class Summary(NamedTuple):
     first: int
     last: int
     begins: int
-    operations: tuple[Operation, ...]
+    operations: tuple[StackOperation, ...]
     height: int
 
 
-class Begin(NamedTuple):
+class FunctionsBegin(NamedTuple):
     """Functions begin *offset* instructions after the start of a part, by *edge*."""
 
     offset: int
     to: int
-    edge: Edge
+    edge: CallEdge
 
 
 class Summaries:
@@ -189,11 +189,11 @@ class Summaries:
         except KeyError:
             return [self.of(inner) for inner in part.parts if inner]
 
-    def between(self, before: Summary, after: Summary) -> Edge:
+    def between(self, before: Summary, after: Summary) -> CallEdge:
         """Return the step from one part to the next."""
         return self.edges.step(before.last, after.first)
 
-    def begins(self, part: PathPart, calls: Calls, skip: int) -> Iterator[Begin]:
+    def begins(self, part: PathPart, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
         """Yield where functions begin in a part, except its first instruction and the first *skip*; apply the part to
         *calls*.
         """
@@ -242,11 +242,11 @@ class Summaries:
         if len(again) * times <= _LISTED:
             operations = simplify(inner.operations + again * times)
         else:
-            operations = (*inner.operations, Operation(StackOperationKind.REPEAT, inner=again, times=times))
+            operations = (*inner.operations, StackOperation(StackOperationKind.REPEAT, inner=again, times=times))
         begins = inner.begins * part.times + edge.begins * times
         return Summary(part, inner.first, inner.last, begins, operations, inner.height + 1)
 
-    def _in_addresses(self, part: tuple[int, ...], calls: Calls, skip: int) -> Iterator[Begin]:
+    def _in_addresses(self, part: tuple[int, ...], calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
         for offset in range(1, len(part)):
             edge = self.edges.step(part[offset - 1], part[offset])
             if edge.begins:
@@ -254,9 +254,9 @@ class Summaries:
                 if skip:
                     skip -= 1
                 else:
-                    yield Begin(offset, part[offset], edge)
+                    yield FunctionsBegin(offset, part[offset], edge)
 
-    def _in_path(self, part: Path, calls: Calls, skip: int) -> Iterator[Begin]:
+    def _in_path(self, part: Path, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
         offset = 0
         before: Summary | None = None
         for child in self.children(part):
@@ -265,7 +265,7 @@ class Summaries:
                 if edge.begins:
                     calls.do(edge.operations)
                     if not skip:
-                        yield Begin(offset, child.first, edge)
+                        yield FunctionsBegin(offset, child.first, edge)
                     skip = max(skip - 1, 0)
             if skip >= child.begins:
                 calls.do(child.operations)
@@ -277,7 +277,7 @@ class Summaries:
             offset += len(child.part)
             before = child
 
-    def _in_rounds(self, part: RepeatPath, calls: Calls, skip: int) -> Iterator[Begin]:
+    def _in_rounds(self, part: RepeatPath, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
         inner = self.of(part.path)
         edge = self.between(inner, inner)
         each = inner.begins + edge.begins
@@ -288,13 +288,13 @@ class Summaries:
             if done and skip >= each:
                 rounds = min(skip // each, part.times - done)
                 again = simplify(edge.operations + inner.operations)
-                calls.do((Operation(StackOperationKind.REPEAT, inner=again, times=rounds),))
+                calls.do((StackOperation(StackOperationKind.REPEAT, inner=again, times=rounds),))
                 done, skip = done + rounds, skip - rounds * each
                 continue
             if done and edge.begins:
                 calls.do(edge.operations)
                 if not skip:
-                    yield Begin(done * len(part.path), inner.first, edge)
+                    yield FunctionsBegin(done * len(part.path), inner.first, edge)
                 skip = max(skip - 1, 0)
             if skip >= inner.begins:
                 calls.do(inner.operations)
@@ -311,9 +311,9 @@ NOTHING = -2
 """The address that stands for the instruction before the first one."""
 NEVER = -1 << 62
 """A level below all others."""
-_BEGIN = Edge(True, (Operation(StackOperationKind.BEGIN),))
+_BEGIN = CallEdge(True, (StackOperation(StackOperationKind.BEGIN),))
 
-Key = AnyPath | MarkedEntry
+CallStateKey = AnyPath | MarkedEntry
 """What runs next."""
 
 
@@ -325,14 +325,14 @@ class Unit:
 
     __slots__ = ("begins", "edge", "operations", "part", "summaries", "trapped")
 
-    def __init__(self, part: AnyPath, edge: Edge, summaries: Summaries, *, trapped: bool) -> None:
+    def __init__(self, part: AnyPath, edge: CallEdge, summaries: Summaries, *, trapped: bool) -> None:
         self.part, self.edge, self.summaries, self.trapped = part, edge, summaries, trapped
         summary = summaries.of(part)
         self.begins = edge.begins + summary.begins
         self.operations = edge.operations + summary.operations
 
 
-class CallState(dict[Key, "CallStep"]):
+class CallState(dict[CallStateKey, "CallStep"]):
     """The call stacks between two entries, with the *last* instruction before and its *program*.
 
     Its items are the steps taken from there, made by *take*.
@@ -347,25 +347,25 @@ class CallState(dict[Key, "CallStep"]):
         waiting: Waiting,
         last: int,
         program: int,
-        take: "Callable[[CallState, Key], CallStep]",
+        take: "Callable[[CallState, CallStateKey], CallStep]",
     ) -> None:
         super().__init__()
         self.stack, self.level, self.waiting = stack, level, waiting
         self.last, self.program, self._take = last, program, take
 
-    def calls(self, frames: Frames) -> Calls:
+    def calls(self, frames: Frames) -> CallStacks:
         """Return the call stacks, to apply operations to them."""
-        return Calls(frames, self.stack, self.level, self.waiting)
+        return CallStacks(frames, self.stack, self.level, self.waiting)
 
-    def __missing__(self, key: Key) -> "CallStep":
+    def __missing__(self, key: CallStateKey) -> "CallStep":
         step = self[key] = self._take(self, key)
         return step
 
 
-class CallStep(dict[Key, "CallStep"]):
+class CallStep(dict[CallStateKey, "CallStep"]):
     """The result of a unit in a state, and the steps taken after this one. Steps are compared by identity.
 
-    lows  as in `Calls`; *known*: one stack ran all the time. *low*: its lowest level, else NEVER
+    lows  as in `CallStacks`; *known*: one stack ran all the time. *low*: its lowest level, else NEVER
     names  what became of the stacks; None if *known*
     """
 
@@ -373,7 +373,7 @@ class CallStep(dict[Key, "CallStep"]):
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
-    def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: Calls) -> None:
+    def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
         super().__init__()
         self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
         self.known = len(calls.lows) == 1
@@ -381,7 +381,7 @@ class CallStep(dict[Key, "CallStep"]):
         self.names: Names | None = None if self.known else calls.names
         self.begins = unit.begins
 
-    def __missing__(self, key: Key) -> "CallStep":
+    def __missing__(self, key: CallStateKey) -> "CallStep":
         step = self[key] = self.state[key]
         return step
 
@@ -393,14 +393,14 @@ class States:
         self.frames = Frames()
         self._images = images
         self._states: dict[tuple[int, int, int, int, int], CallState] = {}
-        self._units: dict[tuple[int, int, Key], Unit] = {}
+        self._units: dict[tuple[int, int, CallStateKey], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
         self.mismatched: set[CallStep] = set()
         """The steps with a return that does not go where its call came from."""
         self.first = self._state(None, 0, (), NOTHING, 0)
         """The state before anything ran."""
 
-    def _step(self, state: CallState, key: Key) -> CallStep:
+    def _step(self, state: CallState, key: CallStateKey) -> CallStep:
         unit = self._unit(state, key)
         calls = state.calls(self.frames)
         calls.do(unit.operations)
@@ -420,14 +420,14 @@ class States:
             state = self._states[key] = CallState(stack, level, waiting, last, program, self._step)
         return state
 
-    def _unit(self, state: CallState, key: Key) -> Unit:
+    def _unit(self, state: CallState, key: CallStateKey) -> Unit:
         """Return what runs next in a state."""
         unit = self._units.get((state.last, state.program, key))
         if unit is None:
             unit = self._units[state.last, state.program, key] = self._new_unit(state, key)
         return unit
 
-    def _new_unit(self, state: CallState, key: Key) -> Unit:
+    def _new_unit(self, state: CallState, key: CallStateKey) -> Unit:
         entry, program, traps = key[:3] if isinstance(key, MarkedEntry) else (key, state.program, ())
         summaries = self._of_program(program, program)
         edges = self._of_program(program, state.program).edges
@@ -450,7 +450,7 @@ class States:
         return known
 
 
-def walk(state: CallState, keys: Iterable[Key]) -> list[CallStep]:
+def walk(state: CallState, keys: Iterable[CallStateKey]) -> list[CallStep]:
     """Return the steps from a state on. The loop is that of `accumulate`: a step knows its
     successors as a state does.
     """

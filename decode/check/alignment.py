@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-_One = TypeVar("_One")
+_AlignedRow = TypeVar("_AlignedRow")
 _Other = TypeVar("_Other")
 
 _WINDOW = 6  # messages, on both sides together, that a place where they differ may have
 
 
-class Alignment(NamedTuple):
+class RowAlignment(NamedTuple):
     """How many messages *agree*, and in how many *places* the rows differ."""
 
     agree: int
@@ -22,8 +22,8 @@ class Alignment(NamedTuple):
 
 
 def aligned(
-    made: Sequence[_One], sent: Sequence[_Other], is_same: Callable[[_One, _Other], bool]
-) -> Alignment:
+    made: Sequence[_AlignedRow], sent: Sequence[_Other], is_same: Callable[[_AlignedRow, _Other], bool]
+) -> RowAlignment:
     """Return how the rows go together. Where they do not meet again, each message that is left is a place."""
     agree = places = i = j = 0
     while i < len(made) and j < len(sent):
@@ -33,13 +33,13 @@ def aligned(
         places += 1
         skipped = _meeting(made, sent, i, j, is_same)
         if skipped is None:
-            return Alignment(agree, places + max(len(made) - i, len(sent) - j))
+            return RowAlignment(agree, places + max(len(made) - i, len(sent) - j))
         i, j = i + skipped[0], j + skipped[1]
-    return Alignment(agree, places + (i < len(made) or j < len(sent)))
+    return RowAlignment(agree, places + (i < len(made) or j < len(sent)))
 
 
 def _meeting(
-    made: Sequence[_One], sent: Sequence[_Other], i: int, j: int, is_same: Callable[[_One, _Other], bool]
+    made: Sequence[_AlignedRow], sent: Sequence[_Other], i: int, j: int, is_same: Callable[[_AlignedRow, _Other], bool]
 ) -> tuple[int, int] | None:
     """Return after how many messages of each row they agree again: in two messages, if there are two."""
     for together in range(1, _WINDOW + 1):

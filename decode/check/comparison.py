@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.check.alignment import Alignment, aligned
-from rvtrace_gdb.decode.check.verdict import Difference
+from rvtrace_gdb.decode.check.alignment import RowAlignment, aligned
+from rvtrace_gdb.decode.check.verdict import IntervalDifference
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
@@ -20,7 +20,7 @@ class Notify:
 CheckedIngressItem = Block | IngressTrap | Context | Notify
 
 
-class Message(NamedTuple):
+class ReportedMessage(NamedTuple):
     """A message or packet of the trace, without what the transport adds. *offset*: of its first byte in the trace."""
 
     raw: bytes
@@ -34,7 +34,7 @@ class CheckedPart(NamedTuple):
     """
 
     items: Sequence[CheckedIngressItem]
-    messages: Sequence[Message]
+    messages: Sequence[ReportedMessage]
     foreign: int = 0
 
 
@@ -58,7 +58,7 @@ class Interval:
             self.parts.append(part)
 
 
-class Comparison(ABC):
+class IntervalComparison(ABC):
     """The comparison of one interval with what an encoder makes of it.
 
     difference  the first one so far
@@ -66,12 +66,12 @@ class Comparison(ABC):
     """
 
     def __init__(self) -> None:
-        self.difference: Difference | None = None
+        self.difference: IntervalDifference | None = None
         self.matched = 0
         self._made: deque[bytes] = deque()
-        self._sent: deque[Message] = deque()
+        self._sent: deque[ReportedMessage] = deque()
 
-    def align(self, parts: Iterable[CheckedPart], closing: Any) -> Alignment:
+    def align(self, parts: Iterable[CheckedPart], closing: Any) -> RowAlignment:
         """Return how the messages of a whole interval go together, of which nothing was fed."""
         for part in parts:
             self.receive(part.messages)
@@ -88,11 +88,11 @@ class Comparison(ABC):
             self.encode(part)
             self._match()
 
-    def receive(self, messages: Iterable[Message]) -> None:
+    def receive(self, messages: Iterable[ReportedMessage]) -> None:
         """Add messages of the trace that are to be compared."""
         self._sent.extend(messages)
 
-    def end(self, closing: Any, offset: int) -> Difference | None:
+    def end(self, closing: Any, offset: int) -> IntervalDifference | None:
         """End the interval, at byte *offset*, and return its first difference."""
         if self.difference is None:
             loose = closing is None or not self.close(closing)
@@ -100,7 +100,7 @@ class Comparison(ABC):
             if self.difference is None and not (loose and self._may_end()):
                 self._compare_rest(offset)
         if self.difference is None and closing is not None and self.mistimed(closing):
-            self.difference = Difference(offset, "", self.name(closing), timing=True)
+            self.difference = IntervalDifference(offset, "", self.name(closing), timing=True)
         return self.difference
 
     def _may_end(self) -> bool:
@@ -110,9 +110,9 @@ class Comparison(ABC):
 
     def _compare_rest(self, offset: int) -> None:
         if self._sent:
-            self.difference = Difference(self._sent[0].offset, "", self.name_of(self._sent[0].raw))
+            self.difference = IntervalDifference(self._sent[0].offset, "", self.name_of(self._sent[0].raw))
         elif self._made:
-            self.difference = Difference(offset, self.name_of(self._made[0]), "")
+            self.difference = IntervalDifference(offset, self.name_of(self._made[0]), "")
 
     def _match(self) -> None:
         made, sent = self._made, self._sent
@@ -121,7 +121,7 @@ class Comparison(ABC):
                 if self.may_be_exchanged(made[0], sent[0].raw) and self._exchange():
                     continue
                 raw, offset = sent[0]
-                self.difference = Difference(offset, self.name_of(made[0]), self.name_of(raw))
+                self.difference = IntervalDifference(offset, self.name_of(made[0]), self.name_of(raw))
                 return
             made.popleft()
             sent.popleft()

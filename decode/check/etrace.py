@@ -8,7 +8,7 @@ interval cannot be encoded by itself: only the first one after tracing starts is
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rvtrace_gdb.decode.check.comparison import CheckedPart, Message, Notify
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Notify, ReportedMessage
 from rvtrace_gdb.decode.check.etrace_comparison import (
     UNKNOWN,
     Build,
@@ -19,18 +19,18 @@ from rvtrace_gdb.decode.check.etrace_comparison import (
     can_encode,
 )
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
-from rvtrace_gdb.decode.check.rows import Rows, checking
-from rvtrace_gdb.decode.check.verdict import Difference, Verdict
+from rvtrace_gdb.decode.check.rows import CheckedRows, checking
+from rvtrace_gdb.decode.check.verdict import IntervalDifference, Verdict
 from rvtrace_gdb.decode.etrace import decoder as etrace
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, SourcePackets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
-from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Malformed, Packet, Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.etrace.state import Mode
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP, Event
 from rvtrace_gdb.decode.program.csrs import Context
@@ -38,7 +38,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
 
-_START, _TRAP, _CONTEXT, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in Sync)
+_START, _TRAP, _CONTEXT, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in SyncSubformat)
 _HEADS = bytes(byte & 0b1111 for byte in range(256))
 _BREAKS = re.compile(b"[" + bytes((_START, _TRAP, _CONTEXT, _SUPPORT)) + b"]")
 _STARTING = re.compile(b"[" + bytes((_START, _TRAP)) + b"]")
@@ -49,7 +49,7 @@ _SYSTEM, _OPCODE, _CSR_BYTES = 0x73, 0x7F, 4
 class CheckedHart(HartDecoder):
     """A decoder of one hart that checks what it decodes.
 
-    *wrapped*: the trace may begin anywhere; *tick*: see `Rows`.
+    *wrapped*: the trace may begin anywhere; *tick*: see `CheckedRows`.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class CheckedHart(HartDecoder):
         self._pieces = builder
         self._begun = wrapped  # whether the packet that begins a trace has come, or need not come
         self._checker: IntervalChecker[Build] = IntervalChecker(EtraceScheme(options), tick)
-        self._rows = Rows(self._checker, builder, tick)
+        self._rows = CheckedRows(self._checker, builder, tick)
 
-    def run(self, packets: Packets) -> None:
+    def run(self, packets: SourcePackets) -> None:
         """Decode the next packets, and check them by parts that end at packets of format 3."""
         heads = bytes(payload[0] if payload else 0 for payload in packets.payloads).translate(_HEADS)
         if not self._begun:
@@ -84,7 +84,7 @@ class CheckedHart(HartDecoder):
     def _image(self) -> Image:
         return self._program.image_of(self._state.place.context)
 
-    def _begin(self, packets: Packets, heads: bytes) -> None:
+    def _begin(self, packets: SourcePackets, heads: bytes) -> None:
         """Report a beginning that is missing: an encoder sends a support packet when tracing starts."""
         self._begun = True
         if heads[0] == _SUPPORT and self._status(packets.payloads[0]) not in _ENDED:
@@ -93,16 +93,16 @@ class CheckedHart(HartDecoder):
         end = packets.offsets[first.start() if first and first.start() else -1]
         try:
             name = packet_name(self._codec.parse(packets.payloads[0]))
-        except Malformed:
+        except MalformedPacket:
             return  # the decoder reports it
-        self._checker.missed(Difference(packets.offsets[0], "te_inst format 3 subformat 3", name), end)
+        self._checker.missed(IntervalDifference(packets.offsets[0], "te_inst format 3 subformat 3", name), end)
 
-    def _run_part(self, packets: Packets, head: int | None) -> None:
+    def _run_part(self, packets: SourcePackets, head: int | None) -> None:
         """Decode packets without a synchronization, or one packet of format 3, which begins with *head*."""
         image, mode = self._image, self._state.place.mode
         super().run(packets)
         events, piece = self._pieces.fresh(), self._pieces.take()
-        messages = [Message(*each) for each in zip(packets.payloads, packets.offsets, strict=True)]
+        messages = [ReportedMessage(*each) for each in zip(packets.payloads, packets.offsets, strict=True)]
         undecided = bool(self._waiting) or self._stopped
         if undecided or self._state.place.mode is Mode.LOST or any(event.kind in LOSSES for event in events):
             self._checker.drop(lost=True)
@@ -117,7 +117,7 @@ class CheckedHart(HartDecoder):
         else:
             self._synchronized(piece, events, messages[0], image, mode)
 
-    def _add(self, piece: Piece, events: Sequence[Event], messages: list[Message], image: Image) -> None:
+    def _add(self, piece: HistoryPiece, events: Sequence[Event], messages: list[ReportedMessage], image: Image) -> None:
         """Add rows and packets to the open interval."""
         begin = piece.begin
         for event in events:
@@ -128,10 +128,12 @@ class CheckedHart(HartDecoder):
                 begin = max(begin, event.position)
         self._rows.add(piece.history, begin, piece.end, image, messages)
 
-    def _synchronized(self, piece: Piece, events: Sequence[Event], message: Message, image: Image, mode: Mode) -> None:
+    def _synchronized(
+        self, piece: HistoryPiece, events: Sequence[Event], message: ReportedMessage, image: Image, mode: Mode
+    ) -> None:
         """End the open interval at a packet of format 3, subformat 0 or 1, and begin the next one."""
         packet = self._codec.parse(message.raw)
-        trap = _trap_of(events, packet) if packet.subformat == Sync.TRAP else None
+        trap = _trap_of(events, packet) if packet.subformat == SyncSubformat.TRAP else None
         if trap is not None and not packet.fields["thaddr"]:
             self._rows.add(piece.history, piece.begin, piece.end, image)
             self._rows.flush(image, trap.epc)
@@ -159,7 +161,7 @@ class CheckedHart(HartDecoder):
         if (self._setup.modes.resync_disabled and not starts) or not can_encode(self._options, self._setup):
             self._checker.drop(lost=False)
 
-    def _supported(self, piece: Piece, message: Message, image: Image, mode: Mode) -> None:
+    def _supported(self, piece: HistoryPiece, message: ReportedMessage, image: Image, mode: Mode) -> None:
         """End the open interval at a support packet, unless it says that tracing goes on."""
         self._rows.add(piece.history, piece.begin, piece.end, image)
         if self._status(message.raw) in _ENDED and mode is Mode.ON:
@@ -174,7 +176,7 @@ class CheckedHart(HartDecoder):
         """Return qual_status of a support packet."""
         try:
             return self._codec.parse(payload).fields.get("qual_status", QualStatus.NO_CHANGE)
-        except Malformed:
+        except MalformedPacket:
             return QualStatus.NO_CHANGE
 
 

@@ -12,14 +12,14 @@ from functools import lru_cache
 from sys import maxsize
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval, Message, Notify
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Interval, IntervalComparison, Notify, ReportedMessage
 from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport
 from rvtrace_gdb.decode.etrace.encoder.state import Resync
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup, SupportLayout
-from rvtrace_gdb.decode.etrace.packet import Codec, codec
+from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
 from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
@@ -34,7 +34,7 @@ _ECALLS = (3, 8, 9, 11)
 class Opening(NamedTuple):
     """What begins an interval: the format 3 packet, the trap it reports, the context, and the encoder's setup."""
 
-    packet: Message
+    packet: ReportedMessage
     trap: IngressTrap | None
     context: Context
     setup: Setup
@@ -89,10 +89,10 @@ class Closing(NamedTuple):
     block: Block | None = None
     context: Context = Context()
     trap: IngressTrap | None = None
-    packet: Message | None = None
+    packet: ReportedMessage | None = None
     free: bool = False
     resync: Resyncing = Resyncing.REACHED
-    stop: Stop = Stop.LATE
+    stop: EndReport = EndReport.LATE
     taken: bool = False
     epc: Epc = Epc.TOLD
 
@@ -139,14 +139,14 @@ class Follower(Encoder):
         first = trap._replace(epc={Epc.FALL: last.fall, Epc.TARGET: last.taken_target, Epc.SAME: own}[epc])
         return [first, trap] if kind is ClosingKind.AT_TARGET else [first]
 
-    def end(self, *, taken: bool, stop: Stop) -> None:
+    def end(self, *, taken: bool, stop: EndReport) -> None:
         """Stop tracing."""
         self.options = replace(self.options, stop=stop)
         last = self._pending.block
         self.stop(last.taken_target if taken and last is not None else None)
 
 
-class EtraceComparison(Comparison):
+class EtraceComparison(IntervalComparison):
     """The comparison of one interval."""
 
     def __init__(self, options: Options, build: Build, opening: Opening) -> None:
@@ -217,11 +217,11 @@ class EtraceComparison(Comparison):
     def is_same(self, made: bytes, sent: bytes) -> bool:
         try:
             ours, theirs = self._codec.parse(made), self._codec.parse(sent)
-        except Malformed:
+        except MalformedPacket:
             return False
         if ours[:2] != theirs[:2]:
             return False
-        if ours.format == TeInstFormat.SYNC and ours.subformat == Sync.SUPPORT:
+        if ours.format == TeInstFormat.SYNC and ours.subformat == SyncSubformat.SUPPORT:
             return ours.fields.get("qual_status") == theirs.fields.get("qual_status")
         return self._determined(ours) == self._determined(theirs)
 
@@ -237,7 +237,7 @@ class EtraceComparison(Comparison):
     def name_of(self, raw: bytes) -> str:
         try:
             return packet_name(self._codec.parse(raw))
-        except Malformed:
+        except MalformedPacket:
             return "no packet"
 
     def name(self, closing: Closing) -> str:
@@ -263,7 +263,7 @@ def can_encode(options: Options, setup: Setup) -> bool:
     return True
 
 
-def _codec(options: Options, setup: Setup) -> Codec:
+def _codec(options: Options, setup: Setup) -> PacketCodec:
     return codec(replace(options, parameters=setup.parameters), setup.modes)
 
 
@@ -276,7 +276,7 @@ class EtraceScheme:
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    def comparison(self, build: Build, opening: Opening) -> Comparison:
+    def comparison(self, build: Build, opening: Opening) -> IntervalComparison:
         return EtraceComparison(self._options, build, opening)
 
     def base(self, intervals: Sequence[Interval]) -> Build:
@@ -309,7 +309,7 @@ class EtraceScheme:
         if closing.kind is ClosingKind.SYNCHRONIZED:
             return [closing._replace(resync=state) for state in Resyncing]
         if closing.kind is ClosingKind.STOPPED:
-            return [closing._replace(stop=stop, taken=taken) for stop in Stop for taken in (False, True)]
+            return [closing._replace(stop=stop, taken=taken) for stop in EndReport for taken in (False, True)]
         if closing.kind is ClosingKind.TRAPPED and closing.trap is not None and closing.trap.epc != UNKNOWN:
             return [closing]
         return [closing._replace(epc=epc) for epc in Epc]

@@ -14,8 +14,8 @@ decided, because some choices that an encoder makes at the end of an interval ha
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval
-from rvtrace_gdb.decode.check.verdict import Difference, Differing, Verdict
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Interval, IntervalComparison
+from rvtrace_gdb.decode.check.verdict import Differing, IntervalDifference, Verdict
 
 PERIODS = (0, -1, -2)
 """How many more messages than the period an encoder may send."""
@@ -28,10 +28,10 @@ _SAMPLE = 16  # intervals that a later choice must not contradict
 _PARTS = 32  # of an interval, between two ticks
 _SHOWN = 3  # intervals that show that an encoder sends more or fewer messages than the period
 
-_Build = TypeVar("_Build")
+_AnyBuild = TypeVar("_AnyBuild")
 
 
-class Scheme(Protocol[_Build]):
+class Scheme(Protocol[_AnyBuild]):
     """What the check must know of a format. A build is the way in which an encoder is built and configured.
 
     *evidence*: how many messages that agree outweigh a place where they do not, in a trace of few intervals. The more
@@ -42,35 +42,35 @@ class Scheme(Protocol[_Build]):
     exact: bool
     """Whether no encoder of the format synchronizes elsewhere than one of `timed`."""
 
-    def comparison(self, build: _Build, opening: Any) -> Comparison:
+    def comparison(self, build: _AnyBuild, opening: Any) -> IntervalComparison:
         """Return the comparison of an interval, at its beginning."""
         ...
 
-    def base(self, intervals: Sequence[Interval]) -> _Build:
+    def base(self, intervals: Sequence[Interval]) -> _AnyBuild:
         """Return the likeliest build for these intervals, without the period of synchronization."""
         ...
 
-    def choices(self, build: _Build) -> Iterator[_Build]:
+    def choices(self, build: _AnyBuild) -> Iterator[_AnyBuild]:
         """Yield builds that differ from *build* in one choice."""
         ...
 
-    def relaxed(self, build: _Build) -> _Build | None:
+    def relaxed(self, build: _AnyBuild) -> _AnyBuild | None:
         """Return *build* with fewer things compared, for an encoder that has freedoms in them; None if it is so."""
         ...
 
-    def timed(self, build: _Build) -> Iterator[_Build]:
+    def timed(self, build: _AnyBuild) -> Iterator[_AnyBuild]:
         """Yield *build* with the ways to observe the period of synchronization, the usual one first, if it is known."""
         ...
 
-    def placements(self, build: _Build) -> Iterator[_Build]:
+    def placements(self, build: _AnyBuild) -> Iterator[_AnyBuild]:
         """Yield builds that send a synchronization that is due at another place than *build*."""
         ...
 
-    def delayed(self, build: _Build) -> Iterator[_Build]:
+    def delayed(self, build: _AnyBuild) -> Iterator[_AnyBuild]:
         """Yield builds that hold messages back, so that a period is reached later, in any placement."""
         ...
 
-    def untimed(self, build: _Build) -> _Build:
+    def untimed(self, build: _AnyBuild) -> _AnyBuild:
         """Return *build* without the period of synchronization."""
         ...
 
@@ -86,21 +86,21 @@ class Agreement(NamedTuple):
     messages: int
 
 
-class IntervalChecker(Generic[_Build]):
+class IntervalChecker(Generic[_AnyBuild]):
     """Checks the intervals of one hart in their order: `open`, `part` for what it consists of, `close` or `drop`.
 
     *tick* is called now and then, and may raise to interrupt the check.
     """
 
-    def __init__(self, scheme: Scheme[_Build], tick: Callable[[], None]) -> None:
+    def __init__(self, scheme: Scheme[_AnyBuild], tick: Callable[[], None]) -> None:
         self._scheme, self._tick = scheme, tick
         self._first: list[Interval] | None = []
-        self._build: _Build | None = None
-        self._untimed: _Build | None = None  # *_build* without its period, if it has one
+        self._build: _AnyBuild | None = None
+        self._untimed: _AnyBuild | None = None  # *_build* without its period, if it has one
         self._tried = 0  # intervals that differed, for which another build was tried
         self._sample: list[Interval] = []  # intervals that agree
         self._current: Interval | None = None
-        self._comparison: Comparison | None = None
+        self._comparison: IntervalComparison | None = None
         self._differing: list[Differing] = []
         self._agreed = self._punctual = self._content = self._timing = 0
         self._lost = self._unchecked = self._matched = self._places = 0
@@ -141,7 +141,7 @@ class IntervalChecker(Generic[_Build]):
             if len(self._first) >= _FIRST or sum(one.size for one in self._first) > 4 * _KEPT:
                 self._learn()
 
-    def missed(self, difference: Difference, end: int) -> None:
+    def missed(self, difference: IntervalDifference, end: int) -> None:
         """Report that the trace does not begin with a synchronization; the first one is at byte *end*."""
         self._beginning = Differing(difference.offset, end, begin=0, position=0, difference=difference)
 
@@ -194,7 +194,7 @@ class IntervalChecker(Generic[_Build]):
         self._build = best
         self._choose_period(best, most, intervals)
 
-    def _choose_period(self, best: _Build, most: Agreement, intervals: list[Interval]) -> None:
+    def _choose_period(self, best: _AnyBuild, most: Agreement, intervals: list[Interval]) -> None:
         """Choose when the encoder synchronizes: documents leave open what is counted, and where it waits."""
         timed = list(self._scheme.timed(best))
         if not timed:
@@ -205,7 +205,7 @@ class IntervalChecker(Generic[_Build]):
         if counts[at].intervals or most.intervals < _SHOWN:
             self._build, self._untimed = timed[at], best
 
-    def _best_from(self, best: _Build, intervals: Sequence[Interval]) -> tuple[_Build, Agreement]:
+    def _best_from(self, best: _AnyBuild, intervals: Sequence[Interval]) -> tuple[_AnyBuild, Agreement]:
         """Return the build that fits best of those that are reached from *best* by one better choice after another."""
         most = self._agreeing(best, intervals)
         improved = True
@@ -227,7 +227,7 @@ class IntervalChecker(Generic[_Build]):
                 self._comparison.feed(part)
         interval.parts = None
 
-    def _agreeing(self, build: _Build, intervals: Sequence[Interval]) -> Agreement:
+    def _agreeing(self, build: _AnyBuild, intervals: Sequence[Interval]) -> Agreement:
         """Return how well *build* fits: how many intervals agree, and how many messages before a difference.
 
         What is uncertain does not count: it may agree by chance.
@@ -238,9 +238,9 @@ class IntervalChecker(Generic[_Build]):
 
     # -- one interval
 
-    def _compared(self, build: _Build, interval: Interval) -> Comparison:
+    def _compared(self, build: _AnyBuild, interval: Interval) -> IntervalComparison:
         """Return the comparison of a whole interval, with a closing for which nothing differs, if there is one."""
-        first: Comparison | None = None
+        first: IntervalComparison | None = None
         for closing in self._closings(interval):
             comparison = self._scheme.comparison(build, interval.opening)
             for number, part in enumerate(interval.parts or ()):
@@ -259,7 +259,7 @@ class IntervalChecker(Generic[_Build]):
     def _closings(self, interval: Interval) -> Sequence[Any]:
         return (None,) if interval.closing is None else self._scheme.closings(interval.closing)
 
-    def _decide(self, interval: Interval, comparison: Comparison | None) -> None:
+    def _decide(self, interval: Interval, comparison: IntervalComparison | None) -> None:
         """Count an interval. *comparison*: what has compared it while it came."""
         assert self._build is not None
         if comparison is not None:
@@ -284,7 +284,9 @@ class IntervalChecker(Generic[_Build]):
         if len(self._differing) < _LISTED:
             self._differing.append(Differing(interval.start, interval.end, interval.begin, interval.position, found))
 
-    def _count_messages(self, interval: Interval, comparison: Comparison, found: Difference | None) -> None:
+    def _count_messages(
+        self, interval: Interval, comparison: IntervalComparison, found: IntervalDifference | None
+    ) -> None:
         """Count the messages that agree, and where there is a difference in them, the places where they do not."""
         if found is None or found.timing or interval.parts is None:
             self._matched += comparison.matched
@@ -300,7 +302,7 @@ class IntervalChecker(Generic[_Build]):
         self._matched += agree
         self._places += max(places, 1)
 
-    def _explained(self, interval: Interval, found: Difference) -> Difference | None:
+    def _explained(self, interval: Interval, found: IntervalDifference) -> IntervalDifference | None:
         """Return the difference of an interval, None if it shows only how the encoder is built.
 
         That is so if one other choice makes it agree, and no interval before has shown which choice the encoder makes.
@@ -329,10 +331,10 @@ class IntervalChecker(Generic[_Build]):
                 return None
         return found
 
-    def _use(self, build: _Build) -> None:
+    def _use(self, build: _AnyBuild) -> None:
         """Compare with this build from now on."""
         self._build = build
         self._untimed = None if self._untimed is None else self._scheme.untimed(build)
 
-    def _agrees(self, build: _Build, intervals: Sequence[Interval]) -> bool:
+    def _agrees(self, build: _AnyBuild, intervals: Sequence[Interval]) -> bool:
         return all(self._compared(build, interval).difference is None for interval in intervals)

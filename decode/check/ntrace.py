@@ -6,20 +6,20 @@ An interval goes from a synchronizing message to the next one, that one included
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from rvtrace_gdb.decode.check.comparison import CheckedPart, Message
+from rvtrace_gdb.decode.check.comparison import CheckedPart, ReportedMessage
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, ClosingKind, NtraceScheme, Opening
-from rvtrace_gdb.decode.check.rows import Rows, checking
-from rvtrace_gdb.decode.check.verdict import Difference, Verdict
+from rvtrace_gdb.decode.check.rows import CheckedRows, checking
+from rvtrace_gdb.decode.check.verdict import IntervalDifference, Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.framing import Offsets, ShiftedOffsets, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Malformed, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Sync, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
@@ -43,7 +43,7 @@ _UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
 class CheckedHart(HartDecoder):
     """A decoder of one hart that checks what it decodes.
 
-    *wrapped*: the trace may begin anywhere; *tick*: see `Rows`.
+    *wrapped*: the trace may begin anywhere; *tick*: see `CheckedRows`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class CheckedHart(HartDecoder):
         self._pieces = builder
         self._begun = wrapped  # whether the message that begins a trace has come, or need not come
         self._checker: IntervalChecker[Build] = IntervalChecker(NtraceScheme(options, program.xlen), tick)
-        self._rows = Rows(self._checker, builder, tick)
+        self._rows = CheckedRows(self._checker, builder, tick)
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode the next messages, and check them by parts that end at those that synchronize."""
@@ -90,7 +90,7 @@ class CheckedHart(HartDecoder):
         for index in flow:
             try:
                 message = self._read(frames[index])
-            except Malformed:
+            except MalformedMessage:
                 continue
             if message.tcode == Tcode.PROG_TRACE_CORRELATION and not message.fields["icnt"]:
                 continue  # tracing is off, and the hart halts
@@ -98,7 +98,7 @@ class CheckedHart(HartDecoder):
             if message.fields.get("sync", Sync.PERIODIC) in _UNASKED:
                 syncs = [i for i in flow if i > index and frames[i][0] in _SYNCS]
                 start, end = offsets.of(index), offsets.of(syncs[0] if syncs else flow[-1])
-                self._checker.missed(Difference(start, "ProgTraceSync", message.name), end)
+                self._checker.missed(IntervalDifference(start, "ProgTraceSync", message.name), end)
             return
 
     def _run_part(self, frames: list[bytes], offsets: Offsets, head: int | None) -> None:
@@ -122,18 +122,20 @@ class CheckedHart(HartDecoder):
         else:
             self._synchronized(piece, events, messages[0], image, before)
 
-    def _messages(self, frames: Sequence[bytes], offsets: Offsets) -> list[Message]:
+    def _messages(self, frames: Sequence[bytes], offsets: Offsets) -> list[ReportedMessage]:
         """Return the messages about the flow, without TSTAMP."""
         bodies: Iterable[bytes] = frames
         if self._options.timestamps:
             bodies = [body for body, _ in self._clock.split(frames)]
         return [
-            Message(body, offsets.of(index))
+            ReportedMessage(body, offsets.of(index))
             for index, body in enumerate(bodies)
             if not is_idle(body) and body[0] >> 2 in LAYOUTS
         ]
 
-    def _add(self, piece: Piece, events: Sequence[Event], messages: list[Message], image: Image, frames: int) -> None:
+    def _add(
+        self, piece: HistoryPiece, events: Sequence[Event], messages: list[ReportedMessage], image: Image, frames: int
+    ) -> None:
         """Add rows and messages to the open interval."""
         begin = piece.begin
         if len(messages) < frames and self._checker.is_open:
@@ -151,7 +153,7 @@ class CheckedHart(HartDecoder):
         self._rows.add(piece.history, begin, piece.end, image, messages)
 
     def _synchronized(
-        self, piece: Piece, events: Sequence[Event], message: Message, image: Image, before: State
+        self, piece: HistoryPiece, events: Sequence[Event], message: ReportedMessage, image: Image, before: State
     ) -> None:
         """End the open interval at a synchronizing message, and begin the next one."""
         code = self._read(message.raw).fields["sync"]
@@ -172,7 +174,7 @@ class CheckedHart(HartDecoder):
         self._rows.begin()
         self._checker.open(Opening(code), message.offset, piece.end)
 
-    def _stop(self, piece: Piece, message: Message, image: Image, before: State) -> None:
+    def _stop(self, piece: HistoryPiece, message: ReportedMessage, image: Image, before: State) -> None:
         """End the open interval at ProgTraceCorrelation."""
         self._rows.add(piece.history, piece.begin, piece.end, image)
         self._rows.flush(image, before.pc if piece.begin == piece.end else None)

@@ -10,12 +10,12 @@ from enum import Enum
 from sys import maxsize
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.check.comparison import CheckedPart, Comparison, Interval, Message
+from rvtrace_gdb.decode.check.comparison import CheckedPart, Interval, IntervalComparison, ReportedMessage
 from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.ntrace.messages import Malformed, Rcode, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Rcode, Sync, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import (
     MIN_HIST_LIMIT,
     EncoderOptions,
@@ -42,7 +42,7 @@ class ClosingKind(Enum):
     STOPPED = "stopped"
 
 
-class Outcome(Enum):
+class Continuation(Enum):
     """Where execution would continue after the last instruction: unknown, reported, at the next one, at its target."""
 
     UNKNOWN = "unknown"
@@ -57,17 +57,17 @@ class Closing(NamedTuple):
     block    the instruction at the address of a synchronization
     trap     the trap that it reports
     next_pc  where tracing stops, if a message before has reported it
-    outcome  see `Outcome`
+    outcome  see `Continuation`
     late     whether the encoder was asked to synchronize only after it had reported the last branch
     """
 
     kind: ClosingKind
-    message: Message
+    message: ReportedMessage
     code: int
     block: Block | None = None
     trap: IngressTrap | None = None
     next_pc: int | None = None
-    outcome: Outcome = Outcome.UNKNOWN
+    outcome: Continuation = Continuation.UNKNOWN
     late: bool = False
 
 
@@ -106,11 +106,11 @@ class Follower(Encoder):
     def end(self, closing: Closing) -> None:
         """Stop tracing."""
         last = self._pending.block
-        pcs = {Outcome.TOLD: closing.next_pc, Outcome.FALL: last.fall, Outcome.TARGET: last.taken_target}
+        pcs = {Continuation.TOLD: closing.next_pc, Continuation.FALL: last.fall, Continuation.TARGET: last.taken_target}
         self.stop(closing.code, pcs.get(closing.outcome))
 
 
-class NtraceComparison(Comparison):
+class NtraceComparison(IntervalComparison):
     """The comparison of one interval."""
 
     def __init__(self, options: Options, build: Build, opening: Opening) -> None:
@@ -152,7 +152,7 @@ class NtraceComparison(Comparison):
                 self._made.append(summed)
         self._messages.clear()
 
-    def receive(self, messages: Iterable[Message]) -> None:
+    def receive(self, messages: Iterable[ReportedMessage]) -> None:
         messages = list(messages)
         self._unproven = self._unproven or any(self._repeats_unproven(message.raw) for message in messages)
         if not self._summed:
@@ -195,7 +195,7 @@ class NtraceComparison(Comparison):
             return not options.repeat_branch
         if raw[0] != _FULL or options.repeated_history:
             return False
-        with suppress(Malformed):
+        with suppress(MalformedMessage):
             return self._parsed(raw).fields["rcode"] not in (Rcode.ICNT, Rcode.HIST)
         return False
 
@@ -213,7 +213,7 @@ class NtraceComparison(Comparison):
     def is_same(self, made: bytes, sent: bytes) -> bool:
         try:
             ours, theirs = self._read(made), self._read(sent)
-        except Malformed:
+        except MalformedMessage:
             return False
         return ours.tcode == theirs.tcode and self._determined(ours) == self._determined(theirs)
 
@@ -249,7 +249,7 @@ class NtraceComparison(Comparison):
     def name_of(self, raw: bytes) -> str:
         try:
             return self._read(raw).name
-        except Malformed:
+        except MalformedMessage:
             return "no message"
 
     def name(self, closing: Closing) -> str:
@@ -271,7 +271,7 @@ class _Sum:
         carried = 0
         try:
             fields = self._parsed(raw).fields
-        except Malformed:
+        except MalformedMessage:
             fields = {}
         if raw[0] == _FULL and fields.get("rcode") == Rcode.ICNT:
             self._count += fields["rdata"]
@@ -290,7 +290,7 @@ class NtraceScheme:
     def __init__(self, options: Options, xlen: int) -> None:
         self._options, self._xlen = options, xlen
 
-    def comparison(self, build: Build, opening: Opening) -> Comparison:
+    def comparison(self, build: Build, opening: Opening) -> IntervalComparison:
         return NtraceComparison(self._options, build, opening)
 
     def base(self, intervals: Sequence[Interval]) -> Build:
@@ -309,7 +309,7 @@ class NtraceScheme:
         for interval in intervals:
             for part in interval.parts or ():
                 for message in part.messages:
-                    with suppress(Malformed):
+                    with suppress(MalformedMessage):
                         yield parse(
                             message.raw, options.src_bits, options.dialect.layouts,
                             extend_addr_msb=options.extend_addr_msb,
@@ -375,7 +375,7 @@ class NtraceScheme:
 
     def closings(self, closing: Closing) -> Sequence[Closing]:
         if closing.kind is ClosingKind.STOPPED:
-            return [closing._replace(outcome=outcome) for outcome in Outcome]
+            return [closing._replace(outcome=outcome) for outcome in Continuation]
         return [closing, closing._replace(late=True)]
 
 

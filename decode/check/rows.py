@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from rvtrace_gdb.decode.check.comparison import CheckedIngressItem, CheckedPart, Message
+from rvtrace_gdb.decode.check.comparison import CheckedIngressItem, CheckedPart, ReportedMessage
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, KnownBlocks, blocks_from_pcs
@@ -73,7 +73,7 @@ def checking(progress: Progress) -> Progress:
     return lambda label, done, total=None: progress("checking", done, total)
 
 
-class Rows:
+class CheckedRows:
     """Passes the rows of one hart to its checker: in whole blocks, and at most so many at a time that memory is small.
 
     newest  the last row of the open interval, GAP for none
@@ -100,7 +100,9 @@ class Rows:
         except _NO_CODE:
             return None
 
-    def add(self, history: History, begin: int, end: int, image: Image, messages: Sequence[Message] = ()) -> None:
+    def add(
+        self, history: History, begin: int, end: int, image: Image, messages: Sequence[ReportedMessage] = ()
+    ) -> None:
         """Add the rows at positions *begin* to *end* - 1, and the messages that reported them, to the open interval."""
         if not self._checker.is_open:
             return

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Difference(NamedTuple):
+class IntervalDifference(NamedTuple):
     """The first difference in an interval: the *made* message in place of the *sent* one at byte *offset*.
 
     Both are names; "": none. *timing*: only the place of the synchronization that ends the interval differs; *unknown*:
@@ -24,7 +24,7 @@ class Differing(NamedTuple):
     end: int
     begin: int
     position: int
-    difference: Difference
+    difference: IntervalDifference
 
 
 _MANY = 32  # intervals that agree for each that differs, of an encoder that has much freedom
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
         intervals = tuple(one for one in self.differing if self._is_believed(one.difference))
         return intervals if self.beginning is None else (self.beginning, *intervals)
 
-    def _is_believed(self, difference: Difference) -> bool:
+    def _is_believed(self, difference: IntervalDifference) -> bool:
         if not difference.timing:
             return self.tells
         return self.tells_time or (self.tells and difference.unknown and self.timing <= max(self.punctual, 1))

@@ -6,18 +6,18 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.ctr.records import (
     ROUNDED_FROM,
     TYPE_NAMES,
-    Goal,
     Interpretation,
     Record,
     RecordOptions,
-    Route,
+    RecordRoute,
+    RouteGoal,
     Routes,
     impossible,
     interpret,
     is_rounded,
     moments,
 )
-from rvtrace_gdb.decode.ctr.transfers import NOTHING_KNOWN, Code, KnownRegisters
+from rvtrace_gdb.decode.ctr.transfers import NOTHING_KNOWN, CodeTransfers, TransferRegisters
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
@@ -47,7 +47,7 @@ _Missing = Stop | Loss | None
 _TRAPS = frozenset({IType.EXCEPTION, IType.INTERRUPT})
 
 
-class Stretch(NamedTuple):
+class RecordStretch(NamedTuple):
     """What ran up to a record: from the target of the previous one to its own source, included if it retired.
 
     first, stop  positions of the history, *stop* after the last one; with the gap if there is one
@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
         return self.stop - self.first if self.complete else None
 
 
-class Decoded(NamedTuple):
+class DecodedRecords(NamedTuple):
     """The result of decoding records.
 
     *stretches* has one for each record, oldest first; the oldest record's is its source alone, or begins where
@@ -83,7 +83,7 @@ class Decoded(NamedTuple):
     """
 
     history: History
-    stretches: list[Stretch]
+    stretches: list[RecordStretch]
 
 
 def decode_records(
@@ -94,22 +94,22 @@ def decode_records(
     total: int,
     idle: int,
     progress: Progress = silent,
-) -> Decoded:
+) -> DecodedRecords:
     """Return the history in *records*, oldest first. *total*: bytes of the trace; *idle*: those of empty entries.
 
     Decoding never fails, whatever the records and the program. Raises only what *progress* raises.
     """
-    decoder = _Decoder(records, program, options)
+    decoder = _RecordDecoder(records, program, options)
     decoder.run(progress)
     if decoder.switched:
-        decoder = _Decoder(records, program, options, decoder.switched)
+        decoder = _RecordDecoder(records, program, options, decoder.switched)
         decoder.run(progress)
     decoded = max(min(len(records) * RECORD_BYTES, total - idle), 0)
     history = decoder.builder.finish(Accounting(total, decoded, idle, total - idle - decoded))
-    return Decoded(history, decoder.stretches)
+    return DecodedRecords(history, decoder.stretches)
 
 
-class _Decoder:
+class _RecordDecoder:
     """The decoder of the records of one hart, in order.
 
     *switched*: the number of the record before which the program changed what is recorded, so that *options* do not
@@ -118,9 +118,9 @@ class _Decoder:
 
     def __init__(self, records: Sequence[Record], program: Program, options: RecordOptions, switched: int = 0) -> None:
         self.builder = HistoryBuilder()
-        self.stretches: list[Stretch] = []
+        self.stretches: list[RecordStretch] = []
         self._records, self._program, self._options = records, program, options
-        self._code = Code(program.image_of(Context()))
+        self._code = CodeTransfers(program.image_of(Context()))
         self.switched = self._as_before = switched
         self._use(options)
         self._times = moments(records, ras=options.ras)
@@ -173,7 +173,7 @@ class _Decoder:
             self.builder.resume(pc, record.offset)
         if source is not None:
             self._ran([(source,)])
-        self.stretches.append(Stretch(first, self.builder.position, missing))
+        self.stretches.append(RecordStretch(first, self.builder.position, missing))
         self._leave(number, record, found, known)
 
     def _noise(self, number: int, record: Record, loss: Loss) -> None:
@@ -182,7 +182,7 @@ class _Decoder:
         if not number:
             self._begin(record, Interpretation(None, None, retired=False))
         self.builder.gap(EventKind.LOSS, record.offset, loss)
-        self.stretches.append(Stretch(first, self.builder.position, loss))
+        self.stretches.append(RecordStretch(first, self.builder.position, loss))
         self._here, self._known, self._why_unknown = None, NOTHING_KNOWN, loss
 
     def end(self) -> None:
@@ -196,12 +196,12 @@ class _Decoder:
         elif self._here is None:
             missing = self._why_unknown
         else:
-            goal = Goal(self._options.end & self._code.mask)
+            goal = RouteGoal(self._options.end & self._code.mask)
             route = self._route(goal, len(self._records))
             missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
-        self.stretches.append(Stretch(first, self.builder.position, missing))
+        self.stretches.append(RecordStretch(first, self.builder.position, missing))
 
-    def _begin(self, record: Record, found: Interpretation) -> tuple[KnownRegisters, _Missing]:
+    def _begin(self, record: Record, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Record what precedes everything that ran, and add what ran since recording began, if all of it is known.
 
         Returns what is known of the registers before the oldest record, and why that cannot be right, None if it can.
@@ -216,12 +216,12 @@ class _Decoder:
         self._introduce(record, Start(StartReason.OLDEST_RECORD), pc)
         return NOTHING_KNOWN, self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
 
-    def _route_from_begin(self, found: Interpretation) -> Route | None:
+    def _route_from_begin(self, found: Interpretation) -> RecordRoute | None:
         """Return what ran from where recording began to the oldest record, None unless all of it is certain."""
         begin = self._options.begin
         if begin is None or found.source is None or found.wrong or not self._sure or self._code.may_switch:
             return None
-        goal = Goal(found.source, found.target if found.retired else None)
+        goal = RouteGoal(found.source, found.target if found.retired else None)
         route = self._routes.find(begin, NOTHING_KNOWN, goal)
         return None if route.why else route
 
@@ -236,7 +236,7 @@ class _Decoder:
         if any(time is not None and is_rounded(later) for time, _, later in times):
             event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
 
-    def _lead(self, number: int, record: Record, found: Interpretation) -> tuple[KnownRegisters, _Missing]:
+    def _lead(self, number: int, record: Record, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Add what ran between the previous record and this one.
 
         Returns what is known of the registers then, and what is missing.
@@ -250,11 +250,11 @@ class _Decoder:
             return NOTHING_KNOWN, self._mismatch(record, found.source, found.wrong)
         if self._counts and record.cycles is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.MAYBE_OFF))
-        goal = Goal(found.source, found.target if found.retired else None)
+        goal = RouteGoal(found.source, found.target if found.retired else None)
         route = self._route(goal, number)
         return route.known or NOTHING_KNOWN, self._follow(route, goal, record)
 
-    def _route(self, goal: Goal, number: int) -> Route:
+    def _route(self, goal: RouteGoal, number: int) -> RecordRoute:
         """Return what ran before the record with this number."""
         route = self._routes.find(self._here or 0, self._known, goal)
         unsure = route.switched or (route.why and self._code.may_switch)  # the switch may be in what is not known
@@ -262,7 +262,7 @@ class _Decoder:
             self.switched = number
         return route
 
-    def _follow(self, route: Route, goal: Goal, record: Record, *, blames: bool = True) -> _Missing:
+    def _follow(self, route: RecordRoute, goal: RouteGoal, record: Record, *, blames: bool = True) -> _Missing:
         """Add a route to what ran: all of it, or the part that is certain. Returns why it is not all.
 
         *blames*: it is the program's fault if there is no route.
@@ -281,7 +281,7 @@ class _Decoder:
             return self._mismatch(record, route.wrong, route.why)
         return self._gap(record, Stop(StopReason.OTHER_ROUTE, detail=(goal.pc,)))
 
-    def _leave(self, number: int, record: Record, found: Interpretation, known: KnownRegisters) -> None:
+    def _leave(self, number: int, record: Record, found: Interpretation, known: TransferRegisters) -> None:
         """Add the transfer itself."""
         if found.trap is not None:
             trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.ctr.transfers import Block, Code, KnownRegisters, Transfer
+from rvtrace_gdb.decode.ctr.transfers import CodeTransfers, ControlTransfer, TransferBlock, TransferRegisters
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.program.instructions import IType
 
@@ -171,7 +171,7 @@ class Interpretation(NamedTuple):
     wrong: str = ""
 
 
-def interpret(record: Record, code: Code) -> Interpretation:
+def interpret(record: Record, code: CodeTransfers) -> Interpretation:
     """Return what *record* means for the program. Its addresses must be those of a hart; all else may be anything."""
     source = None if record.source is None else record.source & code.mask
     target = None if record.target is None else record.target & code.mask
@@ -191,7 +191,7 @@ def interpret(record: Record, code: Code) -> Interpretation:
     return Interpretation(source, target, True, wrong=_contradiction(record.kind, target, step))
 
 
-def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
+def _contradiction(kind: IType, target: int | None, step: ControlTransfer) -> str:
     """Return why a record of this *kind* cannot belong to an instruction, "" if it can."""
     if step.instruction.custom:
         return ""
@@ -205,7 +205,7 @@ def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
     return ""
 
 
-def _untyped(source: int, target: int | None, step: Transfer | str) -> Interpretation:
+def _untyped(source: int, target: int | None, step: ControlTransfer | str) -> Interpretation:
     """Return the meaning of a record without TYPE: the instruction determines it. An indirect jump is assumed to have
     jumped.
     """
@@ -224,14 +224,14 @@ def _untyped(source: int, target: int | None, step: Transfer | str) -> Interpret
 _NODES_AT_MOST = 1 << 12
 
 
-class Node(NamedTuple):
+class RouteNode(NamedTuple):
     """A place on a route."""
 
     pc: int
-    known: KnownRegisters
+    known: TransferRegisters
 
 
-class Goal(NamedTuple):
+class RouteGoal(NamedTuple):
     """The end of a route: before the instruction at *pc*. *target*: where that instruction went, None for anywhere."""
 
     pc: int
@@ -250,7 +250,7 @@ class Leg(NamedTuple):
     """
 
     pcs: tuple[int, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[RouteNode, ...]
     at: int
     why: str = ""
     blind: bool = False
@@ -263,7 +263,7 @@ class Leg(NamedTuple):
         return not self.nodes and not self.blind
 
 
-class Route(NamedTuple):
+class RecordRoute(NamedTuple):
     """What ran.
 
     parts    the instructions, up to the goal or as far as they are known
@@ -275,7 +275,7 @@ class Route(NamedTuple):
     """
 
     parts: list[tuple[int, ...]]
-    known: KnownRegisters | None = None
+    known: TransferRegisters | None = None
     why: str = ""
     missing: int | None = None
     wrong: int | None = None
@@ -290,18 +290,18 @@ class Routes:
     to be to the instruction after the call).
     """
 
-    def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
+    def __init__(self, code: CodeTransfers, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
         self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
 
-    def find(self, start: int, known: KnownRegisters, goal: Goal) -> Route:
+    def find(self, start: int, known: TransferRegisters, goal: RouteGoal) -> RecordRoute:
         """Return the route from *start*. If it is not known to the end, its beginning is returned, which ran if all is
         *sure*.
         """
-        node = Node(start, known)
-        search = _Search(self._legs, goal)
+        node = RouteNode(start, known)
+        search = _RouteSearch(self._legs, goal)
         if not search.reaches(node):
             if goal.target is not None:  # what was known of the registers may have been overwritten
-                return self.find(start, known, Goal(goal.pc))
+                return self.find(start, known, RouteGoal(goal.pc))
             return search.none(start)
         parts: list[tuple[int, ...]] = []
         for _ in range(_NODES_AT_MOST):
@@ -309,35 +309,35 @@ class Routes:
             if search.fits(node):
                 again = search.comes_back(leg)
                 why = f"the number of passes through 0x{goal.pc:x} was not recorded" if again else ""
-                return Route(parts, None if again else node.known, why)
+                return RecordRoute(parts, None if again else node.known, why)
             parts.append(leg.pcs)
             if leg.why:
-                return Route(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
+                return RecordRoute(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
             nodes = [following for following in leg.nodes if search.reaches(following)]
             if len(nodes) > 1:
-                return Route(parts, None, f"the direction of the branch at 0x{leg.at:x} was not recorded")
+                return RecordRoute(parts, None, f"the direction of the branch at 0x{leg.at:x} was not recorded")
             if not nodes:  # looking further was given up
                 break
             node = nodes[0]
-        return Route(parts, None, "too many paths through the code are possible before the next record")
+        return RecordRoute(parts, None, "too many paths through the code are possible before the next record")
 
 
-class _Search:
+class _RouteSearch:
     """A search for the nodes that lead to one goal, or may lead to it. Results are cached."""
 
-    def __init__(self, legs: "Legs", goal: Goal) -> None:
+    def __init__(self, legs: "Legs", goal: RouteGoal) -> None:
         self._legs, self._goal = legs, goal
-        self._known: dict[Node, Leg] = {}
-        self._found: dict[bool, dict[Node, bool]] = {True: {}, False: {}}
+        self._known: dict[RouteNode, Leg] = {}
+        self._found: dict[bool, dict[RouteNode, bool]] = {True: {}, False: {}}
 
-    def leg(self, node: Node) -> Leg:
+    def leg(self, node: RouteNode) -> Leg:
         """Return what runs from *node* on."""
         known = self._known.get(node)
         if known is None:
             known = self._known[node] = self._legs.of(node, self._goal)
         return known
 
-    def fits(self, node: Node) -> bool:
+    def fits(self, node: RouteNode) -> bool:
         """Return whether a route may end at *node*."""
         return node.pc == self._goal.pc and self._legs.leads_to(node, self._goal.target)
 
@@ -349,19 +349,19 @@ class _Search:
             return not leg.switches
         return any(self.reaches(node, switches=False) for node in leg.nodes)
 
-    def reaches(self, node: Node, *, switches: bool = True) -> bool:
+    def reaches(self, node: RouteNode, *, switches: bool = True) -> bool:
         """Return whether the goal may be reached from *node*; *switches*: also over code that
         changes what is recorded.
         """
         found = self._found[switches]
         if node in found:
             return found[node]
-        came_from: dict[Node, Node | None] = {node: None}
+        came_from: dict[RouteNode, RouteNode | None] = {node: None}
         waiting = deque([node])
         while waiting:
             at = waiting.popleft()
             if found.get(at) or (at not in found and self._hits(at, switches)):
-                back: Node | None = at
+                back: RouteNode | None = at
                 while back is not None:
                     found[back] = True
                     back = came_from[back]
@@ -373,34 +373,34 @@ class _Search:
         found.update(dict.fromkeys(came_from, False))
         return False
 
-    def _hits(self, node: Node, switches: bool) -> bool:
+    def _hits(self, node: RouteNode, switches: bool) -> bool:
         leg = self.leg(node)
         blind = leg.blind and (switches or not leg.switches)
         return blind or self.fits(node) or len(self._known) > _NODES_AT_MOST
 
-    def none(self, start: int) -> Route:
+    def none(self, start: int) -> RecordRoute:
         """Return the result if no route leads from *start* to the goal, with the reason."""
         dead = next((leg for leg in self._known.values() if leg.dead), None)
         if dead is None:
-            return Route([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
-        return Route([], None, dead.why, wrong=dead.at)
+            return RecordRoute([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
+        return RecordRoute([], None, dead.why, wrong=dead.at)
 
 
 class Legs:
     """Finds what runs from a node on: up to an instruction that may go elsewhere, or to the goal."""
 
-    def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool) -> None:
+    def __init__(self, code: CodeTransfers, kinds: frozenset[IType], *, sure: bool, ras: bool) -> None:
         self._code, self._kinds, self._sure, self._ras = code, kinds, sure, ras
         self._straight = kinds >= _ALL_JUMPS
 
-    def leads_to(self, node: Node, target: int | None) -> bool:
+    def leads_to(self, node: RouteNode, target: int | None) -> bool:
         """Return whether the instruction at a node may have gone to *target*; None: it need not go anywhere."""
         transfer = self._code.at(node.pc) if target is not None else ""
         if isinstance(transfer, str) or transfer.is_branch:
             return True
         return transfer.leads_to(node.known) in (None, target)
 
-    def of(self, node: Node, goal: Goal) -> Leg:
+    def of(self, node: RouteNode, goal: RouteGoal) -> Leg:
         """Return what runs from *node* on."""
         block = self._code.block(node.pc)
         if goal.pc in block.pcs[1:]:
@@ -418,12 +418,12 @@ class Legs:
             return Leg(block.pcs, (), block.pcs[-1], why, blind=True, switches=True)
         return Leg(block.pcs, (node._replace(pc=block.end_pc, known=known),), block.end_pc)
 
-    def _end(self, block: Block, end: Transfer, node: Node) -> Leg:
+    def _end(self, block: TransferBlock, end: ControlTransfer, node: RouteNode) -> Leg:
         """Return the leg of a block whose last instruction may go elsewhere. *node* is the one before it."""
         known = node.known
         if end.kind is IType.EXCEPTION:
             return self._trap(block.pcs[:-1], end, node)
-        after = Node(end.pc, end.after(known))
+        after = RouteNode(end.pc, end.after(known))
         if end.is_branch:
             return self._branch(block, end, after)
         name = TYPE_NAMES[end.kind]
@@ -439,7 +439,7 @@ class Legs:
             return Leg(block.pcs, (), end.pc, f"the target of the {name} at 0x{end.pc:x} was not recorded", blind=True)
         return Leg(block.pcs, (after._replace(pc=target),), end.pc)
 
-    def _branch(self, block: Block, end: Transfer, after: Node) -> Leg:
+    def _branch(self, block: TransferBlock, end: ControlTransfer, after: RouteNode) -> Leg:
         ways = {end.target: IType.TAKEN, end.fall: IType.NOT_TAKEN}
         if end.target == end.fall and self._kinds & _BRANCHES != _BRANCHES:
             return Leg(block.pcs, (after._replace(pc=end.fall),), end.pc)
@@ -447,7 +447,7 @@ class Legs:
         nodes = tuple(after._replace(pc=pc) for pc in pcs)
         return Leg(block.pcs, nodes, end.pc, "" if nodes else "there is no record of the branch")
 
-    def _trap(self, pcs: tuple[int, ...], end: Transfer, node: Node) -> Leg:
+    def _trap(self, pcs: tuple[int, ...], end: ControlTransfer, node: RouteNode) -> Leg:
         """Return the leg of an ecall, an ebreak, or of what is not an instruction: none of them retires."""
         if self._sure and not end.halts:
             return Leg(pcs, (), end.pc, "there is no record of the exception")

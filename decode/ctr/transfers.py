@@ -23,7 +23,7 @@ SP = 2
 LINKS = (1, 5)
 
 
-class KnownRegisters(NamedTuple):
+class TransferRegisters(NamedTuple):
     """What is known of the registers at some moment.
 
     links  ((register, address), ...): x1 and x5, as far as known
@@ -41,23 +41,23 @@ class KnownRegisters(NamedTuple):
         """Return the address in x1 or x5, None if it is not known."""
         return dict(self.links).get(register)
 
-    def linked(self, register: int, address: int | None) -> "KnownRegisters":
+    def linked(self, register: int, address: int | None) -> "TransferRegisters":
         """Return the state with an address, or with something unknown, in a register."""
         if register == SP:
-            return KnownRegisters(self.links, None, (), self.upper)
+            return TransferRegisters(self.links, None, (), self.upper)
         if register not in LINKS:
             return self
         links = {**dict(self.links), register: address}
         return self._replace(links=tuple((number, links[number]) for number in LINKS if links.get(number) is not None))  # type: ignore[misc]
 
-    def moved(self, by: int) -> "KnownRegisters":
+    def moved(self, by: int) -> "TransferRegisters":
         """Return the state with another stack pointer. What is below it then is not valid any more."""
         if self.sp is None:
             return self
         sp = self.sp + by
         return self._replace(sp=sp, slots=tuple(slot for slot in self.slots if slot[0] >= sp))
 
-    def stored(self, offset: int, size: int, address: int | None = None) -> "KnownRegisters":
+    def stored(self, offset: int, size: int, address: int | None = None) -> "TransferRegisters":
         """Return the state after a store of *size* bytes to *offset* above sp: of a known address, or of something
         else.
         """
@@ -69,18 +69,18 @@ class KnownRegisters(NamedTuple):
             slots.append((at, address))
         return self._replace(slots=tuple(sorted(slots)))
 
-    def loaded(self, register: int, offset: int) -> "KnownRegisters":
+    def loaded(self, register: int, offset: int) -> "TransferRegisters":
         """Return the state after a load of a whole register from *offset* above sp."""
         at = None if self.sp is None else self.sp + offset
         return self.linked(register, None if at is None else dict(self.slots).get(at))
 
 
-NOTHING_KNOWN = KnownRegisters()
-Change = Callable[[KnownRegisters], KnownRegisters] | None
-"""The effect of an instruction on what is known; None: nothing, except for `KnownRegisters.upper`."""
+NOTHING_KNOWN = TransferRegisters()
+RegisterChange = Callable[[TransferRegisters], TransferRegisters] | None
+"""The effect of an instruction on what is known; None: nothing, except for `TransferRegisters.upper`."""
 
 
-def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> Change:
+def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> RegisterChange:
     """Return the effect of the instruction with the low 32 bits *word*. It does not write the link
     register of a jump.
     """
@@ -99,11 +99,11 @@ def upper_of(upper: Upper, pc: int) -> tuple[int, int]:
 # 32-bit instructions, by opcode
 
 _LOAD, _STORE, _FP_STORE, _OP_IMM, _AMO, _FENCE = 0x03, 0x23, 0x27, 0x13, 0x2F, 0x0F
-_NO_RD = (0x63, 0x07, 0x43, 0x47, 0x4B, 0x4F, 0x6F, 0x67)  # branches, FP loads, FMA; jumps: see `Transfer.link`
+_NO_RD = (0x63, 0x07, 0x43, 0x47, 0x4B, 0x4F, 0x6F, 0x67)  # branches, FP loads, FMA; jumps: see `ControlTransfer.link`
 _FP_TO_X = (0b10100, 0b11000, 0b11100)  # compare, fcvt to an integer, fmv to an integer and fclass
 
 
-def _change32(word: int, xlen: int) -> Change:
+def _change32(word: int, xlen: int) -> RegisterChange:
     opcode, funct3 = word & 0x7F, word >> 12 & 7
     rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
     if opcode in (_STORE, _FP_STORE):
@@ -130,7 +130,7 @@ def _writes_x(opcode: int, funct3: int, word: int) -> bool:
     return True
 
 
-def _addi(rd: int, rs1: int, immediate: int) -> Change:
+def _addi(rd: int, rs1: int, immediate: int) -> RegisterChange:
     if rd == rs1 == SP:
         return lambda known: known.moved(immediate)
     if rd in LINKS and immediate == 0:
@@ -138,7 +138,7 @@ def _addi(rd: int, rs1: int, immediate: int) -> Change:
     return lambda known: known.linked(rd, None)
 
 
-def _store(rs2: int, offset: int, funct3: int, fp: bool, xlen: int) -> Change:
+def _store(rs2: int, offset: int, funct3: int, fp: bool, xlen: int) -> RegisterChange:
     if fp and funct3 in (0, 5, 6, 7):  # of vectors, of any length
         return lambda known: known._replace(slots=())
     if not fp and 1 << funct3 == xlen // 8:
@@ -146,14 +146,14 @@ def _store(rs2: int, offset: int, funct3: int, fp: bool, xlen: int) -> Change:
     return lambda known: known.stored(offset, 1 << funct3)
 
 
-def _saved(rs2: int, offset: int, xlen: int) -> Change:
+def _saved(rs2: int, offset: int, xlen: int) -> RegisterChange:
     return lambda known: known.stored(offset, xlen // 8, known.link(rs2))
 
 
 # 16-bit instructions, by quadrant and funct3
 
 
-def _change16(half: int, xlen: int, zcm: bool) -> Change:
+def _change16(half: int, xlen: int, zcm: bool) -> RegisterChange:
     quadrant, funct3, rd = half & 3, half >> 13, half >> 7 & 31
     if quadrant == 1 and funct3 < 4:
         return _change_q1(half, funct3, rd, xlen)
@@ -178,7 +178,7 @@ def _change16(half: int, xlen: int, zcm: bool) -> Change:
     return lambda known: known.linked(rd, None)
 
 
-def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> Change:
+def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> RegisterChange:
     """Return the effect of c.addi, c.jal or c.addiw, c.li, c.addi16sp and c.lui."""
     if rd not in (SP, *LINKS) or (funct3 == 1 and xlen == 32):
         return None
@@ -192,7 +192,7 @@ def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> Change:
     return lambda known: known.linked(rd, None)
 
 
-def _store_q2(half: int, funct3: int, xlen: int, zcm: bool) -> Change:
+def _store_q2(half: int, funct3: int, xlen: int, zcm: bool) -> RegisterChange:
     """Return the effect of c.fsdsp (or anything of Zcmp and Zcmt), c.swsp, c.sdsp or c.fswsp."""
     if funct3 == 0b101 and zcm:
         return lambda known: NOTHING_KNOWN
@@ -222,7 +222,7 @@ _WITHOUT_LINKAGE = {
 }
 
 
-class Transfer(NamedTuple):
+class ControlTransfer(NamedTuple):
     """The control transfer of the instruction at *pc*.
 
     kind    its TYPE; NOT_TAKEN for any conditional branch, NONE if execution just continues, EXCEPTION if it cannot
@@ -244,9 +244,9 @@ class Transfer(NamedTuple):
     link: int
     mask: int
     instruction: Instruction
-    change: Change
+    change: RegisterChange
 
-    def leads_to(self, known: KnownRegisters) -> int | None:
+    def leads_to(self, known: TransferRegisters) -> int | None:
         """Return the target of a jump, None if what is known does not determine it."""
         via = self.instruction.via
         if via is None:
@@ -257,7 +257,7 @@ class Transfer(NamedTuple):
         base = upper[1] if upper is not None and upper[0] == via.register else known.link(via.register)
         return None if base is None else base + via.offset & self.mask & ~1
 
-    def after(self, known: KnownRegisters) -> KnownRegisters:
+    def after(self, known: TransferRegisters) -> TransferRegisters:
         """Return what is known of the registers after a jump or a branch."""
         known = known._replace(upper=None)
         return known.linked(self.link, self.fall) if self.link else known
@@ -273,21 +273,21 @@ class Transfer(NamedTuple):
         return self.instruction.is_inferable_jump
 
 
-class Block(NamedTuple):
+class TransferBlock(NamedTuple):
     """Consecutive instructions at *pcs*; the last of them, *end*, may go elsewhere.
 
     *end_pc*: the address after them; *missing*: why there is no instruction there, "" if there is. *switches*: after
     them, what is recorded may have changed.
     """
 
-    steps: tuple[Transfer, ...]
+    steps: tuple[ControlTransfer, ...]
     pcs: tuple[int, ...]
-    end: Transfer | None
+    end: ControlTransfer | None
     end_pc: int
     missing: str = ""
     switches: bool = False
 
-    def up_to(self, count: int, known: KnownRegisters) -> KnownRegisters:
+    def up_to(self, count: int, known: TransferRegisters) -> TransferRegisters:
         """Return what is known of the registers after the first *count* instructions, none of which is *end*."""
         if not count:
             return known
@@ -300,16 +300,16 @@ class Block(NamedTuple):
         return known._replace(upper=upper)
 
 
-class Code:
+class CodeTransfers:
     """The transfers and blocks of one image, found on first use."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
         self.mask = (1 << image.xlen) - 1
-        self._transfers: dict[int, Transfer | str] = {}
-        self._blocks: dict[int, Block] = {}
+        self._transfers: dict[int, ControlTransfer | str] = {}
+        self._blocks: dict[int, TransferBlock] = {}
 
-    def at(self, pc: int) -> Transfer | str:
+    def at(self, pc: int) -> ControlTransfer | str:
         """Return the transfer at *pc*, or why it is not known."""
         known = self._transfers.get(pc)
         if known is None:
@@ -322,15 +322,15 @@ class Code:
         segments = ((data, found.start()) for _, data in self.image.segments for found in _SYSTEM.finditer(data))
         return any(not at & 1 and _switches(int.from_bytes(data[at : at + 4], "little")) for data, at in segments)
 
-    def block(self, pc: int) -> Block:
+    def block(self, pc: int) -> TransferBlock:
         """Return the block that begins at *pc*."""
         known = self._blocks.get(pc)
         if known is None:
             known = self._blocks[pc] = self._block(pc)
         return known
 
-    def _block(self, pc: int) -> Block:
-        steps: list[Transfer] = []
+    def _block(self, pc: int) -> TransferBlock:
+        steps: list[ControlTransfer] = []
         while len(steps) < _LONGEST:
             step = self.at(pc)
             if isinstance(step, str):
@@ -343,7 +343,7 @@ class Code:
                 return _block(steps, None, pc, switches=True)
         return _block(steps, None, pc)
 
-    def _transfer(self, pc: int) -> Transfer | str:
+    def _transfer(self, pc: int) -> ControlTransfer | str:
         try:
             instruction = self.image.instruction(pc)
             word = int.from_bytes(self.image.read(pc, min(instruction.length, 4)), "little")
@@ -360,7 +360,7 @@ class Code:
             kind = IType.NONE
         change = change_of(word, instruction, self.image.xlen, zcm=self.image.zcm)
         halts = kind is IType.EXCEPTION and word in _EBREAKS
-        return Transfer(
+        return ControlTransfer(
             pc=pc,
             kind=kind,
             fall=fall,
@@ -375,9 +375,11 @@ class Code:
 
 
 def _block(
-    steps: list[Transfer], end: Transfer | None, end_pc: int, missing: str = "", *, switches: bool = False
-) -> Block:
-    return Block(tuple(steps), tuple(step.pc for step in steps), end, end_pc=end_pc, missing=missing, switches=switches)
+    steps: list[ControlTransfer], end: ControlTransfer | None, end_pc: int, missing: str = "", *, switches: bool = False
+) -> TransferBlock:
+    return TransferBlock(
+        tuple(steps), tuple(step.pc for step in steps), end, end_pc=end_pc, missing=missing, switches=switches
+    )
 
 
 def _switches(word: int) -> bool:

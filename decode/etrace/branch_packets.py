@@ -12,13 +12,13 @@ from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, on
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     Arrival,
-    Goal,
     HartKnowledge,
     InferredAddress,
     Mode,
+    PredictionTables,
     Step,
     TableEffect,
-    Tables,
+    WalkGoal,
     WalkProgress,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
@@ -62,7 +62,7 @@ class BranchPackets:
         self._count_bits = count_bits
         self._mask = (1 << xlen) - 1
 
-    def step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Return the step of *packet* at *place*."""
         if place.mode is Mode.ADRIFT:
             return self._resume_at_address(place, packet, ())
@@ -130,7 +130,7 @@ class BranchPackets:
         if place.inferred is None:
             return walk, ()
         walk.irets = place.inferred.irets
-        arrival = walker.reach(walk, Goal(place.last_pc, inferable=False, returns=place.inferred.returns))
+        arrival = walker.reach(walk, WalkGoal(place.last_pc, inferable=False, returns=place.inferred.returns))
         if arrival is Arrival.FAULT and walk.missing:  # it is not known whether the code leads there again
             return walk, ()
         if arrival is Arrival.FAULT:  # it does not: the encoder had another reason to report the address
@@ -138,7 +138,9 @@ class BranchPackets:
         walk.irets = 0
         return walk, (place.last_pc,) if arrival is Arrival.JUMPED else ()
 
-    def _address(self, place: HartKnowledge, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
+    def _address(
+        self, place: HartKnowledge, packet: Packet, tables: PredictionTables, again: tuple[int, ...]
+    ) -> int | None:
         """Return the address that a packet reports: None for none, NOT_CACHED if the cache entry is empty."""
         fields = packet.fields
         if packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
@@ -156,15 +158,17 @@ class BranchPackets:
         base = 0 if place.setup.modes.full_address else place.reference
         return base + packet.fields["address"] & self._mask
 
-    def _goal(self, setup: Setup, packet: Packet, address: int | None) -> Goal:
+    def _goal(self, setup: Setup, packet: Packet, address: int | None) -> WalkGoal:
         fields = packet.fields
         returns = fields.get("irets", fields.get("irdepth")) if fields.get("irreport") else None
         counted = setup.parameters.iret_ext and setup.modes.implicit_return
         # irets is 0 only if the address is the target of an actual return.
         returned = counted and returns == 0
-        return Goal(address, not (fields.get("updiscon") or returned), returns, counted)
+        return WalkGoal(address, not (fields.get("updiscon") or returned), returns, counted)
 
-    def _walk_map(self, walker: Walker, walk: WalkProgress, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
+    def _walk_map(
+        self, walker: Walker, walk: WalkProgress, packet: Packet, goal: WalkGoal
+    ) -> tuple[Arrival, bool | None]:
         """Walk over the branches of branch_map, then up to the address. Also returns the outcome of a branch there."""
         bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
         if "branches" in packet.fields and goal.address is None:
@@ -176,7 +180,7 @@ class BranchPackets:
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
-    def _find_count(self, place: HartKnowledge, packet: Packet, stack: Stack, goal: Goal) -> Packet | StepResult:
+    def _find_count(self, place: HartKnowledge, packet: Packet, stack: Stack, goal: WalkGoal) -> Packet | StepResult:
         """Return the packet with its number of branches, which was not sent; a gap if several are possible."""
         walker = self._places.walker(place)
         trials: list[_CountTrial] = []
@@ -200,7 +204,7 @@ class BranchPackets:
             else self._ambiguous_count(place, left, goal)
         )
 
-    def _ambiguous_count(self, place: HartKnowledge, trials: list[_CountTrial], goal: Goal) -> StepResult:
+    def _ambiguous_count(self, place: HartKnowledge, trials: list[_CountTrial], goal: WalkGoal) -> StepResult:
         """Return the result if several numbers of branches lead to the address.
 
         The walk of the lowest number is certain, because it is part of all others, and so is the address. The outcome
@@ -223,7 +227,13 @@ class BranchPackets:
         )
 
     def _walk_predicted(
-        self, walker: Walker, walk: WalkProgress, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
+        self,
+        walker: Walker,
+        walk: WalkProgress,
+        packet: Packet,
+        goal: WalkGoal,
+        tables: PredictionTables,
+        before: dict[int, int],
     ) -> tuple[Arrival, bool | None]:
         """Walk over branches that were predicted correctly, then up to the address or a mispredicted branch."""
         count = packet.fields["branch_count"] + _FULL_MAP
@@ -237,7 +247,7 @@ class BranchPackets:
             return arrival, None
         return arrival, tables.predicts(walk.last_pc) != failed
 
-    def _reach(self, walker: Walker, walk: WalkProgress, goal: Goal) -> Arrival:
+    def _reach(self, walker: Walker, walk: WalkProgress, goal: WalkGoal) -> Arrival:
         if goal.returns is not None and not goal.counted and walker.is_ambiguous(walk, goal):
             walk.fault = (
                 f"irdepth {goal.returns} fits more than one return: implicit return as in 2.0 is ambiguous here"

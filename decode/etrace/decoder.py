@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, SourcePackets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.options import Options
-from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams, complete_history
+from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
@@ -24,7 +24,7 @@ def decode_streams(
     *,
     wrapped: bool = False,
     progress: Progress = silent,
-) -> Streams:
+) -> SourceHistories:
     """Decode the histories of all harts in *data*.
 
     programs  the program of each hart by source (packets of other harts are skipped), or one program for all harts
@@ -112,15 +112,15 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
         return HartDecoder(program, self._options, memo_limit=self._memo_limit, builder=builder)
 
-    def _take(self, item: Packets | Idle | LostBytes) -> None:
-        if isinstance(item, Packets):
+    def _take(self, item: SourcePackets | Idle | LostBytes) -> None:
+        if isinstance(item, SourcePackets):
             self._packets(item)
         elif isinstance(item, Idle):
             self._idle += item.length
         else:
             self._lose(item)
 
-    def _packets(self, packets: Packets) -> None:
+    def _packets(self, packets: SourcePackets) -> None:
         source = packets.source if self._split else 0
         if self._only not in (None, packets.source) or not self._is_decoded(source):
             self._skipped += packets.length

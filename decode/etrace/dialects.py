@@ -19,13 +19,13 @@ from rvtrace_gdb.decode.etrace.layout import (
     STANDARD,
     TVAL,
     WHERE,
-    Field,
     FieldEncoding,
-    Key,
-    Layout,
-    Malformed,
+    MalformedPacket,
+    PacketField,
+    PacketKind,
+    PacketLayout,
     PayloadReader,
-    Sync,
+    SyncSubformat,
     TeInstFormat,
     address_bits,
     fixed,
@@ -48,27 +48,27 @@ class Rules(NamedTuple):
     key           reads format and subformat if they are not encoded as in the document
     """
 
-    layout: Layout
+    layout: PacketLayout
     map_bits: tuple[int, ...] = MAP_BITS
     compressed: bool = True
     zero_padded: bool = False
     by_length: bool = False
     uncounted: bool = False
-    key: Callable[[PayloadReader], Key] | None = None
+    key: Callable[[PayloadReader], PacketKind] | None = None
 
 
-_THADDR = Field("thaddr", fixed(1))
-_NO_IRREPORT = Field("irreport", fixed(0), FieldEncoding.IMPLIED)
-_CONTEXT: Layout = {(TeInstFormat.SYNC, Sync.CONTEXT): WHERE}
-_START: Layout = {(TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS)}
+_THADDR = PacketField("thaddr", fixed(1))
+_NO_IRREPORT = PacketField("irreport", fixed(0), FieldEncoding.IMPLIED)
+_CONTEXT: PacketLayout = {(TeInstFormat.SYNC, SyncSubformat.CONTEXT): WHERE}
+_START: PacketLayout = {(TeInstFormat.SYNC, SyncSubformat.START): (BRANCH, *WHERE, ADDRESS)}
 
 # rv_tracer: addresses are compressed separately; notify is a copy of the full address's MSB and never has a meaning.
-_PULP_ADDRESS = Field("address", address_bits, FieldEncoding.BYTES_ADDRESS)
+_PULP_ADDRESS = PacketField("address", address_bits, FieldEncoding.BYTES_ADDRESS)
 _PULP_REPORTING = (
-    Field("address", address_bits, FieldEncoding.BYTES_REPORTED),
-    Field("notify", fixed(1), FieldEncoding.SILENT),
-    Field("updiscon", fixed(1), FieldEncoding.FLAG),
-    Field("irreport", fixed(1), FieldEncoding.FLAG),
+    PacketField("address", address_bits, FieldEncoding.BYTES_REPORTED),
+    PacketField("notify", fixed(1), FieldEncoding.SILENT),
+    PacketField("updiscon", fixed(1), FieldEncoding.FLAG),
+    PacketField("irreport", fixed(1), FieldEncoding.FLAG),
 )
 
 
@@ -81,28 +81,28 @@ def _has_tval(_: Modes, fields: Mapping[str, int], left: int) -> bool:
     return not fields["interrupt"] or left >= 32
 
 
-_PULP: Layout = {
+_PULP: PacketLayout = {
     (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_PULP_REPORTING),
     (TeInstFormat.ADDR_ONLY, None): _PULP_REPORTING,
-    (TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, _PULP_ADDRESS),
-    (TeInstFormat.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
+    (TeInstFormat.SYNC, SyncSubformat.START): (BRANCH, *WHERE, _PULP_ADDRESS),
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
     **_CONTEXT,
 }
 
 # PT10: an early version of the document without thaddr and irreport; tval is the EPC of illegal instructions. tval is
 # sent for interrupts too, according to one decoder; the other accepts any length.
 _PT10_REPORTING = (
-    Field("address", address_bits, FieldEncoding.REPORTED),
-    Field("notify", fixed(1), FieldEncoding.FLAG),
-    Field("updiscon", fixed(1), FieldEncoding.FLAG),
+    PacketField("address", address_bits, FieldEncoding.REPORTED),
+    PacketField("notify", fixed(1), FieldEncoding.FLAG),
+    PacketField("updiscon", fixed(1), FieldEncoding.FLAG),
     _NO_IRREPORT,
 )
-_PT10: Layout = {
+_PT10: PacketLayout = {
     (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_PT10_REPORTING),
     (TeInstFormat.ADDR_ONLY, None): _PT10_REPORTING,
     **_START,
-    (TeInstFormat.SYNC, Sync.TRAP): (
-        *(BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), FieldEncoding.IMPLIED), ADDRESS),
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): (
+        *(BRANCH, *WHERE, *CAUSE, PacketField("thaddr", fixed(1), FieldEncoding.IMPLIED), ADDRESS),
         TVAL._replace(condition=_has_tval),
     ),
     **_CONTEXT,
@@ -110,33 +110,40 @@ _PT10: Layout = {
 
 # ET20: the address is the last field and starts at a byte boundary; its length follows from the packet's.
 _ET20_REPORTING = (
-    Field("notify", address_bits, FieldEncoding.LAST_FLAG),
-    Field("updiscon", fixed(1), FieldEncoding.FLAG),
+    PacketField("notify", address_bits, FieldEncoding.LAST_FLAG),
+    PacketField("updiscon", fixed(1), FieldEncoding.FLAG),
     _NO_IRREPORT,
-    Field("", fixed(0), FieldEncoding.SPARE),
-    Field("address", address_bits, FieldEncoding.LAST_REPORTED),
+    PacketField("", fixed(0), FieldEncoding.SPARE),
+    PacketField("address", address_bits, FieldEncoding.LAST_REPORTED),
 )
-_ET20: Layout = {
+_ET20: PacketLayout = {
     (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_ET20_REPORTING),
     (TeInstFormat.ADDR_ONLY, None): _ET20_REPORTING,
     **_START,
-    (TeInstFormat.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(condition=is_exception)),
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): (
+        BRANCH,
+        *WHERE,
+        *CAUSE,
+        _THADDR,
+        ADDRESS,
+        TVAL._replace(condition=is_exception),
+    ),
     **_CONTEXT,
 }
 
 # QEMU: notify is a copy of bit 31 of the address; format 2 is sent with 3 as its format.
 _QEMU_REPORTING = (
-    Field("address", address_bits, FieldEncoding.REPORTED),
-    Field("notify", fixed(1), FieldEncoding.SILENT),
-    Field("updiscon", fixed(1), FieldEncoding.FLAG),
-    Field("irreport", fixed(1), FieldEncoding.FLAG),
-    Field("", fixed(3), FieldEncoding.SPARE),
+    PacketField("address", address_bits, FieldEncoding.REPORTED),
+    PacketField("notify", fixed(1), FieldEncoding.SILENT),
+    PacketField("updiscon", fixed(1), FieldEncoding.FLAG),
+    PacketField("irreport", fixed(1), FieldEncoding.FLAG),
+    PacketField("", fixed(3), FieldEncoding.SPARE),
 )
-_QEMU: Layout = {
+_QEMU: PacketLayout = {
     (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_QEMU_REPORTING),
     (TeInstFormat.ADDR_ONLY, None): _QEMU_REPORTING,
     **_START,
-    (TeInstFormat.SYNC, Sync.TRAP): STANDARD[TeInstFormat.SYNC, Sync.TRAP],
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): STANDARD[TeInstFormat.SYNC, SyncSubformat.TRAP],
     **_CONTEXT,
 }
 _QEMU_MAP_BITS = (31, 3, *MAP_BITS[2:])
@@ -146,7 +153,7 @@ _QEMU_FLAGS = (0b000001, 0b111110)
 impossible."""
 
 
-def _qemu_key(read: PayloadReader) -> Key:
+def _qemu_key(read: PayloadReader) -> PacketKind:
     """Read format and subformat. Format 2 is recognized by its length of 9 bytes and the flags at its end."""
     format = read.take(FORMAT_BITS)
     if format != TeInstFormat.SYNC:
@@ -171,20 +178,20 @@ def possible_branch_counts(fields: Mapping[str, int]) -> range:
 
 
 def settle_branches(fields: dict[str, int], *, uncounted: bool) -> None:
-    """Set branches of format 1 according to the length of the packet. Raises Malformed if both contradict each other.
+    """Set branches of format 1 by the length of the packet. Raises MalformedPacket if both contradict each other.
 
     *uncounted*: the number of branches may remain unknown.
     """
     branches, has_address = fields["branches"], "address" in fields
     if uncounted and is_uncounted(fields):
         if not possible_branch_counts(fields):
-            raise Malformed("format 1 with an address and 31 branches")
+            raise MalformedPacket("format 1 with an address and 31 branches")
         return
     if has_address and not branches:
-        raise Malformed("format 1 with an address, but the number of its 16 to 30 branches was not sent")
+        raise MalformedPacket("format 1 with an address, but the number of its 16 to 30 branches was not sent")
     if not has_address:
         if branches not in (0, 31):
-            raise Malformed(f"format 1 with {branches} branches and no address")
+            raise MalformedPacket(f"format 1 with {branches} branches and no address")
         fields["branches"] = 0
 
 

@@ -12,29 +12,29 @@ from operator import itemgetter
 from typing import Any
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Packets
-from rvtrace_gdb.decode.etrace.layout import Ext, Malformed, Packet, TeInstFormat
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, SourcePackets
+from rvtrace_gdb.decode.etrace.layout import Ext, MalformedPacket, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.loss_detection import (
     LOOKAHEAD,
-    SyncPeriodChecker,
+    PacketPeriodChecker,
+    SyncVerdict,
     SyncVerifier,
-    Verdict,
     period_checker,
 )
 from rvtrace_gdb.decode.etrace.options import Options, Setup
-from rvtrace_gdb.decode.etrace.packet import Codec, codec
+from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
 from rvtrace_gdb.decode.etrace.places import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
     Mode,
     NotCached,
+    PredictionTables,
     PredictorFork,
     PredictorVariant,
     Remembered,
     StackLimits,
     State,
     Step,
-    Tables,
 )
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.accesses import locate_accesses
@@ -73,7 +73,7 @@ class HartDecoder(stepping.HartDecoder):
         self._setup = self._state.place.setup
         self._codec = self._codec_of(self._setup)
         self._stack: Stack = None
-        self._tables = Tables(self._setup.parameters)
+        self._tables = PredictionTables(self._setup.parameters)
         self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
         self._has_data = False  # whether the trace has shown that there is data trace
@@ -82,9 +82,11 @@ class HartDecoder(stepping.HartDecoder):
         self._verifier = SyncVerifier(self._step_function, self._codec_of)
         self._order = TimeOrder()  # of the transport's times
         self._order_in_packets = TimeOrder()  # of those in packets, whose clock may be another
-        self._waiting: deque[Packets] = deque()  # not decoded yet: too few packets follow one that is to be verified
+        self._waiting: deque[SourcePackets] = (
+            deque()
+        )  # not decoded yet: too few packets follow one that is to be verified
 
-    def run(self, packets: Packets) -> None:
+    def run(self, packets: SourcePackets) -> None:
         """Decode the next te_inst packets."""
         self._total += packets.length
         if self._stopped:
@@ -96,7 +98,7 @@ class HartDecoder(stepping.HartDecoder):
             self._run_checked(self._period_checker, packets)
         self._end_batch(lambda: packets.offsets[-1])
 
-    def _run_checked(self, checker: SyncPeriodChecker, packets: Packets) -> None:
+    def _run_checked(self, checker: PacketPeriodChecker, packets: SourcePackets) -> None:
         """Decode packets and check the number of packets between synchronizations."""
         done = 0
         for candidate in checker.check(packets):
@@ -112,7 +114,7 @@ class HartDecoder(stepping.HartDecoder):
                 return
         self._run(packets.part(done) if done else packets)
 
-    def run_data(self, packets: Packets) -> None:
+    def run_data(self, packets: SourcePackets) -> None:
         """Decode the next te_data packets."""
         self._total += packets.length
         if self._stopped:
@@ -122,7 +124,7 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._run_data(packets)
 
-    def _run_data(self, packets: Packets) -> None:
+    def _run_data(self, packets: SourcePackets) -> None:
         if not self._has_data:
             self._has_data = True
             if self._state.place.mode is Mode.ON:  # the first access belongs to what ran since decoding resumed
@@ -131,30 +133,30 @@ class HartDecoder(stepping.HartDecoder):
         for payload, offset in zip(packets.payloads, packets.offsets, strict=True):
             try:
                 self._data.packet(payload, offset, position)
-            except Malformed as error:
+            except MalformedPacket as error:
                 self.note(offset, Note(NoteCause.BAD_DATA, (str(error),)))
                 self._data.lost()
         if not self._builder.keeps_accesses:
             self._data.forget()
 
-    def ignore(self, packets: Packets) -> None:
+    def ignore(self, packets: SourcePackets) -> None:
         """Count packets of another kind, which are the hart's but not about its instructions or data."""
         self._total += packets.length
         self._unused += packets.length
 
     def lose(self, lost: LostBytes) -> None:
-        self._decode_waiting(Verdict.CONTRADICTED)
+        self._decode_waiting(SyncVerdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
             self._take(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
 
     def cut_off(self, lost: LostBytes) -> None:
-        self._decode_waiting(Verdict.BELIEVED)
+        self._decode_waiting(SyncVerdict.BELIEVED)
         super().cut_off(lost)
 
     def finish(self, end: int) -> History:
-        self._decode_waiting(Verdict.BELIEVED)
+        self._decode_waiting(SyncVerdict.BELIEVED)
         odd = self._period_checker.finish(end) if self._period_checker is not None and not self._stopped else None
         if odd is not None and self._lost_at <= odd.start:
             self._report_count(odd.start, end, odd.packets, self._options.sync_packets, missing=False)
@@ -167,11 +169,11 @@ class HartDecoder(stepping.HartDecoder):
 
     # Packets that wait for further ones
 
-    def _run(self, packets: Packets) -> None:
+    def _run(self, packets: SourcePackets) -> None:
         self._waiting.append(packets)
         self._decode_waiting()
 
-    def _decode_waiting(self, default: Verdict = Verdict.OPEN) -> None:
+    def _decode_waiting(self, default: SyncVerdict = SyncVerdict.OPEN) -> None:
         """Decode the waiting packets. *default*: the verdict for a synchronization that too few packets follow."""
         waiting = self._waiting
         while waiting:
@@ -185,14 +187,14 @@ class HartDecoder(stepping.HartDecoder):
                 return
             waiting.popleft()
 
-    def _payloads_after(self, packets: Packets, index: int) -> Iterator[bytes]:
+    def _payloads_after(self, packets: SourcePackets, index: int) -> Iterator[bytes]:
         """Return the payloads after that at *index*, as far as they are there and needed."""
         yield from packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
         for others in islice(self._waiting, 1, None):
             if others.kind is ContentKind.INSTRUCTION:
                 yield from others.payloads[:LOOKAHEAD]
 
-    def _decode(self, packets: Packets, default: Verdict) -> int:
+    def _decode(self, packets: SourcePackets, default: SyncVerdict) -> int:
         """Do the same as `_decode_timeless`, and note once where the time goes back."""
         times, order = packets.times, self._order
         if times is None or order.went_back:
@@ -212,7 +214,7 @@ class HartDecoder(stepping.HartDecoder):
 
     # The hot path: a remembered step is one look-up and one append
 
-    def _decode_timeless(self, packets: Packets, default: Verdict) -> int:
+    def _decode_timeless(self, packets: SourcePackets, default: SyncVerdict) -> int:
         """Decode packets. Returns the index of a packet that has to wait for further ones, or -1."""
         # One long function: a call for each packet would cost as much as all the rest (benchmarks/long_runs.py).
         builder = self._builder
@@ -286,14 +288,14 @@ class HartDecoder(stepping.HartDecoder):
         self._state, self._stack = state, stack
         return -1
 
-    def _stop_after(self, packets: Packets, last: int) -> int:
+    def _stop_after(self, packets: SourcePackets, last: int) -> int:
         """Decode no packets after *last*. Returns -1: none has to wait."""
         self._unused += sum(packets.sizes[last + 1 :])
         return -1
 
     # Packets without a remembered step
 
-    def _decode_new(self, packets: Packets, index: int, packet: Packet | None, default: Verdict) -> bool:
+    def _decode_new(self, packets: SourcePackets, index: int, packet: Packet | None, default: SyncVerdict) -> bool:
         """Decode a payload for which no step is remembered. False: it has to wait for further packets.
 
         *default*: see `_decode_waiting`.
@@ -302,7 +304,7 @@ class HartDecoder(stepping.HartDecoder):
         if packet is None:
             try:
                 packet = self._codec.parse(payload)
-            except Malformed as error:
+            except MalformedPacket as error:
                 self._unused += size
                 self._lose(LossCause.NO_PACKET, str(error), offset)
                 return True
@@ -313,9 +315,9 @@ class HartDecoder(stepping.HartDecoder):
         if resumes and self._verifier.active:
             self._memory.count(LOOKAHEAD)
             verdict = self._verifier.verdict(self._state, packet, self._payloads_after(packets, index), default)
-            if verdict is Verdict.OPEN:
+            if verdict is SyncVerdict.OPEN:
                 return False
-            if verdict is Verdict.CONTRADICTED:
+            if verdict is SyncVerdict.CONTRADICTED:
                 self._reject(packet, offset, size)
                 return True
         retry = self._step(payload, packet, offset)
@@ -401,13 +403,13 @@ class HartDecoder(stepping.HartDecoder):
             self._setup = setup
             return
         if setup.parameters != self._setup.parameters:
-            self._tables = Tables(setup.parameters)
+            self._tables = PredictionTables(setup.parameters)
             self._depth = StackLimits(setup.parameters).entries
         self._setup = setup
         self._codec = self._codec_of(setup)
         self._data.configure(*setup)
 
-    def _codec_of(self, setup: Setup) -> Codec:
+    def _codec_of(self, setup: Setup) -> PacketCodec:
         return codec(replace(self._options, parameters=setup.parameters), setup.modes)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:

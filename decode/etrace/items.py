@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.packet import DataPacket
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Idle, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Idle, SourcePackets
 from rvtrace_gdb.decode.etrace.encapsulation import EncapsulatedItem as Found
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet, Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options, Setup
-from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
+from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec, read_support
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
@@ -35,7 +35,7 @@ class SourceState:
 
     def __init__(self, options: Options, xlen: int) -> None:
         self.setup = Setup(options.parameters, options.modes)
-        self.codec: Codec = codec(options, options.modes)
+        self.codec: PacketCodec = codec(options, options.modes)
         self._options = options
         self._mask = (1 << xlen) - 1
         self._reference: int | None = None  # the last address it reported
@@ -81,14 +81,14 @@ class SourceState:
 
     def _sync_address(self, packet: Packet) -> int | None:
         fields = packet.fields
-        if packet.subformat == Sync.CONTEXT:
+        if packet.subformat == SyncSubformat.CONTEXT:
             return None
         self._pending_target = _NO_ADDRESS
         self._targets.clear()
-        if packet.subformat == Sync.SUPPORT:
+        if packet.subformat == SyncSubformat.SUPPORT:
             return None
         address = fields.get("address")
-        if packet.subformat == Sync.TRAP:
+        if packet.subformat == SyncSubformat.TRAP:
             if not fields["thaddr"]:
                 # The EPC, to which no difference is relative; of an interrupt it is undefined.
                 return None if fields["interrupt"] else address
@@ -191,7 +191,7 @@ class Itemizer:
         self._start = SourceState(options, xlen)
         self._states: dict[int, SourceState] = {}
         self._accesses: dict[int, DataDecoder] = {}
-        self._packets: dict[tuple[Codec, bytes], Packet] = {}  # few packets of a trace are distinct
+        self._packets: dict[tuple[PacketCodec, bytes], Packet] = {}  # few packets of a trace are distinct
         self._incomplete = b""  # the start of a slice
         self._idle: Item | None = None  # idle bytes that may continue
 
@@ -259,7 +259,7 @@ class Itemizer:
                 item = (
                     self._data(item, piece.source) if piece.kind is ContentKind.DATA else self._instruction(item, known)
                 )
-            except Malformed as error:
+            except MalformedPacket as error:
                 known.forget()
                 return item._replace(problem=str(error))
         remark = known.time_remark(item)
@@ -286,11 +286,11 @@ class Itemizer:
     def _synchronize(self, packet: Packet, known: SourceState, source: int) -> None:
         """Apply a packet of format 3 to the source's data packets, and a support packet to all of its packets."""
         accesses = self._accesses.get(source)
-        if packet.subformat == Sync.SUPPORT:
+        if packet.subformat == SyncSubformat.SUPPORT:
             known.set_up(packet)
             if accesses is not None:
                 accesses.configure(*known.setup)
-        elif packet.subformat != Sync.CONTEXT and accesses is not None:
+        elif packet.subformat != SyncSubformat.CONTEXT and accesses is not None:
             accesses.synchronize(0)
 
     def _state_of(self, source: int) -> SourceState:
@@ -318,7 +318,7 @@ class _LocatedPacket(NamedTuple):
 
 
 def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":
-    if not isinstance(found, Packets):
+    if not isinstance(found, SourcePackets):
         yield found
         return
     times = found.times or [None] * len(found.payloads)

@@ -31,7 +31,7 @@ class Ext(IntEnum):
     JUMP_TARGET = 1
 
 
-class Sync(IntEnum):
+class SyncSubformat(IntEnum):
     """Subformat of format 3."""
 
     START = 0
@@ -90,7 +90,7 @@ When a packet is built, the number of bits is ANY_LENGTH if the field (for a GAT
 ANY_LENGTH = 1 << 16
 
 
-class Field(NamedTuple):
+class PacketField(NamedTuple):
     """One field of a packet.
 
     bits       the width, or the greatest width if it varies; 0: there is no such field, unless its kind defines
@@ -141,9 +141,9 @@ def fixed(bits: int) -> Callable[[Parameters], int]:
     return lambda _: bits
 
 
-def gate(condition: Condition) -> Field:
+def gate(condition: Condition) -> PacketField:
     """Return a field at which packets end unless *condition* is true."""
-    return Field("", fixed(0), FieldEncoding.GATE, condition)
+    return PacketField("", fixed(0), FieldEncoding.GATE, condition)
 
 
 def has_branches(_: Modes, fields: Mapping[str, int], left: int) -> bool:
@@ -165,65 +165,65 @@ def is_exception(_: Modes, fields: Mapping[str, int], left: int) -> bool:
 
 
 _RETURNS = (
-    Field("irreport", fixed(1), FieldEncoding.FLAG),
-    Field("irdepth", lambda p: 0 if p.iret_ext else irdepth_bits(p), FieldEncoding.DEPTH),
-    Field("irets", lambda p: _IRETS_BITS if p.iret_ext else 0, FieldEncoding.DEPTH),
+    PacketField("irreport", fixed(1), FieldEncoding.FLAG),
+    PacketField("irdepth", lambda p: 0 if p.iret_ext else irdepth_bits(p), FieldEncoding.DEPTH),
+    PacketField("irets", lambda p: _IRETS_BITS if p.iret_ext else 0, FieldEncoding.DEPTH),
 )
 
 _REPORTING = (
-    Field("address", address_bits, FieldEncoding.REPORTED),
-    Field("notify", fixed(1), FieldEncoding.FLAG),
-    Field("updiscon", fixed(1), FieldEncoding.FLAG),
+    PacketField("address", address_bits, FieldEncoding.REPORTED),
+    PacketField("notify", fixed(1), FieldEncoding.FLAG),
+    PacketField("updiscon", fixed(1), FieldEncoding.FLAG),
     *_RETURNS,
 )
 """The address of formats 0 to 2 and its flags."""
 
-BRANCHES = Field("branches", fixed(5))
-MAP = Field("branch_map", fixed(31), FieldEncoding.MAP)
-BRANCH = Field("branch", fixed(1))
+BRANCHES = PacketField("branches", fixed(5))
+MAP = PacketField("branch_map", fixed(31), FieldEncoding.MAP)
+BRANCH = PacketField("branch", fixed(1))
 WHERE = (
-    Field("privilege", lambda p: p.privilege_width),
-    Field("time", lambda p: p.time_width),
-    Field("context", lambda p: p.context_width),
+    PacketField("privilege", lambda p: p.privilege_width),
+    PacketField("time", lambda p: p.time_width),
+    PacketField("context", lambda p: p.context_width),
 )
-CAUSE = (Field("ecause", lambda p: p.ecause_width), Field("interrupt", fixed(1)))
-ADDRESS = Field("address", address_bits, FieldEncoding.ADDRESS)
-TVAL = Field("tval", lambda p: p.iaddress_width)
+CAUSE = (PacketField("ecause", lambda p: p.ecause_width), PacketField("interrupt", fixed(1)))
+ADDRESS = PacketField("address", address_bits, FieldEncoding.ADDRESS)
+TVAL = PacketField("tval", lambda p: p.iaddress_width)
 
-Key = tuple[int, int | None]
+PacketKind = tuple[int, int | None]
 """Format and subformat; None: the format has no subformat."""
-Layout = Mapping[Key, tuple[Field, ...]]
+PacketLayout = Mapping[PacketKind, tuple[PacketField, ...]]
 """The fields after format and subformat. For support packets see `packet.LAYOUTS`."""
 
-STANDARD: Layout = {
+STANDARD: PacketLayout = {
     (TeInstFormat.OPT_EXT, Ext.BRANCH_COUNT): (
-        Field("branch_count", fixed(BRANCH_COUNT_BITS)),
-        Field("branch_fmt", fixed(2)),
+        PacketField("branch_count", fixed(BRANCH_COUNT_BITS)),
+        PacketField("branch_fmt", fixed(2)),
         gate(_has_counted_address),
         *_REPORTING,
     ),
     (TeInstFormat.OPT_EXT, Ext.JUMP_TARGET): (
-        Field("index", lambda p: p.cache_size),
+        PacketField("index", lambda p: p.cache_size),
         BRANCHES,
         MAP._replace(condition=has_branches),
         *_RETURNS,
     ),
     (TeInstFormat.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_REPORTING),
     (TeInstFormat.ADDR_ONLY, None): _REPORTING,
-    (TeInstFormat.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS),
-    (TeInstFormat.SYNC, Sync.TRAP): (
+    (TeInstFormat.SYNC, SyncSubformat.START): (BRANCH, *WHERE, ADDRESS),
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): (
         BRANCH,
         *WHERE,
         *CAUSE,
-        Field("thaddr", fixed(1)),
+        PacketField("thaddr", fixed(1)),
         ADDRESS._replace(condition=_has_trap_address),
         TVAL._replace(condition=is_exception),
     ),
-    (TeInstFormat.SYNC, Sync.CONTEXT): WHERE,
+    (TeInstFormat.SYNC, SyncSubformat.CONTEXT): WHERE,
 }
 
 
-class Malformed(Exception):
+class MalformedPacket(Exception):
     """A payload is not a packet; the text contains the reason."""
 
 
@@ -271,7 +271,7 @@ _FULL = {FieldEncoding.REPORTED: FieldEncoding.ADDRESS, FieldEncoding.BYTES_REPO
 _WITHOUT_WIDTH = (FieldEncoding.GATE, FieldEncoding.SPARE, FieldEncoding.IMPLIED)
 
 
-def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
+def placed_fields(fields: Sequence[PacketField], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
     """Return the fields that packets of an encoder with these parameters and modes have."""
     placed: list[PlacedField] = []
     after = 0
@@ -322,7 +322,7 @@ class PayloadReader:
         return value
 
     def read(self, shape: Sequence[PlacedField]) -> None:
-        """Read these fields. Raises Malformed."""
+        """Read these fields. Raises MalformedPacket."""
         bits, at, fields = self.bits, self.at, self.fields
         for place in shape:
             kind, name, width, mask, condition, lsb, _, _ = place
@@ -374,15 +374,15 @@ class PayloadReader:
     def _last(self, place: PlacedField) -> None:
         size = (self.end - self.at) // 8
         if size < 1:
-            raise Malformed(f"too short for an address: {byte_count(self.end // 8)}")
+            raise MalformedPacket(f"too short for an address: {byte_count(self.end // 8)}")
         if size > (place.bits + 7) // 8:
-            raise Malformed(f"{byte_count(size)} for an address of {place.bits} bits")
+            raise MalformedPacket(f"{byte_count(size)} for an address of {place.bits} bits")
         self.fields[place.name] = _signed(self.take(8 * size), 8 * size, place)
 
     def _whole_bytes(self, place: PlacedField) -> None:
         size = (self.end - self.at - place.after - 1) // 8
         if size < 1:
-            raise Malformed(f"too short for an address: {byte_count(self.end // 8)}")
+            raise MalformedPacket(f"too short for an address: {byte_count(self.end // 8)}")
         width = 8 * min(size, (place.bits + 7) // 8) + 1
         self.fields[place.name] = _signed(self.take(width), width, place)
 
@@ -395,7 +395,7 @@ def _signed(value: int, width: int, place: PlacedField) -> int:
     return value << place.lsb
 
 
-class Writer:
+class PayloadWriter:
     """Builds one payload: a non-negative number *bits* of *at* bits."""
 
     __slots__ = ("_fields", "_map_bits", "_modes", "at", "bits")

@@ -1,11 +1,11 @@
 """The detection of losses that packets do not report: missing packets, and bytes that only look like synchronizations.
 
 Packets are missing, or came twice, if there are fewer or more from one synchronization to the next than the encoder's
-period demands (`SyncPeriodChecker`). Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of packets
-is reset by each format 3 packet of subformat 0 or 1, and a synchronization is sent when it has exceeded the period. So
-there is one packet more than the period. An encoder that synchronizes when the period is reached, or also counts the
-synchronization, sends one or two fewer, and one whose next instruction cannot have a synchronization a few more; this
-is accepted until the trace has shown that the encoder does not do so.
+period demands (`PacketPeriodChecker`). Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of
+packets is reset by each format 3 packet of subformat 0 or 1, and a synchronization is sent when it has exceeded the
+period. So there is one packet more than the period. An encoder that synchronizes when the period is reached, or also
+counts the synchronization, sends one or two fewer, and one whose next instruction cannot have a synchronization a few
+more; this is accepted until the trace has shown that the encoder does not do so.
 
 A synchronization packet does not contain its reason. It is not periodic after a support packet (tracing starts, packets
 were lost), with another privilege mode or context than at the start of the stretch, and right after another one. If
@@ -23,18 +23,18 @@ from enum import Enum
 from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.encapsulation import Packets
-from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Malformed, Packet, Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.encapsulation import SourcePackets
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
-from rvtrace_gdb.decode.etrace.packet import Codec
-from rvtrace_gdb.decode.etrace.state import State, Step, Tables
+from rvtrace_gdb.decode.etrace.packet import PacketCodec
+from rvtrace_gdb.decode.etrace.state import PredictionTables, State, Step
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.stepping.control_flow import Stack
 from rvtrace_gdb.decode.stepping.reports import MessageCountJudge, Report
 
-_START, _TRAP, _, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in Sync)
+_START, _TRAP, _, _SUPPORT = (TeInstFormat.SYNC | kind << FORMAT_BITS for kind in SyncSubformat)
 _STARTS = bytes((_START,))
 _HEAD_BITS = 4  # format and subformat of a synchronization
 _HEADS = bytes(byte & (1 << _HEAD_BITS) - 1 for byte in range(256))
@@ -46,7 +46,7 @@ _SYSTEM, _OPCODE = 0x73, 0x7F
 _CSR_BYTES = 4  # the size of an instruction that writes a CSR
 
 
-class OddStretch(NamedTuple):
+class OddPacketStretch(NamedTuple):
     """A stretch with few or many *packets*, from the synchronization *opening* at byte *start* to *closing* at *end*.
 
     *opening* and *closing* are payloads. *at*: the index of the closing packet among those passed to `check`.
@@ -60,7 +60,7 @@ class OddStretch(NamedTuple):
     at: int
 
 
-class SyncPeriodChecker:
+class PacketPeriodChecker:
     """Counts the packets of one hart whose encoder synchronizes after every *period* packets."""
 
     def __init__(self, period: int) -> None:
@@ -69,7 +69,7 @@ class SyncPeriodChecker:
         self._last_sync_payload = b""
         self._last_sync: tuple[Sequence[int], int] = ((), 0)  # its position; the offset is looked up only if needed
 
-    def check(self, packets: Packets) -> Iterator[OddStretch]:
+    def check(self, packets: SourcePackets) -> Iterator[OddPacketStretch]:
         """Return the stretches that may lack packets, or have too many.
 
         Call `is_odd` for each of them before taking the next one.
@@ -93,11 +93,13 @@ class SyncPeriodChecker:
                 if count == self._judge.least:
                     self._judge.is_short(count)
                 else:
-                    yield OddStretch(where[index], offsets[at], count, opening=opening, closing=payloads[at], at=at)
+                    yield OddPacketStretch(
+                        where[index], offsets[at], count, opening=opening, closing=payloads[at], at=at
+                    )
         if self._count is not None:
             self._count += len(payloads) - done
 
-    def _count_complete(self, heads: bytes, packets: Packets) -> bool:
+    def _count_complete(self, heads: bytes, packets: SourcePackets) -> bool:
         """Count all packets at once if there is no trap or support packet and no short stretch; else return False."""
         if _TRAP in heads or _SUPPORT in heads:
             return False
@@ -116,14 +118,14 @@ class SyncPeriodChecker:
         self._count, self._last_sync, self._last_sync_payload = last, (packets.offsets, at), packets.payloads[at]
         return True
 
-    def finish(self, end: int) -> OddStretch | None:
+    def finish(self, end: int) -> OddPacketStretch | None:
         """Return the last stretch, which byte *end* of the trace ends, if it has too many packets."""
         count, (where, index) = self._count, self._last_sync
         if count is None or count <= self._judge.least or not self._judge.is_long(count - self._judge.least):
             return None
-        return OddStretch(where[index], end, count, self._last_sync_payload, closing=b"", at=-1)
+        return OddPacketStretch(where[index], end, count, self._last_sync_payload, closing=b"", at=-1)
 
-    def is_odd(self, candidate: OddStretch, codec: Codec, image: Image) -> bool:
+    def is_odd(self, candidate: OddPacketStretch, codec: PacketCodec, image: Image) -> bool:
         """Whether packets are missing in *candidate*, or too many, as far as this encoder has shown how it counts.
 
         *image*: the code that runs there.
@@ -133,10 +135,10 @@ class SyncPeriodChecker:
         return _is_periodic(candidate, codec, image) and self._judge.is_short(candidate.packets)
 
 
-def period_checker(options: Options) -> SyncPeriodChecker | None:
+def period_checker(options: Options) -> PacketPeriodChecker | None:
     """Return the checker for an encoder, None if its period is not known."""
     known = options.sync_packets and options.dialect is Dialect.STANDARD
-    return SyncPeriodChecker(options.sync_packets) if known else None
+    return PacketPeriodChecker(options.sync_packets) if known else None
 
 
 def _heads(payloads: list[bytes]) -> bytes:
@@ -147,11 +149,11 @@ def _heads(payloads: list[bytes]) -> bytes:
         return bytes(payload[0] if payload else 0 for payload in payloads).translate(_HEADS)
 
 
-def _is_periodic(candidate: OddStretch, codec: Codec, image: Image) -> bool:
+def _is_periodic(candidate: OddPacketStretch, codec: PacketCodec, image: Image) -> bool:
     """Whether the period is the only possible reason of the closing synchronization."""
     try:
         opening, closing = codec.parse(candidate.opening).fields, codec.parse(candidate.closing).fields
-    except Malformed:
+    except MalformedPacket:
         return False
     if any(opening.get(name) != closing.get(name) for name in _CONTEXT_FIELDS):
         return False
@@ -173,7 +175,7 @@ _NO_DAMAGE = (LossCause.ABSENT_CODE, LossCause.NO_CODE, LossCause.COUNT_UNKNOWN,
 _HARMLESS = (*_NO_DAMAGE, LossCause.PACKETS_LOST)
 
 
-class Verdict(Enum):
+class SyncVerdict(Enum):
     """The result of checking a synchronization by the packets after it."""
 
     BELIEVED = "believed"
@@ -192,7 +194,7 @@ class SyncVerifier:
     reported  whether a rejected synchronization was reported since the damage
     """
 
-    def __init__(self, step_function: StepFunction, codec_of: Callable[[Setup], Codec]) -> None:
+    def __init__(self, step_function: StepFunction, codec_of: Callable[[Setup], PacketCodec]) -> None:
         self._step_function = step_function
         self._codec_of = codec_of
         self._last_mismatch: int | str | None = None  # the last address at which program and trace differ
@@ -205,41 +207,41 @@ class SyncVerifier:
                 self.active = True
                 self._last_mismatch = _mismatch_address(report) or self._last_mismatch
 
-    def verdict(self, state: State, packet: Packet, payloads: Iterable[bytes], default: Verdict) -> Verdict:
+    def verdict(self, state: State, packet: Packet, payloads: Iterable[bytes], default: SyncVerdict) -> SyncVerdict:
         """Verify *packet* by the *payloads* that follow it. *state*: the state before it, with an unknown pc.
 
         *default*: the result if there are too few payloads.
         """
         verdict = self._verdict(state, packet, payloads)
-        verdict = default if verdict is Verdict.OPEN else verdict
-        if verdict is Verdict.BELIEVED:
+        verdict = default if verdict is SyncVerdict.OPEN else verdict
+        if verdict is SyncVerdict.BELIEVED:
             self.active = self.reported = False
         return verdict
 
-    def _verdict(self, state: State, packet: Packet, payloads: Iterable[bytes]) -> Verdict:
+    def _verdict(self, state: State, packet: Packet, payloads: Iterable[bytes]) -> SyncVerdict:
         stack: Stack = None
-        setup, tables = state.place.setup, Tables(state.place.setup.parameters)
+        setup, tables = state.place.setup, PredictionTables(state.place.setup.parameters)
         following = iter(payloads)
         for number in range(LOOKAHEAD + 1):
             step = self._step_function.step(state, packet, stack, tables).step
             if any(report.lost for report in step.reports):
-                return self._judge(step, packet) if number else Verdict.SELF_EVIDENT
+                return self._judge(step, packet) if number else SyncVerdict.SELF_EVIDENT
             if step.tables is not None:
                 tables.apply(step.tables)
             stack, state = step.stack_after(stack), step.state
             if state.place.setup != setup:
-                setup, tables = state.place.setup, Tables(state.place.setup.parameters)
+                setup, tables = state.place.setup, PredictionTables(state.place.setup.parameters)
             if number == LOOKAHEAD:
                 break
             if (payload := next(following, None)) is None:
-                return Verdict.OPEN
+                return SyncVerdict.OPEN
             try:
                 packet = self._codec_of(setup).parse(payload)
-            except Malformed:
-                return Verdict.CONTRADICTED
-        return Verdict.BELIEVED
+            except MalformedPacket:
+                return SyncVerdict.CONTRADICTED
+        return SyncVerdict.BELIEVED
 
-    def _judge(self, step: Step, packet: Packet) -> Verdict:
+    def _judge(self, step: Step, packet: Packet) -> SyncVerdict:
         """Return the verdict for a step with a loss. A contradiction to a later synchronization proves nothing about
         either.
 
@@ -247,12 +249,12 @@ class SyncVerifier:
         """
         losses = [report for report in step.reports if report.lost]
         if packet.format == TeInstFormat.SYNC or all(_cause(report) in _HARMLESS for report in losses):
-            return Verdict.BELIEVED
+            return SyncVerdict.BELIEVED
         places = [_mismatch_address(report) for report in losses]
         return (
-            Verdict.BELIEVED
+            SyncVerdict.BELIEVED
             if self._last_mismatch is not None and self._last_mismatch in places
-            else Verdict.CONTRADICTED
+            else SyncVerdict.CONTRADICTED
         )
 
 

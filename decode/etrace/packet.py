@@ -18,15 +18,15 @@ from rvtrace_gdb.decode.etrace import dialects, layout
 from rvtrace_gdb.decode.etrace.layout import (
     FORMAT_BITS,
     Ext,
-    Field,
-    Key,
-    Malformed,
+    MalformedPacket,
     Packet,
+    PacketField,
+    PacketKind,
     PayloadReader,
+    PayloadWriter,
     PlacedField,
-    Sync,
+    SyncSubformat,
     TeInstFormat,
-    Writer,
     byte_count,
     f0s_width,
     fixed,
@@ -62,9 +62,9 @@ class SupportTable(NamedTuple):
     units: Mapping[str, int] = {}
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[PacketField, ...]:
         """The fields in order of transmission."""
-        return tuple(Field(one.name, fixed(one.bits)) for one in self.entries)
+        return tuple(PacketField(one.name, fixed(one.bits)) for one in self.entries)
 
 
 class Support(NamedTuple):
@@ -235,7 +235,7 @@ def _value(setting: str, parameters: Parameters, modes: Modes) -> int:
 
 
 def parse(payload: bytes, options: Options, modes: Modes) -> Packet:
-    """Parse the packet in *payload*, of an encoder in *modes*. Raises Malformed."""
+    """Parse the packet in *payload*, of an encoder in *modes*. Raises MalformedPacket."""
     return codec(options, modes).parse(payload)
 
 
@@ -256,12 +256,12 @@ def build(
     return codec(options, modes).build(format, subformat, fields, compress=compress)
 
 
-def codec(options: Options, modes: Modes) -> "Codec":
+def codec(options: Options, modes: Modes) -> "PacketCodec":
     """Return the codec for *options* and *modes*. A caller with many packets keeps it for as long as *modes* apply."""
     return _codec(options.parameters, modes, options.dialect, options.support)
 
 
-class Codec:
+class PacketCodec:
     """Parses and builds the packets of an encoder with these parameters in these modes."""
 
     def __init__(self, parameters: Parameters, modes: Modes, dialect: Dialect, supported: SupportLayout) -> None:
@@ -269,22 +269,22 @@ class Codec:
         self._modes = modes
         self._rules = dialects.RULES[dialect]
         self._f0s_width = layout.f0s_width(parameters)
-        formats = {**self._rules.layout, (TeInstFormat.SYNC, Sync.SUPPORT): LAYOUTS[supported].fields}
+        formats = {**self._rules.layout, (TeInstFormat.SYNC, SyncSubformat.SUPPORT): LAYOUTS[supported].fields}
         self._shapes = {key: placed_fields(fields, parameters, modes) for key, fields in formats.items()}
 
     def parse(self, payload: bytes) -> Packet:
-        """Parse the packet in *payload*. Raises Malformed."""
+        """Parse the packet in *payload*. Raises MalformedPacket."""
         if not payload:
-            raise Malformed("an empty packet")
+            raise MalformedPacket("an empty packet")
         read = PayloadReader(payload, self._modes, self._rules.map_bits)
         format, subformat = self._key(read)
         if format == TeInstFormat.OPT_EXT:
             self._check_extension(subformat)
         read.read(self._shape(format, subformat))
-        self._check_length(read, format == TeInstFormat.SYNC and subformat == Sync.SUPPORT)
+        self._check_length(read, format == TeInstFormat.SYNC and subformat == SyncSubformat.SUPPORT)
         fields = read.fields
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
-            raise Malformed("reserved branch_fmt 1")
+            raise MalformedPacket("reserved branch_fmt 1")
         if self._rules.by_length and format == TeInstFormat.DIFF_DELTA:
             dialects.settle_branches(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
@@ -294,14 +294,14 @@ class Codec:
         shape = self._shapes.get((format, subformat))
         if shape is None:
             raise ValueError(f"no packet has format {format}, subformat {subformat}")
-        write = Writer(fields, self._modes, self._rules.map_bits)
+        write = PayloadWriter(fields, self._modes, self._rules.map_bits)
         write.put("format", format, FORMAT_BITS)
         if subformat is not None:
             write.put("subformat", subformat if self._subformat_width(format) else 0, self._subformat_width(format))
         write.write(shape)
         return write.payload(compressed=compress and self._rules.compressed, zero_padded=self._rules.zero_padded)
 
-    def _key(self, read: PayloadReader) -> Key:
+    def _key(self, read: PayloadReader) -> PacketKind:
         if self._rules.key is not None:
             return self._rules.key(read)
         format = read.take(FORMAT_BITS)
@@ -314,7 +314,7 @@ class Codec:
         shape = self._shapes.get((format, subformat))
         if shape is None:
             what = f"format {format}" if subformat is None else f"format {format} subformat {subformat}"
-            raise Malformed(f"{what} is not one that this encoder sends")
+            raise MalformedPacket(f"{what} is not one that this encoder sends")
         return shape
 
     def _subformat_width(self, format: int) -> int:
@@ -329,25 +329,25 @@ class Codec:
         ):
             if counts != jumps:
                 return Ext.BRANCH_COUNT if counts else Ext.JUMP_TARGET
-        raise Malformed("format 0 without subformat, and neither modes nor sizes say which one it has")
+        raise MalformedPacket("format 0 without subformat, and neither modes nor sizes say which one it has")
 
     def _check_extension(self, subformat: int | None) -> None:
-        """Raise Malformed for an extension that the encoder does not have."""
+        """Raise MalformedPacket for an extension that the encoder does not have."""
         if subformat == Ext.JUMP_TARGET and not self._parameters.cache_size:
-            raise Malformed("an entry of the jump target cache, but there is none: cache_size is 0")
+            raise MalformedPacket("an entry of the jump target cache, but there is none: cache_size is 0")
         if subformat == Ext.BRANCH_COUNT and not self._parameters.bpred_size:
-            raise Malformed("a count of predicted branches, but no branch predictor: bpred_size is 0")
+            raise MalformedPacket("a count of predicted branches, but no branch predictor: bpred_size is 0")
 
     def _check_length(self, read: PayloadReader, open_ended: bool) -> None:
-        """Raise Malformed for a payload that is too long, or too short in a dialect without compression.
+        """Raise MalformedPacket for a payload that is too long, or too short in a dialect without compression.
 
         The bits up to a whole byte may have any value (e-trace-encap, "Packet Length"); further whole bytes must repeat
         the last bit.
         """
         if not self._rules.compressed and read.at > read.end:
-            raise Malformed(f"{byte_count(read.end // 8)}, but its fields take {(read.at + 7) // 8}")
+            raise MalformedPacket(f"{byte_count(read.end // 8)}, but its fields take {(read.at + 7) // 8}")
         if read.bits >> (read.at + 7 & ~7) not in (0, -1) and not open_ended:
-            raise Malformed(f"{byte_count(read.end // 8)}, of which {(read.at + 7) // 8} are fields")
+            raise MalformedPacket(f"{byte_count(read.end // 8)}, of which {(read.at + 7) // 8} are fields")
 
 
-_codec = lru_cache(maxsize=256)(Codec)
+_codec = lru_cache(maxsize=256)(PacketCodec)

@@ -2,7 +2,7 @@
 
 Separate from states are the implicit return stack, whose limited depth must be the encoder's, the branch predictor and
 the jump target cache: if they were part of a state, a loop would rarely return to the same state. A walk over the
-program is described by its `Goal` and its progress (`WalkProgress`).
+program is described by its `WalkGoal` and its progress (`WalkProgress`).
 
 Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_stack` of the decoder's pseudo-code,
 "Branch prediction mode" and "Jump target cache mode"; entries with a count: the Implicit Return extension v0.8.
@@ -21,9 +21,9 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     MAX_DEPTH,
     NOWHERE,
     CallEffect,
-    Calls,
     Segment,
     Stack,
+    WalkCalls,
     after,
     pushed,
 )
@@ -48,7 +48,7 @@ class StackLimits:
         self.repeats = (1 << parameters.call_counter_size) - 1 if counted else 0
 
 
-class ReturnStack(Calls):
+class ReturnStack(WalkCalls):
     """The call stack during one walk, with the limits of the encoder's.
 
     depth       the current number of entries
@@ -198,7 +198,7 @@ class TableEffect(NamedTuple):
     resets: bool = False
 
 
-class Tables:
+class PredictionTables:
     """The branch predictor and the jump target cache of one hart."""
 
     def __init__(self, parameters: Parameters) -> None:
@@ -284,7 +284,7 @@ class Arrival(Enum):
     """The walk did not reach it."""
 
 
-class Goal(NamedTuple):
+class WalkGoal(NamedTuple):
     """The instruction that a packet reports, up to which a walk goes.
 
     address    its address; None: the next branch
@@ -381,7 +381,7 @@ class PendingTrap(NamedTuple):
 class InferredAddress(NamedTuple):
     """Notes that the code led to the address of the last packet, which may still be the target of a later jump to it.
 
-    *returns* is that of the packet's `Goal`; *irets* is the number of implicit returns up to the address.
+    *returns* is that of the packet's `WalkGoal`; *irets* is the number of implicit returns up to the address.
     """
 
     returns: int | None

@@ -12,20 +12,20 @@ the causes in mcause: causes that are designated for custom or platform use are 
 from collections.abc import Callable
 
 from rvtrace_gdb.decode.etrace.branch_packets import BranchPackets
-from rvtrace_gdb.decode.etrace.layout import Packet, Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
 from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     Arrival,
-    Goal,
     HartKnowledge,
     Mode,
     PendingTrap,
+    PredictionTables,
     State,
     Step,
     TableEffect,
-    Tables,
+    WalkGoal,
     WalkProgress,
     replacement,
 )
@@ -86,7 +86,7 @@ class StepFunction:
         self.forget = self._places.forget
         self.loss = self._places.loss
 
-    def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def step(self, state: State, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Return the step of *packet* in *state*.
 
         Contradictions between trace and program are reports, not exceptions.
@@ -95,7 +95,7 @@ class StepFunction:
             return self._branches.step(state.place, packet, stack, tables)
         if impossible := impossible_value(packet, packet_name(packet)):
             return StepResult(self._places.loss(state, EventKind.LOSS, impossible))
-        return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
+        return _SYNCS[SyncSubformat(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
     def can_resume(self, state: State, packet: Packet) -> bool:
         """Whether a packet determines the pc of the hart, which is not known in *state*."""
@@ -109,7 +109,7 @@ class StepFunction:
 
     # Format 3
 
-    def _start(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def _start(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Handle subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
         context = self._places.context(place, packet)
@@ -123,10 +123,10 @@ class StepFunction:
         walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
         repeats = address == place.last_pc
         blind = bool(walk.fault)
-        arrival = Arrival.FAULT if blind else walker.reach(walk, Goal(address, inferable=same))
+        arrival = Arrival.FAULT if blind else walker.reach(walk, WalkGoal(address, inferable=same))
         if arrival is Arrival.FAULT and not (same or blind):
             walk = self._walk_to_sync(place, walker, address, stack)
-            arrival = walker.reach(walk, Goal(address))
+            arrival = walker.reach(walk, WalkGoal(address))
         reported_twice = repeats and self._options.dialect is Dialect.PULP
         if reported_twice and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
             arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions that it has reported before, also branches
@@ -200,7 +200,7 @@ class StepFunction:
         effect = None
         modes = place.setup.modes
         if modes.branch_prediction or modes.jump_target_cache:
-            effect = TableEffect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
+            effect = TableEffect(PredictionTables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._places.state(following), effect
 
     def _resume(self, place: HartKnowledge, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
@@ -228,7 +228,7 @@ class StepFunction:
             synchronizes=True,
         )
 
-    def _trap(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def _trap(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Handle subformat 1: an exception or interrupt."""
         walker = self._places.walker(place)
         if place.mode is Mode.ON and walker.is_unknown(place.last_pc):  # the address that the packet before reported
@@ -340,13 +340,15 @@ class StepFunction:
         self._places.walker(place).leave(walk)
         return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
-    def _context_change(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def _context_change(
+        self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables
+    ) -> StepResult:
         """Handle subformat 2: the context has changed, at an imprecise place. The flow continues."""
         context = self._places.context(place, packet)
         following = self._places.state(place._replace(context=context))
         return StepResult(Step(None, following, self._places.context_reports(place, context)))
 
-    def _support(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: Tables) -> StepResult:
+    def _support(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Handle subformat 3: the encoder's settings, and why tracing stopped."""
         fields = packet.fields
         place = self._set_up(place, packet)
@@ -393,10 +395,10 @@ class StepFunction:
         return place._replace(setup=Setup(parameters, modes))
 
 
-_Handler = Callable[[StepFunction, HartKnowledge, Packet, Stack, Tables], StepResult]
-_SYNCS: dict[Sync, _Handler] = {
-    Sync.START: StepFunction._start,
-    Sync.TRAP: StepFunction._trap,
-    Sync.CONTEXT: StepFunction._context_change,
-    Sync.SUPPORT: StepFunction._support,
+_Handler = Callable[[StepFunction, HartKnowledge, Packet, Stack, PredictionTables], StepResult]
+_SYNCS: dict[SyncSubformat, _Handler] = {
+    SyncSubformat.START: StepFunction._start,
+    SyncSubformat.TRAP: StepFunction._trap,
+    SyncSubformat.CONTEXT: StepFunction._context_change,
+    SyncSubformat.SUPPORT: StepFunction._support,
 }

@@ -9,7 +9,7 @@ Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLimits, Tables, WalkProgress
+from rvtrace_gdb.decode.etrace.state import Arrival, PredictionTables, ReturnStack, StackLimits, WalkGoal, WalkProgress
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType, sequential_target
@@ -149,7 +149,7 @@ class Walker(stepping.ProgramWalker[Run]):
                 del parts[first:]  # it is not known how often that ran
                 return
 
-    def predict(self, walk: WalkProgress, tables: Tables, count: int, before: dict[int, int]) -> None:
+    def predict(self, walk: WalkProgress, tables: PredictionTables, count: int, before: dict[int, int]) -> None:
         """Walk over *count* branches with the outcomes that *tables* predict, and train them.
 
         *before*: as for `train`.
@@ -197,7 +197,7 @@ class Walker(stepping.ProgramWalker[Run]):
 
     # Up to an address
 
-    def reach(self, walk: WalkProgress, goal: Goal) -> Arrival:
+    def reach(self, walk: WalkProgress, goal: WalkGoal) -> Arrival:
         """Walk on without passing a branch until the instruction that the packet reports has retired.
 
         If the walk never reaches it, it is not known how much of the code ran; if code is missing, all code before it
@@ -209,7 +209,7 @@ class Walker(stepping.ProgramWalker[Run]):
             del walk.parts[first:]
         return arrival
 
-    def _reach(self, walk: WalkProgress, goal: Goal) -> Arrival:
+    def _reach(self, walk: WalkProgress, goal: WalkGoal) -> Arrival:
         calls, address = walk.calls, goal.address
         steps = 0
         loop: ClosedLoop | None = None
@@ -246,12 +246,12 @@ class Walker(stepping.ProgramWalker[Run]):
                 walk.fault = f"the code never reaches 0x{address or 0:x}"
                 return Arrival.FAULT
 
-    def _comes_again(self, walk: WalkProgress, segment: Segment, last: int, goal: Goal) -> bool:
+    def _comes_again(self, walk: WalkProgress, segment: Segment, last: int, goal: WalkGoal) -> bool:
         """Whether the reported instruction is a return to itself, so that irets is the same both times."""
         is_return = last == len(segment.pcs) and segment.kind == JUMP and segment.returns
         return is_return and goal.counted and goal.returns is not None and walk.calls.top() == goal.address
 
-    def is_ambiguous(self, walk: WalkProgress, goal: Goal) -> bool:
+    def is_ambiguous(self, walk: WalkProgress, goal: WalkGoal) -> bool:
         """Whether irdepth fits the first return on the walk and also a later one, or the address.
 
         The decoder of 2.0 takes the first; its encoders may mean any of them (issue 254 of the specification).
@@ -357,7 +357,7 @@ class Walker(stepping.ProgramWalker[Run]):
         else:
             walk.next_pc = segment.fall if segment.kind == MISSING else NOWHERE
 
-    def _may_stop(self, walk: WalkProgress, goal: Goal) -> bool:
+    def _may_stop(self, walk: WalkProgress, goal: WalkGoal) -> bool:
         """Whether the number of implicit returns is the one that the packet reports, if any."""
         if goal.returns is None:
             return not goal.counted or walk.irets == 0
@@ -365,7 +365,7 @@ class Walker(stepping.ProgramWalker[Run]):
             return goal.returns == walk.calls.depth
         return goal.returns == walk.irets
 
-    def _is_reported(self, walk: WalkProgress, segment: Segment, goal: Goal) -> bool:
+    def _is_reported(self, walk: WalkProgress, segment: Segment, goal: WalkGoal) -> bool:
         """Whether the packet reports the target of the return at the end of a segment although it could be implicit."""
         if goal.returns is None or segment.kind != JUMP or not segment.returns or segment.taken != NOWHERE:
             return False

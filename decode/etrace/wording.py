@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace import packet
-from rvtrace_gdb.decode.etrace.data.codec import Mode, modes_of, response_mode
-from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form
+from rvtrace_gdb.decode.etrace.data.codec import ValueEncoding, modes_of, response_mode
+from rvtrace_gdb.decode.etrace.data.packet import Content, DataForm, DataOptions, DataPacket
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.items import Item
 from rvtrace_gdb.decode.etrace.layout import (
@@ -19,9 +19,9 @@ from rvtrace_gdb.decode.etrace.layout import (
     PRIVILEGES,
     BranchFmt,
     Ext,
-    Key,
     Packet,
-    Sync,
+    PacketKind,
+    SyncSubformat,
     TeInstFormat,
 )
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Setup
@@ -32,7 +32,7 @@ from rvtrace_gdb.decode.program.instructions import MULTIPLE, MemoryAccess
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
 """The fields shown in decimal; the others are bit patterns."""
 
-_ENCODINGS = {Mode.FULL: "full", Mode.XOR: "XOR-compressed", Mode.DIFFERENCE: "differential"}
+_ENCODINGS = {ValueEncoding.FULL: "full", ValueEncoding.XOR: "XOR-compressed", ValueEncoding.DIFFERENCE: "differential"}
 
 
 def data_columns(packet: DataPacket) -> list[str]:
@@ -43,14 +43,14 @@ def data_columns(packet: DataPacket) -> list[str]:
 def data_meaning(packet: DataPacket, options: DataOptions) -> str:
     """Return the access of a data packet, and how it is encoded."""
     form, _, fields = packet
-    if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
+    if form in (DataForm.SPLIT_DATA, DataForm.SPLIT_ATOMIC_DATA):
         whose = f"data of load ID {fields['lrid']}"
         if not fields["resp"]:
             return f"{whose}: the load failed"
         return f"{whose}: {_ENCODINGS[response_mode(fields['resp'], options)]} data"
     parts = [_operation(packet)]
     by_address, by_value = modes_of(fields["diff"], form, options)
-    if "address" in fields or (form is Form.CSR and options.content is Content.ADDRESS):
+    if "address" in fields or (form is DataForm.CSR and options.content is Content.ADDRESS):
         parts.append(f"{_ENCODINGS[by_address]} address")
     if "data" in fields or "operand" in fields:
         names = [name for name in ("data", "operand") if name in fields]
@@ -64,7 +64,7 @@ def _operation(packet: DataPacket) -> str:
     """Return the access in words, e.g. "unaligned load of 4 bytes"."""
     form, code, fields = packet
     alignment = "" if code.aligned else "unaligned "
-    if form is Form.CSR:
+    if form is DataForm.CSR:
         return f"CSR {code.operation}"
     if code.operation == MULTIPLE:
         return f"{alignment}{code.kind} of {1 << fields['size']} bytes, of an instruction with several"
@@ -169,7 +169,7 @@ def _missing(packet: Packet) -> str:
         return "its address is relative to one that is not known here"
     if "index" in packet.fields:
         return "the contents of the jump target cache follow from the code"
-    is_trap = (packet.format, packet.subformat) == (TeInstFormat.SYNC, Sync.TRAP)
+    is_trap = (packet.format, packet.subformat) == (TeInstFormat.SYNC, SyncSubformat.TRAP)
     return "the address of that handler was not sent" if is_trap else ""
 
 
@@ -282,7 +282,7 @@ def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
 
 
 def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    support = packet.read_support(Packet(TeInstFormat.SYNC, Sync.SUPPORT, dict(fields)), options)
+    support = packet.read_support(Packet(TeInstFormat.SYNC, SyncSubformat.SUPPORT, dict(fields)), options)
     yield "tracing on" if support.ienable else "tracing off"
     yield f"reserved encoder_mode {support.encoder_mode}" if support.encoder_mode else ""
     yield _STATUS[support.qual_status]
@@ -291,15 +291,15 @@ def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
     yield "data packets were lost" if support.dloss else ""
 
 
-_MEANING: Mapping[Key, Meaning] = {
+_MEANING: Mapping[PacketKind, Meaning] = {
     (TeInstFormat.OPT_EXT, Ext.BRANCH_COUNT): _branch_count,
     (TeInstFormat.OPT_EXT, Ext.JUMP_TARGET): _jump_target,
     (TeInstFormat.DIFF_DELTA, None): _diff_delta,
     (TeInstFormat.ADDR_ONLY, None): _addr_only,
-    (TeInstFormat.SYNC, Sync.START): _start,
-    (TeInstFormat.SYNC, Sync.TRAP): _trap,
-    (TeInstFormat.SYNC, Sync.CONTEXT): _context,
-    (TeInstFormat.SYNC, Sync.SUPPORT): _support,
+    (TeInstFormat.SYNC, SyncSubformat.START): _start,
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): _trap,
+    (TeInstFormat.SYNC, SyncSubformat.CONTEXT): _context,
+    (TeInstFormat.SYNC, SyncSubformat.SUPPORT): _support,
 }
 
 

@@ -117,7 +117,7 @@ def reaches_at(pc: int, image: Image, kinds: frozenset[str]) -> tuple[Reach, ...
     return (found,) * max(found.times, 1) if found is not None and found.kind in kinds else ()
 
 
-class Alignment(NamedTuple):
+class SlotAlignment(NamedTuple):
     """The ways to assign accesses to slots.
 
     ends   the slots at which the next access may begin, one for each way
@@ -143,7 +143,7 @@ class Alignment(NamedTuple):
         return found[::-1]
 
 
-def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int, stop: int) -> Alignment | None:
+def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int, stop: int) -> SlotAlignment | None:
     """Return the ways to assign *accesses* to the slots from *start* to *stop* - 1, as many as there are slots for.
 
     Returns None if they do not fit.
@@ -161,10 +161,10 @@ def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int
         if step is None:
             return None
         if not step:
-            return Alignment(ends, steps) if not all(lacks_access(reaches, end, stop) for end in ends) else None
+            return SlotAlignment(ends, steps) if not all(lacks_access(reaches, end, stop) for end in ends) else None
         steps.append(step)
         ends = list(step)
-    return Alignment(ends, steps)
+    return SlotAlignment(ends, steps)
 
 
 def _step(
@@ -241,7 +241,7 @@ def locate_accesses(history: History, program: Program, accesses: Sequence[Memor
     return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
 
 
-class _Stretch(NamedTuple):
+class _SyncStretch(NamedTuple):
     """The part of a trace from one synchronization to the next one, a gap, or the end.
 
     accesses       of the trace
@@ -259,7 +259,7 @@ class _Stretch(NamedTuple):
     is_known: bool = True
 
 
-def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Iterator[_Stretch]:
+def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Iterator[_SyncStretch]:
     """Yield the stretches that have accesses, of a history of this length."""
     groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
     for number, (sync, group) in enumerate(groups):
@@ -269,16 +269,16 @@ def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Itera
         is_cut = AccessNote.LOST_AFTER in group[-1].notes
         is_followed = sync < following <= end and not is_cut
         end = following if is_followed else end
-        yield _Stretch(
+        yield _SyncStretch(
             group, slots.at(sync), slots.at(end), is_followed=is_followed, is_cut=is_cut, is_known=end <= slots.end
         )
 
 
-def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
+def _runs(stretches: Iterable[_SyncStretch]) -> Iterator[list[_SyncStretch]]:
     """Yield lists of stretches that follow each other without a gap or a loss; a stretch with unknown slots comes
     alone.
     """
-    run: list[_Stretch] = []
+    run: list[_SyncStretch] = []
     for stretch in stretches:
         if run and not stretch.is_known:
             yield run
@@ -291,7 +291,7 @@ def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
         yield run
 
 
-def _run(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess]:
+def _run(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess]:
     """Return the accesses of a run, with their positions."""
     if not run[0].is_known:
         return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
@@ -307,7 +307,7 @@ def _run(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess]:
     return found
 
 
-def _exact(slots: Slots, stretch: _Stretch) -> list[MemoryAccess] | None:
+def _exact(slots: Slots, stretch: _SyncStretch) -> list[MemoryAccess] | None:
     """Return the accesses with their positions if they are exactly those of the stretch, otherwise None."""
     laid = align(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
     if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
@@ -319,13 +319,13 @@ def _exact(slots: Slots, stretch: _Stretch) -> list[MemoryAccess] | None:
     return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
 
 
-def _whole(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess] | None:
+def _whole(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess] | None:
     """Return the accesses of a run if together they are those of all its stretches, otherwise None.
 
     At most `SLACK` accesses may be too early or too late at each synchronization.
     """
     together = list(chain.from_iterable(stretch.accesses for stretch in run))
-    found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, is_followed=False, is_cut=run[-1].is_cut))
+    found = _exact(slots, _SyncStretch(together, run[0].start, run[-1].stop, is_followed=False, is_cut=run[-1].is_cut))
     if found is None:
         return None
     number = 0
@@ -337,7 +337,7 @@ def _whole(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess] | None:
     return found
 
 
-def _incomplete(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[MemoryAccess]:
+def _incomplete(slots: Slots, stretch: _SyncStretch, start: int, stop: int) -> list[MemoryAccess]:
     """Return the accesses of a stretch of which some are missing, between two slots."""
     found = certain_slots(slots.reaches, stretch.accesses, start, stop)
     if found is None:

@@ -213,7 +213,7 @@ WAITING_LIMIT = 1 << 14
 _REPETITIONS = 1 << 14  # different ones that are shared
 
 
-class Piece(NamedTuple):
+class HistoryPiece(NamedTuple):
     """The positions *begin* to *end* - 1 of a history, which numbers them so and has no earlier ones.
 
     events   that nothing can change any more; their positions may be earlier ones
@@ -253,7 +253,7 @@ class IncrementalBuilder(HistoryBuilder):
         self._reported = len(self._events)
         return found
 
-    def take(self, *, last: bool = False) -> Piece:
+    def take(self, *, last: bool = False) -> HistoryPiece:
         """Return what came since the last piece. *last*: the trace has ended, so no event can change any more."""
         self.flush()
         self.started = self.started or self._length > 0 or any(event.next_pc is not None for event in self._events)
@@ -264,7 +264,7 @@ class IncrementalBuilder(HistoryBuilder):
             self._times,
         )  # fmt: skip
         history.code_varies = self.code_varies
-        piece = Piece(history, self._taken, self._length, events)
+        piece = HistoryPiece(history, self._taken, self._length, events)
         self._taken = self._length
         self._forget(settled)
         return piece
@@ -305,7 +305,7 @@ def complete_history(source: int) -> HistoryBuilder:
     return HistoryBuilder()
 
 
-class Streams(NamedTuple):
+class SourceHistories(NamedTuple):
     """One history for each source found (0 where messages do not name theirs), and what became of all bytes."""
 
     histories: dict[int, History]

@@ -399,13 +399,13 @@ class History:
             entry += 1
 
 
-Fields = dict[str, int | str | list[str]]
+EventFields = dict[str, int | str | list[str]]
 
 
-def event_fields(event: Event) -> Fields:
+def event_fields(event: Event) -> EventFields:
     """Return the fields of an event for programs; an unknown value has no field."""
     fact = event.fact
-    found: Fields = {}
+    found: EventFields = {}
     if isinstance(fact, Trap):
         found = _trap_fields(fact)
     elif isinstance(fact, ContextChange):
@@ -421,8 +421,8 @@ def event_fields(event: Event) -> Fields:
     return found
 
 
-def _trap_fields(trap: Trap) -> Fields:
-    found: Fields = {}
+def _trap_fields(trap: Trap) -> EventFields:
+    found: EventFields = {}
     if trap.kind is not TrapKind.UNKNOWN:
         found["interrupt"] = int(trap.kind is TrapKind.INTERRUPT)
     if trap.cause is not None:

@@ -33,13 +33,13 @@ class OutsideRange(NamedTuple):
         return not pcs or (self.start <= min(pcs) and max(pcs) < self.stop)
 
 
-Addresses = frozenset[int] | OutsideRange
+SearchedAddresses = frozenset[int] | OutsideRange
 
 
-class _Parts:
+class _PartsWithAddresses:
     """The parts of a history that contain one of *addresses*."""
 
-    def __init__(self, addresses: Addresses) -> None:
+    def __init__(self, addresses: SearchedAddresses) -> None:
         self.addresses = addresses if isinstance(addresses, OutsideRange) else addresses - {GAP}
         self._known: dict[int, bool] = {}  # by id: the history keeps all parts
         self._without: set[AnyPath] = set()  # entries, which are compared by identity
@@ -131,13 +131,13 @@ class AddressSearch:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._sets: OrderedDict[Addresses, _Parts] = OrderedDict()
+        self._sets: OrderedDict[SearchedAddresses, _PartsWithAddresses] = OrderedDict()
 
     def find(
         self,
         position: int,
         direction: int,
-        addresses: Addresses,
+        addresses: SearchedAddresses,
         progress: Progress = silent,
         *,
         farthest: int | None = None,
@@ -172,16 +172,18 @@ class AddressSearch:
         assert place is not None
         return history.position_of(found) + place
 
-    def _parts(self, addresses: Addresses) -> _Parts:
+    def _parts(self, addresses: SearchedAddresses) -> _PartsWithAddresses:
         parts = self._sets.get(addresses)
         if parts is None:
-            parts = self._sets[addresses] = _Parts(addresses)
+            parts = self._sets[addresses] = _PartsWithAddresses(addresses)
             if len(self._sets) > _SETS:
                 self._sets.popitem(last=False)
         self._sets.move_to_end(addresses)
         return parts
 
-    def _entry(self, entry: int, last: int, parts: _Parts, direction: int, progress: Progress) -> int | None:
+    def _entry(
+        self, entry: int, last: int, parts: _PartsWithAddresses, direction: int, progress: Progress
+    ) -> int | None:
         """Return the nearest entry next to one, up to the *last* one, that contains one of the addresses."""
         entries, size, at = self._history.entries, _FIRST_BLOCK, entry + (direction > 0)
         while at > last if direction < 0 else at <= last:
@@ -196,18 +198,18 @@ class AddressSearch:
         return None
 
 
-class Gaps(NamedTuple):
+class GapsBetween(NamedTuple):
     """The gaps between two positions: how many there are, and the cause of the first on the way."""
 
     passed: int
     first: Event | None
 
 
-def gaps_between(history: History, start: int, end: int) -> Gaps:
+def gaps_between(history: History, start: int, end: int) -> GapsBetween:
     """Return the gaps on the way from *start* to *end*; gaps at either are not passed."""
     low, high = min(start, end), max(start, end)
     gaps = history.gap_positions
     first, last = bisect_right(gaps, low), bisect_left(gaps, high)
     if first >= last:
-        return Gaps(0, None)
-    return Gaps(last - first, history.gap_at(gaps[first if start < end else last - 1]))
+        return GapsBetween(0, None)
+    return GapsBetween(last - first, history.gap_at(gaps[first if start < end else last - 1]))

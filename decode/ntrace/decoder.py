@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams, complete_history
+from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.events import Note
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, faulty_frames, frame_fault, idle_note, is_idle
+from rvtrace_gdb.decode.ntrace.framing import FrameBatch, MessageFramer, faulty_frames, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -33,7 +33,7 @@ def decode_streams(
     *,
     wrapped: bool = False,
     progress: Progress = silent,
-) -> Streams:
+) -> SourceHistories:
     """Decode the histories of all harts in *data*.
 
     programs  the program of each hart by SRC (messages of other harts are skipped), or one program for all harts
@@ -87,7 +87,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         )
         self._options = options
         self._memo_limit = memo_limit
-        self._framer = Framer(wrapped=wrapped)
+        self._framer = MessageFramer(wrapped=wrapped)
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
         self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
@@ -113,7 +113,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
     def _fed(self) -> int:
         return self._framer.total
 
-    def _distribute(self, batch: Batch) -> None:
+    def _distribute(self, batch: FrameBatch) -> None:
         """Pass the frames of the batch to their harts, in order.
 
         At a damaged frame every hart may have lost a message.

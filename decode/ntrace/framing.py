@@ -10,8 +10,8 @@ TSTAMP is removed from frames, so that equal messages are equal bytes, and conve
 Reporting"): it is absolute in synchronizing messages and relative to the last reported time in all others. SiFive's
 encoders send the XOR with the last time instead.
 
-`SyncPeriodChecker` detects messages that are missing, or came twice, where nothing else reveals it: there are fewer or
-more messages from one synchronization to the next than the encoder's period demands. Source: RISC-V Trace Control
+`MessagePeriodChecker` detects messages that are missing, or came twice, where nothing else reveals it: there are fewer
+or more messages from one synchronization to the next than the encoder's period demands. Source: RISC-V Trace Control
 Interface 1.0, trTeInstSyncMode and trTeInstSyncMax: "Generate synchronization when count reaches
 2^(trTeInstSyncMax+4)"; the count restarts with each synchronizing message. So a periodic synchronization follows that
 many messages, or more if it waited for a branch: it is part of the next branch message at the latest. The specification
@@ -27,7 +27,7 @@ from operator import add, itemgetter
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.events import Note, NoteCause
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Layout, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, MessageLayout, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes, MessageCountJudge
 
@@ -52,7 +52,7 @@ _FRAME = re.compile(_MESSAGE.pattern + rb"|\xff+|" + _END + b"|" + _NOT_END + b"
 _UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + b"|" + _END + b")*+")
 
 
-class Batch(NamedTuple):
+class FrameBatch(NamedTuple):
     """Consecutive frames without any byte between them. *offset*: the trace offset of the first byte."""
 
     offset: int
@@ -87,7 +87,7 @@ def faulty_frames(frames: Sequence[bytes]) -> list[int]:
     return [i for i, frame in enumerate(frames) if not is_idle(frame) and frame_fault(frame)]
 
 
-class Framer:
+class MessageFramer:
     """Splits a byte stream into frames. The frames do not depend on the pieces in which the bytes arrive.
 
     With *wrapped* the stream starts anywhere (a ring buffer that wrapped), so the bytes up to the first end of a
@@ -101,7 +101,7 @@ class Framer:
         self._tail = bytearray()  # the start of a frame whose end has not come yet
         self._dropped = 0  # number of bytes of that frame that were discarded
 
-    def feed(self, data: bytes) -> Iterator[Batch | LostBytes]:
+    def feed(self, data: bytes) -> Iterator[FrameBatch | LostBytes]:
         """Return the frames that are complete with *data*."""
         for start in range(0, len(data), _SLICE):
             yield from self._feed(data[start : start + _SLICE])
@@ -115,7 +115,7 @@ class Framer:
         self._tail.clear()
         self._dropped = 0
 
-    def _feed(self, data: bytes) -> Iterator[Batch | LostBytes]:
+    def _feed(self, data: bytes) -> Iterator[FrameBatch | LostBytes]:
         mseo = data.translate(_MSEO)
         offset = self.total - len(self._tail) - self._dropped
         self.total += len(data)
@@ -133,7 +133,7 @@ class Framer:
         if end:
             whole = bytes(self._tail) + data[:end]
             self._tail.clear()
-            yield Batch(offset, _FRAME.findall(whole))
+            yield FrameBatch(offset, _FRAME.findall(whole))
         self._keep(data[end:])
 
     def _keep(self, rest: bytes) -> None:
@@ -179,7 +179,7 @@ class TimeBack(NamedTuple):
     now: int
 
 
-class Clock:
+class MessageClock:
     """The time of a hart's messages. *now* is in ticks; it is None before the first synchronizing message."""
 
     def __init__(self, options: Options) -> None:
@@ -260,14 +260,14 @@ class Clock:
 
 
 @cache
-def _pattern(layouts: tuple[Layout, ...], src_bits: int) -> re.Pattern[bytes]:
+def _pattern(layouts: tuple[MessageLayout, ...], src_bits: int) -> re.Pattern[bytes]:
     """Return the pattern of a frame in two groups: a known message and its TSTAMP, or any other frame and nothing."""
     kinds = [kind for layout in layouts for kind in _message_patterns(layout, src_bits)]
     whole = rb"\xff+|%s*%s" % (_byte_class((0b00, 0b01, 0b10)), _byte_class(_MSEO_END))
     return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _byte_class(_MSEO_END)))
 
 
-def _message_patterns(layout: Layout, src_bits: int) -> Iterator[bytes]:
+def _message_patterns(layout: MessageLayout, src_bits: int) -> Iterator[bytes]:
     """Return the patterns of a message without TSTAMP: two if a field decides whether the last field is present."""
     first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
     decides = next((field.when for field in layout.variable if field.when is not None), None)
@@ -307,7 +307,7 @@ def _deciding_field(shift: int, bits: int, value: int, present: bool, mseo: Iter
     return b"(?:%s%s|%s)" % (_byte_class(_MSEO_CONTINUE, low), _byte_class(mseo, lambda mdo: not high(mdo)), others)
 
 
-def _field_position(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
+def _field_position(layout: MessageLayout, name: str, src_bits: int) -> tuple[int, int]:
     """Return the position of a fixed field in its message: its lowest bit and its width."""
     low = TCODE_BITS + src_bits
     for field in layout.fixed:
@@ -367,7 +367,7 @@ class ShiftedOffsets:
         return self._offsets.of(index + self._skipped)
 
 
-class OddStretch(NamedTuple):
+class OddMessageStretch(NamedTuple):
     """A stretch with too few or too many *messages*, from the synchronizing message at byte *start* to that at *end*.
 
     *at*: the index of the frame before which the loss is to be reported.
@@ -379,7 +379,7 @@ class OddStretch(NamedTuple):
     at: int
 
 
-class SyncPeriodChecker:
+class MessagePeriodChecker:
     """Counts the messages of one hart whose encoder synchronizes after every *period* messages."""
 
     def __init__(self, period: int, src_bits: int) -> None:
@@ -389,10 +389,10 @@ class SyncPeriodChecker:
         self._flow_messages = 0  # of these, those that are not Ownership messages
         self._late = 0  # branch messages after the period
         self._last_sync: tuple[Offsets, int] | None = None  # its position; the offset is determined only if needed
-        self._pending: OddStretch | None = None  # confirmed unless another synchronization follows immediately
+        self._pending: OddMessageStretch | None = None  # confirmed unless another synchronization follows immediately
         self._cached: dict[bytes, int] = {}
 
-    def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddStretch]:
+    def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddMessageStretch]:
         """Return the stretches that lack messages, or have too many, as far as *frames* show it."""
         if not frames or self._count_complete(frames, offsets):
             return
@@ -406,9 +406,9 @@ class SyncPeriodChecker:
             where, index = (offsets, first) if first >= 0 or self._last_sync is None else self._last_sync
             if self._count is not None and self._late:
                 if self._judge.is_long(self._late):
-                    yield OddStretch(where.of(index), offsets.of(at), self._count, at)
+                    yield OddMessageStretch(where.of(index), offsets.of(at), self._count, at)
             elif self._count is not None and self._flow_messages and self._is_short(self._count, frames[at]):
-                self._pending = OddStretch(where.of(index), offsets.of(at), self._count, at)
+                self._pending = OddMessageStretch(where.of(index), offsets.of(at), self._count, at)
                 yield from self._confirmed(heads, at + 1)
             self._count = self._flow_messages = self._late = 0
             first = at
@@ -443,13 +443,13 @@ class SyncPeriodChecker:
         self._add(heads, bytes(len(heads)), 0, len(heads))
         return True
 
-    def finish(self, end: int) -> Iterator[OddStretch]:
+    def finish(self, end: int) -> Iterator[OddMessageStretch]:
         """End the trace at byte *end*. Returns the stretch that is pending, and the last one if it is too long."""
         if self._pending is not None:
             yield self._pending
         if self._count is not None and self._last_sync is not None and self._judge.is_long(self._late):
             where, index = self._last_sync
-            yield OddStretch(where.of(index), end, self._count, -1)
+            yield OddMessageStretch(where.of(index), end, self._count, -1)
 
     def _add(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
         """Count the messages of the frames from *start* to *stop* - 1."""
@@ -461,7 +461,7 @@ class SyncPeriodChecker:
             self._count += messages
             self._flow_messages += messages - heads.count(_OWNERSHIP, start, stop)
 
-    def _confirmed(self, heads: bytes, start: int) -> Iterator[OddStretch]:
+    def _confirmed(self, heads: bytes, start: int) -> Iterator[OddMessageStretch]:
         """Return the pending stretch if the next message does not synchronize.
 
         Two synchronizing messages in a row are not periodic: a trap right after a trap return has them ("Corner

@@ -11,23 +11,23 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.framing import (
-    Clock,
-    OddStretch,
+    MessageClock,
+    MessagePeriodChecker,
+    OddMessageStretch,
     Offsets,
     ShiftedOffsets,
-    SyncPeriodChecker,
     frame_fault,
     idle_note,
     is_idle,
 )
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Malformed, Message, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, Step
 from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
-from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
+from rvtrace_gdb.decode.stepping.control_flow import Stack, WalkCalls, after, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -59,7 +59,7 @@ class HartDecoder(stepping.HartDecoder):
         self._options = options
         self._layouts = options.dialect.layouts
         self._step_function = StepFunction(program, options, walkers)
-        self._clock = Clock(options)
+        self._clock = MessageClock(options)
         self._state = self._step_function.lost
         self._ahead = 0
         self._stack: Stack = None
@@ -68,7 +68,7 @@ class HartDecoder(stepping.HartDecoder):
         self._memory = StepMemory(self._step_function.forget, memo_limit)
         self._notes_timestamp = not options.timestamps
         period = options.sync_period
-        self._period_checker = SyncPeriodChecker(period, options.src_bits) if period else None
+        self._period_checker = MessagePeriodChecker(period, options.src_bits) if period else None
         self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
         self._idle_noted = False
         self._back_noted = False  # whether it was noted that the time goes back
@@ -90,7 +90,7 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._run(frames, frames, None, offsets)
 
-    def _run_checked(self, checker: SyncPeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
+    def _run_checked(self, checker: MessagePeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames and check the number of messages between synchronizations."""
         done = 0
         for odd in checker.check(frames, offsets):
@@ -106,11 +106,11 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._run_frames(frames, offsets)
 
-    def _odd_stretches(self, end: int) -> Iterable[OddStretch]:
+    def _odd_stretches(self, end: int) -> Iterable[OddMessageStretch]:
         """Return the stretches that only the end of the trace, at byte *end*, shows to be odd."""
         return self._period_checker.finish(end) if self._period_checker is not None and not self._stopped else ()
 
-    def _report_odd(self, odd: OddStretch) -> None:
+    def _report_odd(self, odd: OddMessageStretch) -> None:
         """Report missing messages, or too many, unless a gap in that stretch has been reported."""
         if self._lost_at <= odd.start:
             start, end, count, period = *odd[:3], self._options.sync_period or 0
@@ -254,7 +254,7 @@ class HartDecoder(stepping.HartDecoder):
         options = self._options
         try:
             return parse(frame, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
-        except Malformed as error:
+        except MalformedMessage as error:
             self._unused += len(frame)
             self._fail(Loss(LossCause.MALFORMED, (str(error),)), offset)
             return None
@@ -332,7 +332,7 @@ class HartDecoder(stepping.HartDecoder):
         The states repeat sooner or later, so that few steps are taken for any number (see `walk.walk_repeated`).
         """
         paths: list[Path] = []
-        calls = Calls(self._stack)
+        calls = WalkCalls(self._stack)
         done = steps = 0
         reported = False
         while done < times and self._state.mode is Mode.ON and not self._stopped:

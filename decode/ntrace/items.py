@@ -12,8 +12,16 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
-from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
-from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
+from rvtrace_gdb.decode.ntrace.framing import (
+    MAX_FRAME,
+    FrameBatch,
+    MessageClock,
+    MessageFramer,
+    frame_fault,
+    idle_note,
+    is_idle,
+)
+from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -68,7 +76,7 @@ class Item(NamedTuple):
         return self.offset + self.length
 
 
-class _Addresses(NamedTuple):
+class _MessageAddresses(NamedTuple):
     """The addresses of one message, as in `Item`. *reference*: the address to which the next U-ADDR is relative."""
 
     address: int | None
@@ -121,9 +129,9 @@ class Itemizer:
         self._layouts = options.dialect.layouts
         self._mask = (1 << xlen) - 1
         self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
-        self._clock = Clock(options)
+        self._clock = MessageClock(options)
         self._frames = Computed(self._parse, _REMEMBERED)  # few messages of a trace are distinct
-        self._framer = Framer(wrapped=wrapped)
+        self._framer = MessageFramer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # idle bytes that may continue
         self._idle_noted = False
@@ -138,7 +146,7 @@ class Itemizer:
         yield from chain.from_iterable(map(self._lost, self._framer.finish()))
         yield from self._end_of_filling()
 
-    def _batch(self, batch: Batch) -> Iterator[Item]:
+    def _batch(self, batch: FrameBatch) -> Iterator[Item]:
         offset = self._start + batch.offset
         for frame in batch.frames:
             if is_idle(frame):
@@ -201,7 +209,7 @@ class Itemizer:
             return _ParsedFrame(None, why)
         try:
             message = parse(frame, self._options.src_bits, self._layouts)
-        except Malformed as error:
+        except MalformedMessage as error:
             return _ParsedFrame(None, str(error))
         stamp = b"" if message.tstamp is None else self._clock.split([frame])[0][1]
         return _ParsedFrame(message, "", stamp, self._sent_address(frame, message))
@@ -210,16 +218,16 @@ class Itemizer:
         self._clock.now = before
         return self._clock.advance(frame[0], stamp)
 
-    def _addresses(self, sent: int | None, message: Message, reference: int | None) -> _Addresses:
+    def _addresses(self, sent: int | None, message: Message, reference: int | None) -> _MessageAddresses:
         if sent is not None:
             before = 0 if "faddr" in message.fields else reference
             address = None if before is None else self._address(sent, before)
-            return _Addresses(address, None, address)
+            return _MessageAddresses(address, None, address)
         if has_address(message):
             return self._in_circuit(message, reference)
-        return _Addresses(None, None, None if message.tcode == Tcode.ERROR else reference)
+        return _MessageAddresses(None, None, None if message.tcode == Tcode.ERROR else reference)
 
-    def _in_circuit(self, message: Message, reference: int | None) -> _Addresses:
+    def _in_circuit(self, message: Message, reference: int | None) -> _MessageAddresses:
         """Return the addresses of SiFive's InCircuitTrace.
 
         CKDATA0 is an address, which is full in InCircuitTraceWS; CKDATA1 of a call or return is the target, relative to
@@ -228,12 +236,12 @@ class Itemizer:
         fields = message.fields
         before = 0 if message.tcode == Tcode.IN_CIRCUIT_TRACE_WS else reference
         if before is None:
-            return _Addresses(None, None, None)
+            return _MessageAddresses(None, None, None)
         address = self._address(fields["ckdata0"], before)
         if fields["cksrc"] != INFERABLE_CALL or "ckdata1" not in fields:
-            return _Addresses(address, None, address)
+            return _MessageAddresses(address, None, address)
         target = self._address(fields["ckdata1"], address)
-        return _Addresses(address, target, target)
+        return _MessageAddresses(address, target, target)
 
     def _sent_address(self, frame: bytes, message: Message) -> int | None:
         """Return the address field, if any, with the high bits that the encoder left out (trTeInstExtendAddrMSB)."""

@@ -136,7 +136,7 @@ class Evcode(IntEnum):
     TRACE_DISABLED = 4
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """One field of a message.
 
     bits     its width; VAR: variable-length
@@ -158,7 +158,7 @@ class Field(NamedTuple):
 _TITLES = {"b_type": "B-TYPE", "icnt": "I-CNT", "faddr": "F-ADDR", "uaddr": "U-ADDR", "bcnt": "B-CNT"}
 
 
-class Layout(NamedTuple):
+class MessageLayout(NamedTuple):
     """The layout of one message: the fields after TCODE and SRC, in order. Fixed fields always come before variable
     ones.
 
@@ -167,8 +167,8 @@ class Layout(NamedTuple):
 
     tcode: Tcode
     name: str
-    fixed: tuple[Field, ...]
-    variable: tuple[Field, ...]
+    fixed: tuple[MessageField, ...]
+    variable: tuple[MessageField, ...]
 
     @property
     def synchronizes(self) -> bool:
@@ -176,64 +176,69 @@ class Layout(NamedTuple):
         return self.tcode == Tcode.IN_CIRCUIT_TRACE_WS or any(field.name == "sync" for field in self.fixed)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[MessageField, ...]:
         """All fields, in order."""
         return self.fixed + self.variable
 
 
-_SYNC = Field("sync", 4)
-_B_TYPE = Field("b_type", 2)
-_ICNT = Field("icnt")
-_FADDR = Field("faddr", address=True)
-_UADDR = Field("uaddr", address=True)
-_HIST = Field("hist")
+_SYNC = MessageField("sync", 4)
+_B_TYPE = MessageField("b_type", 2)
+_ICNT = MessageField("icnt")
+_FADDR = MessageField("faddr", address=True)
+_UADDR = MessageField("uaddr", address=True)
+_HIST = MessageField("hist")
 
 
-def _layout(tcode: Tcode, name: str, *fields: Field) -> Layout:
+def _layout(tcode: Tcode, name: str, *fields: MessageField) -> MessageLayout:
     fixed = tuple(field for field in fields if field.bits != VAR)
     assert fields[: len(fixed)] == fixed, f"{name}: a fixed field after a variable one"
-    return Layout(tcode, name, fixed, fields[len(fixed) :])
+    return MessageLayout(tcode, name, fixed, fields[len(fixed) :])
 
 
-LAYOUTS: dict[int, Layout] = {
+LAYOUTS: dict[int, MessageLayout] = {
     layout.tcode: layout
     for layout in (
-        _layout(Tcode.OWNERSHIP, "Ownership", Field("process")),
+        _layout(Tcode.OWNERSHIP, "Ownership", MessageField("process")),
         _layout(Tcode.DIRECT_BRANCH, "DirectBranch", _ICNT),
         _layout(Tcode.INDIRECT_BRANCH, "IndirectBranch", _B_TYPE, _ICNT, _UADDR),
-        _layout(Tcode.ERROR, "Error", Field("etype", 4), Field("ecode")),
+        _layout(Tcode.ERROR, "Error", MessageField("etype", 4), MessageField("ecode")),
         _layout(Tcode.PROG_TRACE_SYNC, "ProgTraceSync", _SYNC, _ICNT, _FADDR),
         _layout(Tcode.DIRECT_BRANCH_SYNC, "DirectBranchSync", _SYNC, _ICNT, _FADDR),
         _layout(Tcode.INDIRECT_BRANCH_SYNC, "IndirectBranchSync", _SYNC, _B_TYPE, _ICNT, _FADDR),
         _layout(
             Tcode.RESOURCE_FULL,
             "ResourceFull",
-            Field("rcode", 4),
-            Field("rdata"),
-            Field("hrepeat", when=("rcode", Rcode.REPEATED_HIST)),
+            MessageField("rcode", 4),
+            MessageField("rdata"),
+            MessageField("hrepeat", when=("rcode", Rcode.REPEATED_HIST)),
         ),
         _layout(Tcode.INDIRECT_BRANCH_HIST, "IndirectBranchHist", _B_TYPE, _ICNT, _UADDR, _HIST),
         _layout(Tcode.INDIRECT_BRANCH_HIST_SYNC, "IndirectBranchHistSync", _SYNC, _B_TYPE, _ICNT, _FADDR, _HIST),
-        _layout(Tcode.REPEAT_BRANCH, "RepeatBranch", Field("bcnt")),
+        _layout(Tcode.REPEAT_BRANCH, "RepeatBranch", MessageField("bcnt")),
         _layout(
             Tcode.PROG_TRACE_CORRELATION,
             "ProgTraceCorrelation",
-            Field("evcode", 4),
-            Field("cdf", 2),
+            MessageField("evcode", 4),
+            MessageField("cdf", 2),
             _ICNT,
-            Field("hist", when=("cdf", 1)),
+            MessageField("hist", when=("cdf", 1)),
         ),
     )
 }
 """The messages of N-Trace by TCODE."""
 
-_IN_CIRCUIT = (Field("cksrc", 4), Field("ckdf", 2), Field("ckdata0"), Field("ckdata1", when=("ckdf", 1)))
+_IN_CIRCUIT = (
+    MessageField("cksrc", 4),
+    MessageField("ckdf", 2),
+    MessageField("ckdata0"),
+    MessageField("ckdata1", when=("ckdf", 1)),
+)
 
-SIFIVE_LAYOUTS: dict[int, Layout] = LAYOUTS | {
+SIFIVE_LAYOUTS: dict[int, MessageLayout] = LAYOUTS | {
     layout.tcode: layout
     for layout in (
-        _layout(Tcode.DATA_ACQUISITION, "DataAcquisition", Field("idtag"), Field("dqdata")),
-        _layout(Tcode.AUX_ACCESS_WRITE, "AuxAccessWrite", Field("addr"), Field("data")),
+        _layout(Tcode.DATA_ACQUISITION, "DataAcquisition", MessageField("idtag"), MessageField("dqdata")),
+        _layout(Tcode.AUX_ACCESS_WRITE, "AuxAccessWrite", MessageField("addr"), MessageField("data")),
         _layout(Tcode.IN_CIRCUIT_TRACE, "InCircuitTrace", *_IN_CIRCUIT),
         _layout(Tcode.IN_CIRCUIT_TRACE_WS, "InCircuitTraceWS", *_IN_CIRCUIT),
     )
@@ -250,7 +255,7 @@ class Message(NamedTuple):
 
     tcode: int
     src: int
-    layout: Layout | None
+    layout: MessageLayout | None
     fields: Mapping[str, int]
     tstamp: int | None = None
 
@@ -262,14 +267,14 @@ class Message(NamedTuple):
         return f"{'vendor defined' if self.tcode in VENDOR_TCODES else 'reserved'} message (TCODE {self.tcode})"
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The bytes are framed like a message but are none. The decoder catches this error and reports a loss."""
 
 
 def parse(
-    raw: bytes, src_bits: int, layouts: Mapping[int, Layout] = LAYOUTS, *, extend_addr_msb: bool = False
+    raw: bytes, src_bits: int, layouts: Mapping[int, MessageLayout] = LAYOUTS, *, extend_addr_msb: bool = False
 ) -> Message:
-    """Parse the message in *raw*, one complete frame. High bits that the encoder left out are 0. Raises Malformed.
+    """Parse the message in *raw*, one complete frame. High bits that were omitted are 0. Raises MalformedMessage.
 
     With *extend_addr_msb*, an address whose highest transmitted bit is 1 becomes a negative number; the caller
     truncates it to XLEN bits (1.0, "Virtual Addresses Optimization").
@@ -288,7 +293,7 @@ def parse(
         groups[0] >>= field.bits
     expected = [field for field in layout.variable if field.when is None or fields[field.when[0]] == field.when[1]]
     if len(groups) < len(expected):
-        raise Malformed(f"{layout.name} without {expected[len(groups)].title}")
+        raise MalformedMessage(f"{layout.name} without {expected[len(groups)].title}")
     for field, value, length in zip(expected, groups, lengths, strict=False):
         bits = MDO_BITS * length
         extended = extend_addr_msb and field.address and value >> (bits - 1)
@@ -316,7 +321,7 @@ _MDO = (1 << MDO_BITS) - 1
 _REMEMBERED = 1 << 14  # messages: programs repeat themselves, so their messages do
 
 
-def build(layout: Layout, src_bits: int, src: int, **fields: int) -> bytes:
+def build(layout: MessageLayout, src_bits: int, src: int, **fields: int) -> bytes:
     """Return the bytes of a message in its shortest form. Conditional fields are written if their condition holds."""
     names = [f.name for f in layout.fixed]
     names += [f.name for f in layout.variable if f.when is None or fields[f.when[0]] == f.when[1]]
@@ -342,7 +347,7 @@ class Packer:
 
     def __init__(
         self,
-        layouts: Mapping[int, Layout],
+        layouts: Mapping[int, MessageLayout],
         src_bits: int,
         src: int,
         *,
@@ -379,7 +384,7 @@ class Packer:
         out[-1] |= _END_OF_MESSAGE
         return bytes(out)
 
-    def _field(self, layout: Layout | None, index: int, value: int) -> bytearray:
+    def _field(self, layout: MessageLayout | None, index: int, value: int) -> bytearray:
         """Return the bytes of variable-length field *index* of the layout, which starts on a byte boundary."""
         if self._address_bits and layout is not None and layout.variable[index].address:
             return _address(value, self._address_bits, self._padding)
@@ -421,7 +426,7 @@ class ProcessFormat(IntEnum):
     HCONTEXT = 3
 
 
-class Process(NamedTuple):
+class ProcessField(NamedTuple):
     """The sub-fields of PROCESS. *prv* and *v* are encoded as in the ISA's privilege modes."""
 
     format: ProcessFormat
@@ -430,7 +435,7 @@ class Process(NamedTuple):
     context: int
 
     @classmethod
-    def of(cls, field: int) -> "Process":
+    def of(cls, field: int) -> "ProcessField":
         """Split PROCESS into its sub-fields."""
         return cls(ProcessFormat(field & 3), field >> 2 & 3, field >> 4 & 1, field >> 5)
 

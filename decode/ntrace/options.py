@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.ntrace.messages import (
     SIFIVE_LAYOUTS,
     BType,
     Evcode,
-    Layout,
+    MessageLayout,
     Sync,
     Tcode,
 )
@@ -62,7 +62,7 @@ class Dialect:
     """
 
     name: str
-    layouts: Mapping[int, Layout] = field(default_factory=lambda: LAYOUTS)
+    layouts: Mapping[int, MessageLayout] = field(default_factory=lambda: LAYOUTS)
     keeps_state: frozenset[int] = frozenset()
     xor_timestamps: bool = False
     address_bits: int = 0

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.ntrace.messages import (
     BType,
     Evcode,
     Message,
-    Process,
+    ProcessField,
     ProcessFormat,
     Rcode,
     Sync,
@@ -50,8 +50,8 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     NOWHERE,
     STOP,
     CallEffect,
-    Calls,
     Stack,
+    WalkCalls,
     effect,
 )
 from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
@@ -139,7 +139,7 @@ class StepFunction:
     def _certain(self, state: State, ahead: int, stack: Stack) -> WalkResult:
         """Return the walk over the instructions that `tail` returns."""
         if state.mode is not Mode.ON or ahead >= 0:
-            return WalkResult([], state.pc, 0, Calls(stack))
+            return WalkResult([], state.pc, 0, WalkCalls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
 
     def _state(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> State:
@@ -182,7 +182,7 @@ class StepFunction:
     # Messages in the middle of the flow (chapter 7, in its order)
 
     def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        process = Process.of(message.fields["process"])
+        process = ProcessField.of(message.fields["process"])
         if process.reserved:
             report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP, (process.reserved,)))
             return Step(None, state, 0, (report,), counted=False)
@@ -385,10 +385,12 @@ class StepFunction:
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
         if not hist:
-            return WalkResult([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault="HIST has no stop bit")
+            return WalkResult(
+                [], state.pc, halfwords=0, calls=WalkCalls(stack), last=None, fault="HIST has no stop bit"
+            )
         if limit < 0:
             why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
-            return WalkResult([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault=why)
+            return WalkResult([], state.pc, halfwords=0, calls=WalkCalls(stack), last=None, fault=why)
         return self._walker(state).walk(state.pc, hist, limit, stack)
 
     def _resumption(self, walk: WalkResult, *, trapped: bool = False) -> int:

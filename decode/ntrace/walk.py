@@ -25,11 +25,11 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     RUN_BITS,
     RUN_MASK,
     STEPS_AT_MOST,
-    Calls,
-    Mark,
     Segment,
     Segments,
     Stack,
+    StackMark,
+    WalkCalls,
     after,
 )
 
@@ -41,14 +41,14 @@ class _WalkPoint(NamedTuple):
     pc: int
     parts: int
     walked: int
-    calls: Mark
+    calls: StackMark
 
 
 _NO_PLACE = _WalkPoint(NOWHERE, 0, 0, NO_MARK)
 
 
 class Run(NamedTuple):
-    """The walk of RUN_BITS outcomes. *taken* and *left* are as in `Calls`."""
+    """The walk of RUN_BITS outcomes. *taken* and *left* are as in `WalkCalls`."""
 
     path: Path
     pc: int
@@ -72,7 +72,7 @@ class WalkResult(NamedTuple):
     parts: list[PathPart]
     pc: int
     halfwords: int
-    calls: Calls
+    calls: WalkCalls
     last: Segment | None = None
     fault: str = ""
 
@@ -126,7 +126,7 @@ class Walker(stepping.ProgramWalker[Run]):
         bits = hist.bit_length() - 1
         parts: list[PathPart] = []
         walked = 0
-        calls = Calls(stack)
+        calls = WalkCalls(stack)
         steps, first, before, marked = 0, 0, 0, _NO_PLACE  # since the last outcome
         known = self._segments.known
         while bits if limit is None else walked < limit:
@@ -245,7 +245,7 @@ class Walker(stepping.ProgramWalker[Run]):
         rest = [*walk.parts[:-1], *([last[:-1]] if len(last) > 1 else [])]
         return WalkResult(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
 
-    def _jump_target(self, segment: Segment, calls: Calls) -> int:
+    def _jump_target(self, segment: Segment, calls: WalkCalls) -> int:
         """Return the target of a jump in the middle of a walk; NOWHERE if only the trace determines it."""
         if segment.taken != NOWHERE:
             target = segment.taken
@@ -286,7 +286,7 @@ class Walkers:
 
 
 def _ended_in_segment(
-    segment: Segment, parts: list[PathPart], walked: int, limit: int, bits: int, calls: Calls
+    segment: Segment, parts: list[PathPart], walked: int, limit: int, bits: int, calls: WalkCalls
 ) -> WalkResult:
     """Return the walk that ends inside a segment."""
     count = bisect_right(segment.ends, limit - walked)
@@ -324,13 +324,13 @@ def _bit_count(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _possible_rounds(since: _WalkPoint, walked: int, limit: int | None, calls: Calls) -> int:
+def _possible_rounds(since: _WalkPoint, walked: int, limit: int | None, calls: WalkCalls) -> int:
     """Return how many further rounds from that point fit, without the last one."""
     most = FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
     return calls.rounds(since.calls, most)
 
 
-def _add_rounds(since: _WalkPoint, rounds: int, parts: list[PathPart], walked: int, calls: Calls) -> int:
+def _add_rounds(since: _WalkPoint, rounds: int, parts: list[PathPart], walked: int, calls: WalkCalls) -> int:
     """Add *rounds* rounds from that point, and return the halfwords walked."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
@@ -348,7 +348,7 @@ class _RepetitionStart(NamedTuple):
     done: int
     parts: int
     halfwords: int
-    calls: Mark
+    calls: StackMark
 
 
 def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> WalkResult:
@@ -359,7 +359,7 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
     algorithm).
     """
     parts: list[PathPart] = []
-    calls = Calls(stack)
+    calls = WalkCalls(stack)
     halfwords = done = steps = 0
     outcomes = hist.bit_length()
     while done < times:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import STOPS, TRAPS, context_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
-from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, Process, ProcessFormat, Rcode, Tcode
+from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, ProcessField, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.csrs import Context
 
@@ -208,7 +208,7 @@ def _interpretation(message: Message) -> Iterator[str]:
         hist = fields["rdata"]
     if hist is not None:
         yield f"hist={branches(hist)}"
-    process = Process.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
+    process = ProcessField.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
     if process is not None:
         yield from _context(process)
 
@@ -225,7 +225,7 @@ def branches(hist: int) -> str:
     return f"{hist:b}"[1:].translate({ord("0"): "N", ord("1"): "T"}) or "-"
 
 
-def _context(process: Process) -> Iterator[str]:
+def _context(process: ProcessField) -> Iterator[str]:
     if process.reserved:
         return
     yield f"prv={process.prv}"
@@ -258,7 +258,7 @@ def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
 
 
 def _ownership(message: Message, options: Options) -> str:
-    process = Process.of(message.fields["process"])
+    process = ProcessField.of(message.fields["process"])
     if process.reserved:
         return f"reserved {process.reserved} of PROCESS"
     mode = context_text(Context(process.prv, bool(process.v)))

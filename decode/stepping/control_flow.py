@@ -222,14 +222,14 @@ def _newest(stack: Stack, count: int) -> list[int]:
     return addresses[::-1]
 
 
-class Mark(NamedTuple):
+class StackMark(NamedTuple):
     """A moment in the use of a stack: how many addresses had been popped, and those left."""
 
     taken: int
     left: tuple[int, ...]
 
 
-class Calls:
+class WalkCalls:
     """A stack used during one walk, and the effect of the walk on it.
 
     taken  what it popped off the stack it began with, None for each time that one was empty already
@@ -261,10 +261,10 @@ class Calls:
             self._below = self._below[1]
         return address
 
-    def mark(self) -> Mark:
+    def mark(self) -> StackMark:
         """Return this moment, for `rounds`."""
         self._lowest = len(self.left)
-        return Mark(len(self.taken), tuple(self.left))
+        return StackMark(len(self.taken), tuple(self.left))
 
     @property
     def lowest(self) -> int:
@@ -275,7 +275,7 @@ class Calls:
         """Return to the mark before the last one. *lowest*: what `lowest` was when the last one was made."""
         self._lowest = min(self._lowest, lowest)
 
-    def rounds(self, mark: Mark, most: int) -> int:
+    def rounds(self, mark: StackMark, most: int) -> int:
         """Return how many times, at most *most*, the operations since *mark*, the last mark, can be
         repeated unchanged.
         """
@@ -293,7 +293,7 @@ class Calls:
             count += 1
         return most
 
-    def repeat(self, mark: Mark, times: int) -> None:
+    def repeat(self, mark: StackMark, times: int) -> None:
         """Repeat the operations since *mark* so many times, as `rounds` allows."""
         again, calls = self.taken[mark.taken :], self.left[len(mark.left) :]
         self.taken += again * times
@@ -346,7 +346,7 @@ class CallEffect(NamedTuple):
 CLEARS = CallEffect((), (), True)
 
 
-def effect(calls: Calls) -> CallEffect | None:
+def effect(calls: WalkCalls) -> CallEffect | None:
     """Return the effect of a walk on the call stack, None if there is none."""
     return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None
 
@@ -363,7 +363,7 @@ STEPS_AT_MOST = 1 << 16
 FOR_EVER = 1 << 64
 """Rounds of a loop that nothing ends."""
 
-NO_MARK = Mark(0, ())
+NO_MARK = StackMark(0, ())
 
 
 class ClosedLoop:
@@ -375,7 +375,7 @@ class ClosedLoop:
 
     __slots__ = ("_calls", "_lowest", "_mark", "_pc")
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: WalkCalls) -> None:
         self._calls = calls
         self._pc = NOWHERE
         self._mark = NO_MARK
@@ -415,7 +415,7 @@ class ProgramWalker(ABC, Generic[_OutcomeRun]):
         self._segments.forget()
         self._runs.clear()
 
-    def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> _OutcomeRun | None:
+    def _remembered_run(self, pc: int, outcomes: int, calls: WalkCalls) -> _OutcomeRun | None:
         """Return the walk of RUN_BITS outcomes from *pc* on, None if it has a fault or an undecided end."""
         key = (pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
-from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams
+from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -59,7 +59,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
     def _fed(self) -> int:
         """The number of bytes so far."""
 
-    def finish(self) -> Streams:
+    def finish(self) -> SourceHistories:
         """End the trace and return the histories."""
         cut_off = list(self._end())
         self._skipped += sum(lost.length for lost in cut_off)
@@ -73,7 +73,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         decoded = sum(account.decoded for account in accounts)
         idle = self._idle + sum(account.idle for account in accounts)
         skipped = self._skipped + sum(account.skipped for account in accounts)
-        return Streams(histories, Accounting(end, decoded, idle, skipped))
+        return SourceHistories(histories, Accounting(end, decoded, idle, skipped))
 
     def finish_one(self, source: int = 0) -> History:
         """End the trace of a single hart and return its history, which is empty if the hart sent nothing.

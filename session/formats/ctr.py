@@ -9,9 +9,9 @@ from typing import NamedTuple, NoReturn
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, CtrEntry, unpack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
-from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, decode_records
 from rvtrace_gdb.decode.ctr.records import Record, RecordOptions, record_text
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.session.errors import Unsupported
@@ -98,7 +98,9 @@ def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ())
     return RecordOptions(kinds, found.ras, end, found.hidden, begin)
 
 
-def decode(data: bytes, program: Program, trace_options: CtrRegisterValues, progress: Progress = silent) -> Decoded:
+def decode(
+    data: bytes, program: Program, trace_options: CtrRegisterValues, progress: Progress = silent
+) -> DecodedRecords:
     """Return the history of the entries *data*, and where in it the stretches between them are."""
     found = list(items(data))
     idle = sum(item.end - item.offset for item in found if item.record is None)
@@ -132,13 +134,13 @@ class _RecordsDecoding:
 
     def __init__(self, data: bytes, program: Program, trace_options: CtrRegisterValues) -> None:
         self._data, self._program, self._trace_options = data, program, trace_options
-        self._found: Streams | None = None
+        self._found: SourceHistories | None = None
 
-    def result(self, progress: Progress) -> Streams:
+    def result(self, progress: Progress) -> SourceHistories:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
         if self._found is None:
             history = decode(self._data, self._program, self._trace_options, progress).history
-            self._found = Streams({0: history}, history.accounting)
+            self._found = SourceHistories({0: history}, history.accounting)
         return self._found
 
 

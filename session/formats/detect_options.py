@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
-from rvtrace_gdb.decode.etrace.layout import Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
@@ -154,8 +154,8 @@ def nonsense(data: bytes, trace_options: ETrace, xlen: int, wrapped: bool, limit
     for item in chain(itemizer.feed(data), itemizer.finish()):
         if item.packet is not None:
             of_sync = item.packet.format == TeInstFormat.SYNC
-            synchronizes |= of_sync and item.packet.subformat in (Sync.START, Sync.TRAP)
-            only_data &= of_sync and item.packet.subformat == Sync.SUPPORT
+            synchronizes |= of_sync and item.packet.subformat in (SyncSubformat.START, SyncSubformat.TRAP)
+            only_data &= of_sync and item.packet.subformat == SyncSubformat.SUPPORT
         known = item.packet is not None or item.data is not None
         if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, trace_options)):
             bad += item.length

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
-from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
+from rvtrace_gdb.decode.history.builder import IncrementalBuilder, SourceHistories
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
@@ -44,7 +44,7 @@ class TraceOptions(Protocol):
 class Decoding(Protocol):
     """The decoding of a whole trace."""
 
-    def result(self, progress: Progress) -> Streams:
+    def result(self, progress: Progress) -> SourceHistories:
         """Return the histories. Raises only what *progress* raises, and can be called again then."""
         ...
 
@@ -159,7 +159,7 @@ class StreamDecoder(Protocol):
     """Decodes a trace in pieces."""
 
     def feed(self, data: bytes) -> None: ...
-    def finish(self) -> Streams: ...
+    def finish(self) -> SourceHistories: ...
 
 
 class PiecewiseDecoding:
@@ -169,9 +169,9 @@ class PiecewiseDecoding:
         self._data, self._make = data, make
         self._decoder: StreamDecoder | None = None
         self._done = 0
-        self._found: Streams | None = None
+        self._found: SourceHistories | None = None
 
-    def result(self, progress: Progress) -> Streams:
+    def result(self, progress: Progress) -> SourceHistories:
         """Return the histories. Raises only what *progress* raises, and can be called again then."""
         while self._found is None:
             if self._done < len(self._data):
@@ -185,7 +185,7 @@ class PiecewiseDecoding:
                 raise
         return self._found
 
-    def _next(self) -> Streams | None:
+    def _next(self) -> SourceHistories | None:
         if self._decoder is None:
             self._decoder = self._make()
         piece = self._data[self._done : self._done + _PIECE]

@@ -27,9 +27,9 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     TeFormat,
 )
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, SourcePackets
 from rvtrace_gdb.decode.ntrace.decoder import source_of
-from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
+from rvtrace_gdb.decode.ntrace.framing import FrameBatch, MessageFramer
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MDO_BITS
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.options import Options as NTrace
@@ -101,7 +101,7 @@ def etrace_sources(data: bytes, trace_options: ETrace, *, wrapped: bool = False)
     found: set[int] = set()
     deframer = trace_options.encapsulation.deframer(wrapped=wrapped)
     for item in chain(deframer.feed(data), deframer.finish()):
-        if not isinstance(item, Packets) or item.kind is not ContentKind.INSTRUCTION or item.source in found:
+        if not isinstance(item, SourcePackets) or item.kind is not ContentKind.INSTRUCTION or item.source in found:
             continue
         if any(map(_starts, item.payloads)):
             found.add(item.source)
@@ -250,8 +250,8 @@ def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int
         return [0]
     found = set()
     first_bytes = {tcode << 8 - MDO_BITS for tcode, layout in options.dialect.layouts.items() if layout.synchronizes}
-    for batch in Framer(wrapped=wrapped).feed(data):
-        for frame in batch.frames if isinstance(batch, Batch) else ():
+    for batch in MessageFramer(wrapped=wrapped).feed(data):
+        for frame in batch.frames if isinstance(batch, FrameBatch) else ():
             if frame[0] in first_bytes:
                 found.add(source_of(frame, options.src_bits))
     return sorted(found) or [0]

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rvtrace_gdb.controlregs.trace_control import encoder_registers
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats.format import (
@@ -72,7 +72,7 @@ def decode(
     wrapped: bool = False,
     stop_at_error: bool = False,
     progress: Progress = silent,
-) -> Streams:
+) -> SourceHistories:
     """Return the histories of all harts in *data*, by source. Raises only what *progress* raises."""
     return decoding(data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -136,7 +136,7 @@ class SinkDecoding:
         notes = _notes(fed, by_source, has_sources=has_sources)
         return Harts(histories, found.accounting, tuple(notes))
 
-    def _streams(self, index: int, trace_options: TraceOptions, progress: Progress) -> Streams:
+    def _streams(self, index: int, trace_options: TraceOptions, progress: Progress) -> SourceHistories:
         """Return what is decoded of one sink. A decoding that has begun goes on."""
         sink = self._sinks[index]
         if index not in self._begun:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, cast
 
-from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Piece
+from rvtrace_gdb.decode.history.builder import HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture import file as capture_file
@@ -69,7 +69,7 @@ class Arrived(NamedTuple):
     """What a hart did next."""
 
     hart: int
-    piece: Piece
+    piece: HistoryPiece
 
 
 class StreamFollower:

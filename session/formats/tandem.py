@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple, NoReturn
 
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.tandem import plausibility
@@ -315,9 +315,9 @@ class _TandemDecoding:
     def __init__(self, make: Callable[[], TandemDecoding]) -> None:
         self._make = make
         self._decoding: TandemDecoding | None = None
-        self._found: Streams | None = None
+        self._found: SourceHistories | None = None
 
-    def result(self, progress: Progress) -> Streams:
+    def result(self, progress: Progress) -> SourceHistories:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
         if self._found is None:
             try:
@@ -328,7 +328,7 @@ class _TandemDecoding:
             except BaseException:
                 self._decoding = None
                 raise
-            self._found = Streams({0: history}, history.accounting)
+            self._found = SourceHistories({0: history}, history.accounting)
         return self._found
 
 

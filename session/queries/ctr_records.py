@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.dump import field_texts
 from rvtrace_gdb.controlregs.fields import Csr
-from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch
+from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, RecordStretch
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.instructions import IType
@@ -119,13 +119,13 @@ class Line(NamedTuple):
     number: int
     entry: CtrEntry
     record: Record | None
-    between: Stretch | None
+    between: RecordStretch | None
 
 
 class ShownRecords:
     """The records of one hart, the youngest first."""
 
-    def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
+    def __init__(self, records: CapturedRecords, decoded: DecodedRecords, history: History) -> None:
         self.records, self.history = records, history
         self._cursor = Cursor()
         found = list(items(records.data))
@@ -226,7 +226,7 @@ def _place(pc: int | None) -> Place | None:
     return None if pc is None else (pc,)
 
 
-def _between(stretch: Stretch | None) -> Between | None:
+def _between(stretch: RecordStretch | None) -> Between | None:
     """Convert what ran between two records. History numbers count from 1; *first* > *last*: nothing ran."""
     if stretch is None:
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
+from rvtrace_gdb.decode.search import AddressQuery, CombinedSearch, ExecutionSearch, arrivals, entries_of, executions
 from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.queries.search import BadQuery, Places, QueryResults, Searcher
 
@@ -48,7 +48,7 @@ class ExecutionQuery(NamedTuple):
         queries = (query for place in self._places() for query in place.queries(program.base) if pc in query.addresses)
         return any(last == GAP or last not in query.not_after for query in queries)
 
-    def queries(self, image: Image) -> list[Query]:
+    def queries(self, image: Image) -> list[AddressQuery]:
         """Return the searches for the addresses, range or functions of this place alone."""
         if self.last is not None:
             return [arrivals(self.first, self.last)]
@@ -69,12 +69,12 @@ class ExecutionQuery(NamedTuple):
         return [self.first, *self.others, *self.functions] if self.last is None else range(self.first, self.last + 1)
 
 
-def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[Query]:
+def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[AddressQuery]:
     """Return the searches for all places, which have no result in common. Raises BadQuery: a place is in a range."""
     for one, other in combinations(dict.fromkeys(places), 2):
         if (one.last is not None or other.last is not None) and _overlap(one, other):
             raise BadQuery(f"{one.name} and {other.name} have code in common: search for one after the other")
-    ranges, plain, entered = list[Query](), set[int](), dict[int, Query]()
+    ranges, plain, entered = list[AddressQuery](), set[int](), dict[int, AddressQuery]()
     for place in dict.fromkeys(places):
         for query in place.queries(image):
             if place.last is not None:
@@ -87,7 +87,7 @@ def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[Qu
     return [*loops, *([executions(*plain)] if plain else []), *ranges]
 
 
-def _addresses(query: Query) -> frozenset[int]:
+def _addresses(query: AddressQuery) -> frozenset[int]:
     assert isinstance(query.addresses, frozenset)
     return query.addresses
 
@@ -112,7 +112,7 @@ class ExecutionResults:
 
     def __init__(
         self, history: History, program: ContextImages, none_message: str, notes: list[str],
-        search: Search | CombinedSearch,
+        search: ExecutionSearch | CombinedSearch,
     ) -> None:  # fmt: skip
         self._places, self._search = Places(history, program), search
         self.none_message = none_message

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
-from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, call_tree, tree_rows
+from rvtrace_gdb.decode.calls.call_history import CallHistory, CallNode, FunctionRun, addresses, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
-from rvtrace_gdb.decode.coverage import Counts
-from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
+from rvtrace_gdb.decode.coverage import ExecutionCounts
+from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
@@ -41,7 +41,7 @@ class Functions:
         self.calls = CallHistory(history, program, progress) if calls is None else calls
         """The functions of the history."""
         self._cursor = Cursor(listing="function-call-history")
-        self._tree: Node | None = None
+        self._tree: CallNode | None = None
         self._images: list[Image] = []
         self._rows: list[CallRow] = []
 
@@ -67,7 +67,7 @@ class Functions:
         self._rows = [self._call(level, node, depth) for level, node in tree_rows(self.root(progress), depth or _ALL)]
         return len(self._rows)
 
-    def root(self, progress: Progress = silent) -> Node:
+    def root(self, progress: Progress = silent) -> CallNode:
         """Return the root of the call tree, which is built once."""
         if self._tree is None:
             self._tree = call_tree(self.calls, progress)
@@ -79,7 +79,7 @@ class Functions:
         """Return rows *begin* to *end* - 1 of the call tree, which count from 1."""
         return self._rows[max(begin, 1) - 1 : end - 1]
 
-    def _row(self, function: Function, lines: bool) -> FunctionRow:
+    def _row(self, function: FunctionRun, lines: bool) -> FunctionRow:
         begin, end = function.begin, function.end
         is_gap, image = function.pc == GAP, self._program.image_of(self._history.context_at(begin))
         return FunctionRow(
@@ -93,13 +93,13 @@ class Functions:
             addresses=sorted(addresses(self._history, begin, end)) if lines and not is_gap else [],
         )
 
-    def _reason(self, function: Function) -> str:
+    def _reason(self, function: FunctionRun) -> str:
         """Return the reason of a gap, or the trap that led to a function, "" for none."""
         if function.pc == GAP:
             return self._history.gap_at(function.begin).as_gap
         return (self.calls.trap_at(function.begin) or _TRAP) if function.kind is StackOperationKind.TRAP else ""
 
-    def _call(self, level: int, node: Node, depth: int) -> CallRow:
+    def _call(self, level: int, node: CallNode, depth: int) -> CallRow:
         known = node.function != UNKNOWN
         place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
         return CallRow(
@@ -141,7 +141,7 @@ class Coverage:
     def __init__(self, history: History, program: ContextImages, calls: CallHistory | None = None) -> None:
         self._history, self._program, self._calls = history, program, calls
         self._wanted = range(len(history))
-        self._counted: dict[range, tuple[Counts, int]] = {}
+        self._counted: dict[range, tuple[ExecutionCounts, int]] = {}
         self._functions: list[FunctionSymbol] | None = None
 
     def select(self, args: str) -> None:
@@ -189,7 +189,7 @@ class Coverage:
             for function in self._functions
         ]
 
-    def _counts(self, progress: Progress) -> tuple[Counts, int]:
+    def _counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         """Return the counts of the selected part, and how many instructions of other programs ran."""
         if self._wanted not in self._counted:
             whole = range(len(self._history))
@@ -197,12 +197,12 @@ class Coverage:
             self._counted[self._wanted] = self._count(progress)
         return self._counted[self._wanted]
 
-    def _count(self, progress: Progress) -> tuple[Counts, int]:
+    def _count(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         stretches = self._stretches()
         base = self._program.base
         if len(stretches) == 1 and base in stretches:
             return coverage.counts(self._history, [self._wanted], progress, self._calls), 0
-        found, elsewhere = Counts({}, {}, {}, {}), 0
+        found, elsewhere = ExecutionCounts({}, {}, {}, {}), 0
         for image, places in stretches.items():
             here = coverage.counts(self._history, places, progress)
             own = {pc: count for pc, count in here.ran.items() if _is_of(base, image, pc)}

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, M
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
-from rvtrace_gdb.decode.search import Query, Search
+from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch
 from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.pages import LIST_NUMBERS, Cursor, Folding, RangeError, Selection
@@ -126,9 +126,9 @@ class Searcher(NamedTuple):
     calls: Callable[[], CallHistory]
     progress: Progress = silent
 
-    def search(self, query: Query) -> Search:
+    def search(self, query: AddressQuery) -> ExecutionSearch:
         """Return the positions of the history that a query finds."""
-        return Search(self.calls(), query, self.progress)
+        return ExecutionSearch(self.calls(), query, self.progress)
 
 
 class ListQuery(Protocol):

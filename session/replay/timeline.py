@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.history.reverse_search import Addresses, AddressSearch, OutsideRange, gaps_between
+from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRange, SearchedAddresses, gaps_between
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
@@ -266,7 +266,7 @@ class Timeline:
         self,
         place: _TimelinePlace,
         direction: int,
-        addresses: Addresses,
+        addresses: SearchedAddresses,
         progress: Progress,
         farthest: int | None = None,
     ) -> int:

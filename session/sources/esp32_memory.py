@@ -16,19 +16,19 @@ from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.esp32.readout import (
     SYMBOL,
-    Batch,
     MemoryAnswer,
+    ReadBatch,
     is_core_dump,
     read_core_dump,
     read_snapshot,
 )
 from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     BadSnapshot,
-    Core,
+    CaptureReason,
     CoreTraceState,
     MemoryMode,
-    Reason,
     Snapshot,
+    SnapshotCore,
     may_be_code,
     options_of,
     ring_of,
@@ -57,8 +57,8 @@ _LOSSES = 4  # so many correct instructions are not an accident
 _ROUNDS = 32
 _CHUNKS = 256  # of code, read in one round
 _REASONS = {
-    Reason.EXPLICIT_STOP: "the firmware has stopped tracing",
-    Reason.PANIC: "tracing ended when the program panicked",
+    CaptureReason.EXPLICIT_STOP: "the firmware has stopped tracing",
+    CaptureReason.PANIC: "tracing ended when the program panicked",
 }
 _NO_RESYNC = 1  # ESP_RISCV_TRACE_RESYNC_MODE_DISABLED
 
@@ -91,7 +91,7 @@ def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
 
 def live_capture(
     elf: str, others: Sequence[str] = (), address: int | None = None
-) -> Generator[Batch, MemoryAnswer, Capture]:
+) -> Generator[ReadBatch, MemoryAnswer, Capture]:
     """Return the trace of the chip that runs *elf*; yield requests for its memory, see `decode.etrace.esp32.readout`.
 
     *address*: of the snapshot, None: where *elf* says. Code that no ELF has is read from the chip. Raises
@@ -196,7 +196,11 @@ def _capture(snapshot: Snapshot, target: str, image: Image, others: Iterable[Elf
             problems += [] if core.state == CoreTraceState.UNAVAILABLE else [str(error)]
     if not parts:
         raise BadSnapshot(f"{target}: nothing was traced: {'; '.join(problems) or 'no encoder was set up'}")
-    reason = _REASONS.get(Reason(snapshot.capture_reason)) if snapshot.capture_reason in tuple(Reason) else None
+    reason = (
+        _REASONS.get(CaptureReason(snapshot.capture_reason))
+        if snapshot.capture_reason in tuple(CaptureReason)
+        else None
+    )
     return Capture(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool=tool(),
@@ -223,7 +227,7 @@ def _code_of(others: Iterable[Elf]) -> Code:
     return tuple((part.vaddr, part.data) for elf in others for part in elf.segments if part.executable)
 
 
-def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSink]:
+def _traced(snapshot: Snapshot, core: SnapshotCore) -> tuple[CapturedEncoder, CapturedSink]:
     """Return the encoder and the buffer of a core. Raises `BadSnapshot`."""
     ring = ring_of(core)
     trace_options = ETrace(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
@@ -233,7 +237,7 @@ def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSi
     return encoder, CapturedSink(_sink(core), ring.data, ring.wrapped, 0, (name,), lost)
 
 
-def _sink(core: Core) -> SinkSettings:
+def _sink(core: SnapshotCore) -> SinkSettings:
     """Describe the buffer as a RAM sink."""
     control = component_registers.RAM_CONTROL.pack(
         trRamActive=1,
@@ -267,5 +271,5 @@ class Chip(NamedTuple):
     *asked*: its last request.
     """
 
-    reading: Generator[Batch, MemoryAnswer, Capture]
+    reading: Generator[ReadBatch, MemoryAnswer, Capture]
     asked: Sequence[tuple[int, int]] = ()

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.coverage import branch_outcomes, counts, function_entrie
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
-from rvtrace_gdb.decode.search import Search, entries_of
+from rvtrace_gdb.decode.search import ExecutionSearch, entries_of
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.history.test_history import NOTHING, built, flat
 from tests.decode.test_search import BRANCH, CALL, HANDLER, LEAVE, WAIT, WAITED, program, ran
@@ -155,7 +155,7 @@ def test_entries_are_those_that_a_search_finds(seed: int) -> None:
     assert counts(history, calls=calls) == counts(history)
     found = function_entries(counts(history), image, {WAIT: WAIT + 12, CALL: CALL + 8, HANDLER: HANDLER + 8})
     for function, count in found.items():
-        assert count == len(Search(calls, entries_of(function, image))), hex(function)
+        assert count == len(ExecutionSearch(calls, entries_of(function, image))), hex(function)
 
 
 def test_all_of_the_counting_can_be_watched_and_interrupted() -> None:

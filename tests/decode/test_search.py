@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.search import Query, Search, arrivals, entries_of, executions
+from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch, arrivals, entries_of, executions
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode.calls.call_histories import in_small_blocks
 from tests.decode.history.test_history import NOTHING, built, flat
@@ -34,12 +34,12 @@ paths = st.recursive(
 sets = st.frozensets(addresses, max_size=4)
 
 
-def search_in(history: History, wanted: Query, progress: Progress = silent) -> Search:
+def search_in(history: History, wanted: AddressQuery, progress: Progress = silent) -> ExecutionSearch:
     """Whatever the program is: what ran is what is searched."""
-    return Search(CallHistory(history, program()), wanted, progress)
+    return ExecutionSearch(CallHistory(history, program()), wanted, progress)
 
 
-def found(history: History, wanted: Query) -> list[int]:
+def found(history: History, wanted: AddressQuery) -> list[int]:
     search = search_in(history, wanted)
     return [search.position(number) for number in range(len(search))]
 
@@ -51,7 +51,7 @@ def test_as_one_by_one(
 ) -> None:
     history = built(*[path for path, times in runs for _ in range(times)])
     pcs = [pc for path, times in runs for _ in range(times) for pc in flat(path)]
-    assert found(history, Query(wanted, not_after)) == [
+    assert found(history, AddressQuery(wanted, not_after)) == [
         i for i, pc in enumerate(pcs) if pc in wanted and not (i and pcs[i - 1] in not_after)
     ]
 
@@ -66,7 +66,7 @@ def test_how_many_are_before(runs: list[Path | RepeatPath], wanted: frozenset[in
 
 
 @pytest.mark.parametrize("wanted", [executions(3), arrivals(2, 3)])
-def test_many_entries(wanted: Query) -> None:
+def test_many_entries(wanted: AddressQuery) -> None:
     """More than are added up at once: 1 2 3, 3 1, 1 2 3, ..., each a path of its own."""
     count = 20_000 if LONG else 5_000
     history = built(*[Path([(1, 2, 3)]) if i % 2 == 0 else Path([(3, 1)]) for i in range(count)])

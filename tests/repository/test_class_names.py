@@ -16,21 +16,17 @@ STILL_SEVERAL = set(
     re.findall(
         r"\w+",
         """
-    Accessed Accesses Action Addresses Alignment AnyEncoder Arrival Asked BadOption Batch Begin Block Buffer
-    Build Calls Change Check Chip Clock CmdErr Code Codec Command Comparison Connect Context Core Count Counts
-    Coverage DebugModule Debugger Decoded Decoder Description Difference Disassembler Dtm Dump ETrace Edge
-    EncoderOptions End Entries Expected Export Fetch Field Fields File Filter Follower Form Frame Framer
-    Function Functions Gaps Gdb Goal Graph Group Groups Halt Handler Happened HartContext HartNotHalted
-    HartNumber HartOf Harts History Info Instruction Kept Key KnownRegisters Latency Layout Limit Line Lines
-    Looked Loss Machine Malformed Mark Memory Message Method Mode NTrace NoAnswer Node NotStopped NotWritten
-    Note Objects OddStretch One Open Operation Option Outcome Output Packets Page PagedList Paint Parts
-    PendingTrap Piece Pins Port Predictor Probe Problem Process Program ProgressLine Query Ran Raw Reach Read
-    Reason Record Recorder Records Register RegisterRefused Registers Report Resume Retired ReturnStack Ring
-    Route Row Rows Running Said Search Section Segment Select Selection Server Setting Settings Shape Sink
-    Snapshot Stack Start Status Stop Stored Stream StreamDecoder Streams Stretch Stub Symbol Symbols Sync
-    SyncMode SyncPeriodChecker Table Tables TandemPort Target Text Texts Trace Tracer Transfer Trap
-    TrapKind Tree Trigger TriggerModule Unknown Unwound Value Values Verb Verdict Watcher Window Wishes Words
-    Write Writer Written
+    Accessed Accesses Action AnyEncoder Arrival Asked BadOption Block Buffer Calls Change Check Chip Clock
+    CmdErr Code Command Comparison Connect Context Count Counts Coverage DebugModule Debugger Description
+    Disassembler Dtm ETrace Edge EncoderOptions End Expected Export Fetch Field Fields File Filter Follower
+    Frame Functions Gdb Graph Group Groups Halt Handler Happened HartContext HartNotHalted HartNumber HartOf
+    Harts History Info Instruction Kept Latency Limit Line Lines Looked Machine Memory Message Method Mode
+    NTrace NoAnswer NotStopped NotWritten Note Objects Open Option Outcome Output Page PagedList Paint
+    PendingTrap Pins Port Probe Problem Program ProgressLine Ran Raw Reach Read Record Recorder Records Register
+    RegisterRefused Registers Report Resume Retired Row Rows Running Said Section Segment Select Selection
+    Server Setting Settings Sink Snapshot Stack Start Status Stop Stored Stream StreamDecoder Stub Symbol
+    Symbols SyncMode Table TandemPort Target Text Texts Trace Tracer Transfer Trap TrapKind Trigger
+    TriggerModule Unknown Unwound Value Values Verb Verdict Watcher Window Wishes Words Writer Written
     """,
     )
 )

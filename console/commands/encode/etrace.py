@@ -10,7 +10,7 @@ from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import etrace
 from rvtrace_gdb.console.options.encoder import dashed, in_words, named
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Parameters, TrapHandlers
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
@@ -35,9 +35,9 @@ HELP: Mapping[str, str] = {
 """The fields of EncoderOptions that a decoder does not need."""
 
 _CHOICES: Mapping[str, Mapping[str, Any]] = {
-    "sync_mode": named(SyncMode),
+    "sync_mode": named(ResyncMode),
     "context": named(ContextType),
-    "stop": {member.value: member for member in Stop},
+    "stop": {member.value: member for member in EndReport},
 }
 _FIELDS = {field.name: field for field in fields(EncoderOptions)}
 
@@ -73,7 +73,7 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
     notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
-    if options.sync_mode is SyncMode.PACKETS and options.period <= LONGEST_PERIOD:
+    if options.sync_mode is ResyncMode.PACKETS and options.period <= LONGEST_PERIOD:
         trace_options = replace(trace_options, options=replace(said, sync_packets=options.period))
     return _ETrace(
         options,
@@ -94,7 +94,7 @@ def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:
 
 
 _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
-    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not ResyncMode.OFF),
     "hcontext_at": ("--context-width", lambda encoder: encoder.parameters.context_width),
     "shortest": ("--jump-target-cache", lambda encoder: encoder.modes.jump_target_cache),
     "bpred_size": ("--branch-prediction", lambda encoder: encoder.modes.branch_prediction),

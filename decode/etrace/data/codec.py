@@ -11,8 +11,8 @@ packet, as in the reference model.
 from collections.abc import Callable
 from enum import Enum
 
-from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form, codec
-from rvtrace_gdb.decode.etrace.layout import Malformed
+from rvtrace_gdb.decode.etrace.data.packet import Content, DataForm, DataOptions, DataPacket, codec
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.program.instructions import (
     ATOMIC,
@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.program.instructions import (
 )
 
 
-class Mode(Enum):
+class ValueEncoding(Enum):
     """How an address or value is encoded."""
 
     FULL = 0
@@ -34,34 +34,34 @@ class Mode(Enum):
     DIFFERENCE = 2
 
 
-def modes_of(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
+def modes_of(diff: int, form: DataForm, options: DataOptions) -> tuple[ValueEncoding, ValueEncoding]:
     """Return how the address and the values of a packet with this *diff* are encoded."""
-    if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
-        return (Mode.DIFFERENCE if diff else Mode.FULL), Mode.FULL
+    if options.content is Content.ADDRESS or form is DataForm.SPLIT_LOAD:
+        return (ValueEncoding.DIFFERENCE if diff else ValueEncoding.FULL), ValueEncoding.FULL
     by_value = _value_mode(diff, options, has_one_bit(form, options))
-    return (Mode.DIFFERENCE if diff and form is not Form.CSR else Mode.FULL), by_value
+    return (ValueEncoding.DIFFERENCE if diff and form is not DataForm.CSR else ValueEncoding.FULL), by_value
 
 
-def response_mode(resp: int, options: DataOptions) -> Mode:
+def response_mode(resp: int, options: DataOptions) -> ValueEncoding:
     """Return how the data of a packet with this *resp* (no error) are encoded."""
     return _value_mode(resp, options, False)
 
 
-def has_one_bit(form: Form, options: DataOptions) -> bool:
+def has_one_bit(form: DataForm, options: DataOptions) -> bool:
     """Whether the field diff of a packet with values has only one bit."""
     if options.diff_width != 1:
         return False
-    if form is Form.SPLIT_ATOMIC:
+    if form is DataForm.SPLIT_ATOMIC:
         return not options.extended
-    return form is Form.CSR or options.content is Content.DATA
+    return form is DataForm.CSR or options.content is Content.DATA
 
 
-def _value_mode(code: int, options: DataOptions, one_bit: bool) -> Mode:
+def _value_mode(code: int, options: DataOptions, one_bit: bool) -> ValueEncoding:
     """ "01: Compressed data (XOR if 2 bits)"."""
     if code in (0b00, 0b10):
-        return Mode.FULL
+        return ValueEncoding.FULL
     is_difference = code == 0b11 or options.reference or (one_bit and options.difference)
-    return Mode.DIFFERENCE if is_difference else Mode.XOR
+    return ValueEncoding.DIFFERENCE if is_difference else ValueEncoding.XOR
 
 
 class Differences:
@@ -84,15 +84,15 @@ class Differences:
         """Return the last field of this size, None if there is none."""
         return self._last.get(size)
 
-    def decoded(self, received: int, size: int, mode: Mode, width: int) -> int | None:
+    def decoded(self, received: int, size: int, mode: ValueEncoding, width: int) -> int | None:
         """Return the field that was transmitted as *received*, both with *width* bits; None if it cannot be known."""
         last = self._last.get(size)
         if last is None:
-            if mode is not Mode.FULL and not self._reference:
+            if mode is not ValueEncoding.FULL and not self._reference:
                 return None
-        elif mode is Mode.XOR:
+        elif mode is ValueEncoding.XOR:
             received ^= last
-        elif mode is Mode.DIFFERENCE:
+        elif mode is ValueEncoding.DIFFERENCE:
             received += last
         received &= (1 << width) - 1
         self._last[size] = received
@@ -103,11 +103,11 @@ class Differences:
         self._last[size] = value
 
 
-def encoded_field(value: int, last: int | None, mode: Mode, width: int) -> int:
+def encoded_field(value: int, last: int | None, mode: ValueEncoding, width: int) -> int:
     """Return *value* encoded relative to *last* in *width* bits, or in full if *last* is None."""
-    if last is None or mode is Mode.FULL:
+    if last is None or mode is ValueEncoding.FULL:
         return value
-    return value ^ last if mode is Mode.XOR else value - last & (1 << width) - 1
+    return value ^ last if mode is ValueEncoding.XOR else value - last & (1 << width) - 1
 
 
 def extended(value: int, bits: int, width: int) -> int:
@@ -172,7 +172,7 @@ class DataDecoder:
         """Decode one packet at trace offset *offset*. *after*: the number of positions of the history known at that
         time.
 
-        Raises Malformed.
+        Raises MalformedPacket.
         """
         packet, access = self.decode_packet(payload)
         lrid = packet.fields.get("lrid")
@@ -192,21 +192,21 @@ class DataDecoder:
         self.accesses[request_index] = whole
 
     def decode_packet(self, payload: bytes) -> tuple[DataPacket, MemoryAccess]:
-        """Return a packet and its access, or phase of one, without adding it to *accesses*. Raises Malformed."""
+        """Return a packet and its access, or phase of one, without adding it to *accesses*. Raises MalformedPacket."""
         packet = self._codec.parse(payload, self._sizes.get)
         fields = packet.fields
         if "resp" in fields:
             return packet, self._response(packet)
         if "lrid" in fields:
             self._sizes[fields["lrid"]] = fields["size"]
-        return packet, self._csr(packet) if packet.form is Form.CSR else self._access(packet)
+        return packet, self._csr(packet) if packet.form is DataForm.CSR else self._access(packet)
 
     def _response(self, packet: DataPacket) -> MemoryAccess:
         """Return the data phase of a split load or atomic."""
         fields = packet.fields
         size = fields.get("size", self._sizes.pop(fields["lrid"], None))
         if size is None:
-            raise Malformed(f"the data of load ID {fields['lrid']}, which was not requested")
+            raise MalformedPacket(f"the data of load ID {fields['lrid']}, which was not requested")
         if fields["resp"] == 0:
             return MemoryAccess(packet.code.kind, 1 << size, failed=True)
         value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
@@ -224,7 +224,7 @@ class DataDecoder:
         notes = _UNKNOWN_BASE if unknown else ()
         return MemoryAccess(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
 
-    def _address(self, fields: dict[str, int], size: int, mode: Mode, aligned: bool) -> int | None:
+    def _address(self, fields: dict[str, int], size: int, mode: ValueEncoding, aligned: bool) -> int | None:
         if "address" not in fields:
             return None
         width = self._options.address_width
@@ -233,7 +233,7 @@ class DataDecoder:
             return field
         return field << size & (1 << width) - 1
 
-    def _value(self, name: str, fields: dict[str, int], size: int, mode: Mode) -> int | None:
+    def _value(self, name: str, fields: dict[str, int], size: int, mode: ValueEncoding) -> int | None:
         """Return the value of the field *name*: data or operand."""
         if name not in fields:
             return None
@@ -246,7 +246,7 @@ class DataDecoder:
         _, code, fields = packet
         bytes_of_csr = self._options.csr_width // 8
         size = bytes_of_csr.bit_length() - 1
-        by_address, by_value = modes_of(fields["diff"], Form.CSR, self._options)
+        by_address, by_value = modes_of(fields["diff"], DataForm.CSR, self._options)
         number: int | None = fields["addr_msbs"] << 6 | fields["addr_lsbs"]
         if "data" not in fields and not self._options.reference:
             number = self._addresses.decoded(fields["addr_msbs"] << 6 | fields["addr_lsbs"], _CSRS, by_address, 12)
@@ -265,10 +265,10 @@ _CSRS = -1
 class Compression(Enum):
     """The encodings that an encoder offers for values: it uses the shortest of these and of the full value."""
 
-    NONE = frozenset[Mode]()
-    XOR = frozenset({Mode.XOR})
-    DIFFERENCE = frozenset({Mode.DIFFERENCE})
-    BOTH = frozenset({Mode.XOR, Mode.DIFFERENCE})
+    NONE = frozenset[ValueEncoding]()
+    XOR = frozenset({ValueEncoding.XOR})
+    DIFFERENCE = frozenset({ValueEncoding.DIFFERENCE})
+    BOTH = frozenset({ValueEncoding.XOR, ValueEncoding.DIFFERENCE})
 
 
 class DataEncoder:
@@ -292,8 +292,8 @@ class DataEncoder:
         self._options = options = DataOptions.of(parameters, modes)
         self._emit = emit
         self._codec = codec(options)
-        self._modes = {(form, diff): modes_of(diff, form, options) for form in Form for diff in range(4)}
-        self._compression: frozenset[Mode] = frozenset() if options.full_data else compression.value
+        self._modes = {(form, diff): modes_of(diff, form, options) for form in DataForm for diff in range(4)}
+        self._compression: frozenset[ValueEncoding] = frozenset() if options.full_data else compression.value
         self._addresses = Differences()
         self._values = Differences()
         self._aligned: dict[int, bool] = {}  # by size: whether the last address was
@@ -364,7 +364,7 @@ class DataEncoder:
             self._emit(self._built(kind, "", fields | {"resp": 0b00}, response_size=size))
             return
         payloads = []
-        for resp in (0b10, *self._compressed(size, Form.SPLIT_DATA)):
+        for resp in (0b10, *self._compressed(size, DataForm.SPLIT_DATA)):
             mode = response_mode(resp, self._options)
             short = encoded_field(value, self._values.last(size), mode, 8 << size)
             counted = kind == ATOMIC and not self._options.extended
@@ -380,7 +380,7 @@ class DataEncoder:
         aligned = access.kind in (ATOMIC, CSR) or not (access.address or 0) & access.size - 1
         values = self._values_of(access, form)
         payloads = []
-        encoded_values: dict[Mode, dict[str, int]] = {}
+        encoded_values: dict[ValueEncoding, dict[str, int]] = {}
         for diff in self._diffs(form, size, aligned, len(values)):
             by_address, by_value = self._modes[form, diff]
             fields = {"size": size, "lrid": lrid or 0, "diff": diff}
@@ -401,43 +401,43 @@ class DataEncoder:
             if access.kind in (ATOMIC, CSR) and not self._options.reference:
                 self._values.forget(size)
 
-    def _form(self, access: MemoryAccess, lrid: int | None) -> Form:
+    def _form(self, access: MemoryAccess, lrid: int | None) -> DataForm:
         if lrid is not None:
-            return Form.SPLIT_LOAD if access.kind == LOAD else Form.SPLIT_ATOMIC
-        return {ATOMIC: Form.ATOMIC, CSR: Form.CSR}.get(access.kind, Form.LOAD_STORE)
+            return DataForm.SPLIT_LOAD if access.kind == LOAD else DataForm.SPLIT_ATOMIC
+        return {ATOMIC: DataForm.ATOMIC, CSR: DataForm.CSR}.get(access.kind, DataForm.LOAD_STORE)
 
-    def _values_of(self, access: MemoryAccess, form: Form) -> list[tuple[str, str, int]]:
+    def _values_of(self, access: MemoryAccess, form: DataForm) -> list[tuple[str, str, int]]:
         """Return the values of a packet in order, as (field, field of its length, value)."""
-        if self._options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
+        if self._options.content is Content.ADDRESS or form is DataForm.SPLIT_LOAD:
             return []
         data, operand = ("data", "data_len", access.value or 0), ("operand", "op_len", access.operand or 0)
-        if form is Form.CSR:
+        if form is DataForm.CSR:
             return [data] if (access.address or 0) >> 10 == 0b11 else [data, operand]
-        if form is Form.SPLIT_ATOMIC or access.operation == CAS_FAILURE:
+        if form is DataForm.SPLIT_ATOMIC or access.operation == CAS_FAILURE:
             return [operand]
         return [operand, data] if access.kind == ATOMIC else [data]
 
-    def _diffs(self, form: Form, size: int, aligned: bool, values: int) -> list[int]:
+    def _diffs(self, form: DataForm, size: int, aligned: bool, values: int) -> list[int]:
         """Return the possible values of *diff*: 00 and those that are unambiguous."""
         options = self._options
         if options.reference:
             return [self._fixed_diff()]
-        compressed = self._compressed(size, form) if form is Form.LOAD_STORE and values else []
-        if options.content is Content.DATA or form is Form.CSR:
+        compressed = self._compressed(size, form) if form is DataForm.LOAD_STORE and values else []
+        if options.content is Content.DATA or form is DataForm.CSR:
             return [0b00, *compressed]
         known = self._addresses.last(size) is not None and self._aligned[size] is aligned
         if not known or options.full_address:
             return [0b00]
-        if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
+        if options.content is Content.ADDRESS or form is DataForm.SPLIT_LOAD:
             return [0b00, 0b01]
         return [0b00] if has_one_bit(form, options) else [0b00, 0b10, *compressed]
 
-    def _compressed(self, size: int, form: Form) -> list[int]:
+    def _compressed(self, size: int, form: DataForm) -> list[int]:
         """Return the values of *diff* or *resp* for a compressed value."""
         options = self._options
         if self._values.last(size) is None or options.reference:
             return []
-        if form is Form.SPLIT_DATA:
+        if form is DataForm.SPLIT_DATA:
             return [code for code in (0b01, 0b11) if response_mode(code, options) in self._compression]
         codes = (0b1,) if has_one_bit(form, options) else (0b01, 0b11)
         return [code for code in codes if self._modes[form, code][1] in self._compression]
@@ -456,15 +456,17 @@ class DataEncoder:
         address = (access.address or 0) & (1 << self._options.address_width) - 1
         return address >> size if aligned else address
 
-    def _address_fields(self, access: MemoryAccess, size: int, aligned: bool, mode: Mode) -> dict[str, int]:
+    def _address_fields(self, access: MemoryAccess, size: int, aligned: bool, mode: ValueEncoding) -> dict[str, int]:
         if access.kind == CSR:
             number = access.address or 0
             return {"addr_msbs": number >> 6 & 63, "addr_lsbs": number & 63}
         last = self._addresses.last(size)
         return {"address": encoded_field(self._field(access, size, aligned), last, mode, self._options.address_width)}
 
-    def _value_fields(self, values: list[tuple[str, str, int]], size: int, mode: Mode, form: Form) -> dict[str, int]:
-        counted = self._options.content is Content.BOTH or form is Form.CSR
+    def _value_fields(
+        self, values: list[tuple[str, str, int]], size: int, mode: ValueEncoding, form: DataForm
+    ) -> dict[str, int]:
+        counted = self._options.content is Content.BOTH or form is DataForm.CSR
         fields: dict[str, int] = {}
         last = self._values.last(size)
         for name, length, value in values:

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.layout import Malformed
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE
 
@@ -96,7 +96,7 @@ def _clog2(value: int) -> int:
     return (value - 1).bit_length()
 
 
-class Form(Enum):
+class DataForm(Enum):
     """The forms of packets, by the titles of the specification's tables."""
 
     LOAD_STORE = "Unified load or store"
@@ -123,7 +123,7 @@ class Width(Enum):
     OP_LEN = "8 * (op_len + 1)"
 
 
-class Field(NamedTuple):
+class DataField(NamedTuple):
     """One field. *when*: the further condition under which packets of its form have it; "": always."""
 
     name: str
@@ -131,102 +131,108 @@ class Field(NamedTuple):
     when: str = ""
 
 
-_SIZE = Field("size", Width.SIZE)
-_LRID = Field("lrid", Width.LRID)
-_ADDRESS = Field("address", Width.ADDRESS)
-_WHOLE_DATA = Field("data", Width.DATA)
-_DATA = (Field("data_len", Width.LENGTH), Field("data", Width.DATA_LEN))
-_OPERAND = (Field("op_len", Width.LENGTH), Field("operand", Width.OP_LEN))
-_DIFF1, _DIFF2, _DIFF = Field("diff", 1), Field("diff", 2), Field("diff", Width.DIFF)
-_RESP = Field("resp", 2)
+_SIZE = DataField("size", Width.SIZE)
+_LRID = DataField("lrid", Width.LRID)
+_ADDRESS = DataField("address", Width.ADDRESS)
+_WHOLE_DATA = DataField("data", Width.DATA)
+_DATA = (DataField("data_len", Width.LENGTH), DataField("data", Width.DATA_LEN))
+_OPERAND = (DataField("op_len", Width.LENGTH), DataField("operand", Width.OP_LEN))
+_DIFF1, _DIFF2, _DIFF = DataField("diff", 1), DataField("diff", 2), DataField("diff", Width.DIFF)
+_RESP = DataField("resp", 2)
 _NO_ERROR = "resp is not 00 (error)"
 _WRITABLE = "addr[11:10] is not 11 (read-only)"
-_CSR_ADDRESS = (Field("addr_msbs", 6), Field("addr_lsbs", 6))
+_CSR_ADDRESS = (DataField("addr_msbs", 6), DataField("addr_lsbs", 6))
 _CSR_DATA = (
     _DIFF,
-    Field("data_len", Width.CSR_LEN),
-    Field("data", Width.DATA_LEN),
-    Field("addr_msbs", 6),
-    Field("op_len", Width.CSR_LEN, _WRITABLE),
-    Field("operand", Width.OP_LEN, _WRITABLE),
-    Field("addr_lsbs", 6),
+    DataField("data_len", Width.CSR_LEN),
+    DataField("data", Width.DATA_LEN),
+    DataField("addr_msbs", 6),
+    DataField("op_len", Width.CSR_LEN, _WRITABLE),
+    DataField("operand", Width.OP_LEN, _WRITABLE),
+    DataField("addr_lsbs", 6),
 )
 
 _RESP_DATA = (
     _LRID,
     _RESP,
-    Field("data_len", Width.LENGTH, _NO_ERROR),
-    Field("data", Width.DATA_LEN, _NO_ERROR),
+    DataField("data_len", Width.LENGTH, _NO_ERROR),
+    DataField("data", Width.DATA_LEN, _NO_ERROR),
 )
 
-BODIES: dict[tuple[Form, Content], tuple[Field, ...]] = {
-    (Form.LOAD_STORE, Content.BOTH): (_SIZE, _DIFF2, *_DATA, _ADDRESS),
-    (Form.LOAD_STORE, Content.ADDRESS): (_SIZE, _DIFF1, _ADDRESS),
-    (Form.LOAD_STORE, Content.DATA): (_SIZE, _DIFF, _WHOLE_DATA),
-    (Form.SPLIT_LOAD, Content.BOTH): (_SIZE, _LRID, _DIFF1, _ADDRESS),
-    (Form.SPLIT_DATA, Content.BOTH): (_SIZE, _LRID, _RESP, Field("data", Width.DATA, _NO_ERROR)),
-    (Form.SPLIT_DATA, Content.DATA): (_SIZE, _LRID, _RESP, Field("data", Width.DATA, _NO_ERROR)),
-    (Form.ATOMIC, Content.BOTH): (_SIZE, _DIFF2, *_OPERAND, *_DATA, _ADDRESS),
-    (Form.ATOMIC, Content.ADDRESS): (_SIZE, _DIFF1, _ADDRESS),
-    (Form.ATOMIC, Content.DATA): (_SIZE, _DIFF, *_OPERAND, _WHOLE_DATA),
-    (Form.CAS_FAILED, Content.BOTH): (_SIZE, _DIFF2, *_OPERAND, _ADDRESS),
-    (Form.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF, *_OPERAND, _ADDRESS),
-    (Form.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF, Field("operand", Width.DATA)),
-    (Form.SPLIT_ATOMIC_DATA, Content.BOTH): _RESP_DATA,
-    (Form.SPLIT_ATOMIC_DATA, Content.DATA): _RESP_DATA,
-    (Form.CSR, Content.BOTH): _CSR_DATA,
-    (Form.CSR, Content.DATA): _CSR_DATA,  # the specification has no packet for the data of a CSR alone
-    (Form.CSR, Content.ADDRESS): (_DIFF1, *_CSR_ADDRESS),
+BODIES: dict[tuple[DataForm, Content], tuple[DataField, ...]] = {
+    (DataForm.LOAD_STORE, Content.BOTH): (_SIZE, _DIFF2, *_DATA, _ADDRESS),
+    (DataForm.LOAD_STORE, Content.ADDRESS): (_SIZE, _DIFF1, _ADDRESS),
+    (DataForm.LOAD_STORE, Content.DATA): (_SIZE, _DIFF, _WHOLE_DATA),
+    (DataForm.SPLIT_LOAD, Content.BOTH): (_SIZE, _LRID, _DIFF1, _ADDRESS),
+    (DataForm.SPLIT_DATA, Content.BOTH): (_SIZE, _LRID, _RESP, DataField("data", Width.DATA, _NO_ERROR)),
+    (DataForm.SPLIT_DATA, Content.DATA): (_SIZE, _LRID, _RESP, DataField("data", Width.DATA, _NO_ERROR)),
+    (DataForm.ATOMIC, Content.BOTH): (_SIZE, _DIFF2, *_OPERAND, *_DATA, _ADDRESS),
+    (DataForm.ATOMIC, Content.ADDRESS): (_SIZE, _DIFF1, _ADDRESS),
+    (DataForm.ATOMIC, Content.DATA): (_SIZE, _DIFF, *_OPERAND, _WHOLE_DATA),
+    (DataForm.CAS_FAILED, Content.BOTH): (_SIZE, _DIFF2, *_OPERAND, _ADDRESS),
+    (DataForm.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF, *_OPERAND, _ADDRESS),
+    (DataForm.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF, DataField("operand", Width.DATA)),
+    (DataForm.SPLIT_ATOMIC_DATA, Content.BOTH): _RESP_DATA,
+    (DataForm.SPLIT_ATOMIC_DATA, Content.DATA): _RESP_DATA,
+    (DataForm.CSR, Content.BOTH): _CSR_DATA,
+    (DataForm.CSR, Content.DATA): _CSR_DATA,  # the specification has no packet for the data of a CSR alone
+    (DataForm.CSR, Content.ADDRESS): (_DIFF1, *_CSR_ADDRESS),
 }
 """The fields after format, subformat and subtype. If the data phase of an atomic has no size, the request's applies."""
 
 _BODIES_EXTENDED = {
-    (Form.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF2, *_OPERAND, _ADDRESS),
-    (Form.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF2, Field("operand", Width.DATA)),
+    (DataForm.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF2, *_OPERAND, _ADDRESS),
+    (DataForm.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF2, DataField("operand", Width.DATA)),
 }
 """The fields that differ in the extension: *diff* of split atomics always has two bits."""
 
 
-class Code(NamedTuple):
+class FormCode(NamedTuple):
     """The meaning of a packet's first bits: the form (regardless of split signalling), and the access."""
 
-    form: Form
+    form: DataForm
     kind: str
     operation: str = ""
     aligned: bool = True
 
 
-def _loads_and_stores(operation: str) -> tuple[Code, ...]:
+def _loads_and_stores(operation: str) -> tuple[FormCode, ...]:
     """Return the codes by the two low bits of *format*, or by *subformat* of the extension."""
     return (
-        Code(Form.LOAD_STORE, LOAD, operation, True),
-        Code(Form.LOAD_STORE, LOAD, operation, False),
-        Code(Form.LOAD_STORE, STORE, operation, True),
-        Code(Form.LOAD_STORE, STORE, operation, False),
+        FormCode(DataForm.LOAD_STORE, LOAD, operation, True),
+        FormCode(DataForm.LOAD_STORE, LOAD, operation, False),
+        FormCode(DataForm.LOAD_STORE, STORE, operation, True),
+        FormCode(DataForm.LOAD_STORE, STORE, operation, False),
     )
 
 
 _OPERATIONS = ("swap", "add", "and", "or", "xor", "max", "min")
 _CSR_OPERATIONS = ("rw", "rs", "rc")
 
-CODES: dict[tuple[int, int], Code] = {
+CODES: dict[tuple[int, int], FormCode] = {
     **{(number, 0): code for number, code in enumerate(_loads_and_stores(""))},
-    (4, 0): Code(Form.SPLIT_DATA, LOAD),
-    **{(5, subtype): Code(Form.CSR, CSR, operation) for subtype, operation in enumerate(_CSR_OPERATIONS)},
-    **{(6, subtype): Code(Form.ATOMIC, ATOMIC, operation) for subtype, operation in enumerate(_OPERATIONS)},
-    (6, 7): Code(Form.ATOMIC, ATOMIC, STORE_FAILURE),
-    (7, 0): Code(Form.SPLIT_ATOMIC_DATA, ATOMIC),
+    (4, 0): FormCode(DataForm.SPLIT_DATA, LOAD),
+    **{(5, subtype): FormCode(DataForm.CSR, CSR, operation) for subtype, operation in enumerate(_CSR_OPERATIONS)},
+    **{(6, subtype): FormCode(DataForm.ATOMIC, ATOMIC, operation) for subtype, operation in enumerate(_OPERATIONS)},
+    (6, 7): FormCode(DataForm.ATOMIC, ATOMIC, STORE_FAILURE),
+    (7, 0): FormCode(DataForm.SPLIT_ATOMIC_DATA, ATOMIC),
 }
 """The codes of 2.0 by (format, subtype)."""
 
-CODES_EXTENDED: dict[tuple[int, int], Code] = {
+CODES_EXTENDED: dict[tuple[int, int], FormCode] = {
     **{(0, number): code for number, code in enumerate(_loads_and_stores(""))},
     **{(1, number): code for number, code in enumerate(_loads_and_stores(MULTIPLE))},
-    **{(2, 4 + subformat): Code(Form.CSR, CSR, operation) for subformat, operation in enumerate(_CSR_OPERATIONS)},
-    (2, 7): Code(Form.CAS_FAILED, ATOMIC, CAS_FAILURE),
-    **{(2, 8 + subformat): Code(Form.ATOMIC, ATOMIC, operation) for subformat, operation in enumerate(_OPERATIONS)},
-    (2, 15): Code(Form.ATOMIC, ATOMIC, STORE_FAILURE),
-    (3, 0): Code(Form.SPLIT_DATA, LOAD),
+    **{
+        (2, 4 + subformat): FormCode(DataForm.CSR, CSR, operation)
+        for subformat, operation in enumerate(_CSR_OPERATIONS)
+    },
+    (2, 7): FormCode(DataForm.CAS_FAILED, ATOMIC, CAS_FAILURE),
+    **{
+        (2, 8 + subformat): FormCode(DataForm.ATOMIC, ATOMIC, operation)
+        for subformat, operation in enumerate(_OPERATIONS)
+    },
+    (2, 15): FormCode(DataForm.ATOMIC, ATOMIC, STORE_FAILURE),
+    (3, 0): FormCode(DataForm.SPLIT_DATA, LOAD),
 }
 """The codes of the extension by (format, subformat)."""
 
@@ -237,7 +243,7 @@ SUBFORMAT_WIDTH = {0: 2, 1: 2, 2: 4}
 """The width of *subformat* in the extension, by format."""
 
 
-def form_of(code: Code, options: DataOptions) -> Form | None:
+def form_of(code: FormCode, options: DataOptions) -> DataForm | None:
     """Return the form of a packet with this code; None if the specification reserves it for such an encoder.
 
     Split signalling is used if a load or an atomic needs both phases: if one phase contains all that is to be in the
@@ -245,19 +251,19 @@ def form_of(code: Code, options: DataOptions) -> Form | None:
     """
     form, content = code.form, options.content
     if code.operation in (STORE_FAILURE, CAS_FAILURE) and content is Content.ADDRESS:
-        return Form.ATOMIC
-    if code.operation == STORE_FAILURE or (form is Form.CAS_FAILED and content is Content.DATA):
+        return DataForm.ATOMIC
+    if code.operation == STORE_FAILURE or (form is DataForm.CAS_FAILED and content is Content.DATA):
         return None
     if not options.split:
-        return None if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA) else form
-    if form is Form.LOAD_STORE and code.kind == LOAD and content is Content.BOTH:
-        return Form.SPLIT_LOAD
-    if form is Form.ATOMIC and content is not Content.ADDRESS:
-        return Form.SPLIT_ATOMIC
+        return None if form in (DataForm.SPLIT_DATA, DataForm.SPLIT_ATOMIC_DATA) else form
+    if form is DataForm.LOAD_STORE and code.kind == LOAD and content is Content.BOTH:
+        return DataForm.SPLIT_LOAD
+    if form is DataForm.ATOMIC and content is not Content.ADDRESS:
+        return DataForm.SPLIT_ATOMIC
     return form if (form, content) in BODIES else None
 
 
-def body_fields(form: Form, options: DataOptions) -> tuple[Field, ...]:
+def body_fields(form: DataForm, options: DataOptions) -> tuple[DataField, ...]:
     """Return the fields of a packet of this form after its code."""
     key = (form, options.content)
     return _BODIES_EXTENDED.get(key, BODIES[key]) if options.extended else BODIES[key]
@@ -273,8 +279,8 @@ class DataPacket(NamedTuple):
     *fields* contains no format, subformat or subtype: *code* is their meaning.
     """
 
-    form: Form
-    code: Code
+    form: DataForm
+    code: FormCode
     fields: dict[str, int]
 
     @property
@@ -288,7 +294,7 @@ def _no_request(lrid: int) -> int | None:
 
 
 def parse(payload: bytes, options: DataOptions, size_of: SizeOf = _no_request) -> DataPacket:
-    """The packet in *payload*. Bits beyond its end are copies of the last one. Raises Malformed."""
+    """The packet in *payload*. Bits beyond its end are copies of the last one. Raises MalformedPacket."""
     return codec(options).parse(payload, size_of)
 
 
@@ -296,23 +302,23 @@ _ACCESS_SIZE, _BYTES_BEFORE = -1, -2
 """The widths that depend on size (of the packet or its request), or on the field before, which is a number of bytes."""
 
 
-class _Shape(NamedTuple):
+class _PacketShape(NamedTuple):
     """A packet under some options: its first bits and their number, form, code, and (field, width, conditional)."""
 
     head: int
     head_width: int
-    form: Form
-    code: Code
+    form: DataForm
+    code: FormCode
     fields: tuple[tuple[str, int, bool], ...]
 
 
 @lru_cache(maxsize=64)
-def codec(options: DataOptions) -> "Codec":
+def codec(options: DataOptions) -> "DataCodec":
     """Return the codec for these options."""
-    return Codec(options)
+    return DataCodec(options)
 
 
-class Codec:
+class DataCodec:
     """Parses and builds the packets of encoders with the same options."""
 
     def __init__(self, options: DataOptions) -> None:
@@ -320,11 +326,11 @@ class Codec:
         self._options = options
         self._format = (1 << options.format_width) - 1
         self._sub_widths = widths
-        self._shapes: dict[tuple[int, int], _Shape] = {}
+        self._shapes: dict[tuple[int, int], _PacketShape] = {}
         self._absent: dict[tuple[int, int], str] = {}
         self._by_code: dict[tuple[str, str, bool, bool], tuple[int, int]] = {}
         for number, code in codes.items():
-            is_response = code.form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA)
+            is_response = code.form in (DataForm.SPLIT_DATA, DataForm.SPLIT_ATOMIC_DATA)
             self._by_code[code.kind, code.operation, code.aligned, is_response] = number
             form = form_of(code, options)
             if form is None:
@@ -332,24 +338,24 @@ class Codec:
             elif number[0] <= self._format:
                 count = options.format_width + widths.get(number[0], 0)
                 bits = number[0] | number[1] << options.format_width
-                self._shapes[number] = _Shape(bits, count, form, code, _resolved(form, options))
+                self._shapes[number] = _PacketShape(bits, count, form, code, _resolved(form, options))
         if options.extended:  # one data phase for both
             self._by_code["atomic", "", True, True] = (3, 0)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Codec":
+    def __deepcopy__(self, memo: dict[int, object]) -> "DataCodec":
         return self  # it never changes
 
     def parse(self, payload: bytes, size_of: SizeOf = _no_request) -> DataPacket:
-        """The packet in *payload*. Bits beyond its end are copies of the last one. Raises Malformed."""
+        """The packet in *payload*. Bits beyond its end are copies of the last one. Raises MalformedPacket."""
         if not payload:
-            raise Malformed("an empty packet")
+            raise MalformedPacket("an empty packet")
         bits = int.from_bytes(payload, "little", signed=True)
         number = bits & self._format
         sub = bits >> self._options.format_width & (1 << self._sub_widths.get(number, 0)) - 1
         shape = self._shapes.get((number, sub))
         if shape is None:
             named = "subformat" if self._options.extended else "subtype"
-            raise Malformed(self._absent.get((number, sub)) or f"format {number} {named} {sub} is reserved")
+            raise MalformedPacket(self._absent.get((number, sub)) or f"format {number} {named} {sub} is reserved")
         bits >>= shape.head_width
         fields: dict[str, int] = {}
         value = 0
@@ -370,7 +376,7 @@ class Codec:
         """Return the payload of a packet for an access, with *fields* as in `DataPacket`; further fields are ignored.
 
         *response*: it is the data phase of a split load or atomic. *compress*: leave out bytes that repeat the last
-        bit. Raises Malformed if the specification has no such packet.
+        bit. Raises MalformedPacket if the specification has no such packet.
         """
         shape = self._shape(kind, operation, aligned, response)
         bits, position = shape.head, shape.head_width
@@ -382,23 +388,23 @@ class Codec:
                 width = 8 * (value + 1) if width == _BYTES_BEFORE else _size(fields, size_of)
             value = fields[name] if width else 0
             if value >> width:
-                raise Malformed(f"{name} {value:#x} has more than {width} bits")
+                raise MalformedPacket(f"{name} {value:#x} has more than {width} bits")
             bits |= value << position
             position += width
         return _packed(bits, position, compress)
 
-    def _shape(self, kind: str, operation: str, aligned: bool, response: bool) -> _Shape:
+    def _shape(self, kind: str, operation: str, aligned: bool, response: bool) -> _PacketShape:
         number = self._by_code.get((kind, operation, aligned, response))
         if number is None:
-            raise Malformed(f"there is no packet for: {kind} {operation}".rstrip())
+            raise MalformedPacket(f"there is no packet for: {kind} {operation}".rstrip())
         shape = self._shapes.get(number)
         if shape is None:
             width = self._options.format_width
-            raise Malformed(self._absent.get(number) or f"{kind} packets need a format of more than {width} bits")
+            raise MalformedPacket(self._absent.get(number) or f"{kind} packets need a format of more than {width} bits")
         return shape
 
 
-def _resolved(form: Form, options: DataOptions) -> tuple[tuple[str, int, bool], ...]:
+def _resolved(form: DataForm, options: DataOptions) -> tuple[tuple[str, int, bool], ...]:
     """Return the fields of a form as (name, width, whether conditional)."""
     found = []
     for field in body_fields(form, options):
@@ -421,7 +427,7 @@ def _packed(bits: int, count: int, compress: bool) -> bytes:
     return signed.to_bytes((needed if compress else count) + 7 >> 3, "little", signed=True)
 
 
-def _absence_reason(code: Code, options: DataOptions) -> str:
+def _absence_reason(code: FormCode, options: DataOptions) -> str:
     what = f"{code.kind} {code.operation}".rstrip()
     signalling = "split" if options.split else "unified"
     return f"a packet that does not exist: {what} ({code.form.value}), {options.content.value}, {signalling} signalling"
@@ -436,15 +442,15 @@ def _size(fields: Mapping[str, int], size_of: SizeOf) -> int:
     """Return *size* of the packet or of its request."""
     size = fields["size"] if "size" in fields else size_of(fields["lrid"])
     if size is None:
-        raise Malformed(f"the data of load ID {fields['lrid']}, which was not requested")
+        raise MalformedPacket(f"the data of load ID {fields['lrid']}, which was not requested")
     return size
 
 
-def _check(fields: Mapping[str, int], form: Form, options: DataOptions) -> None:
-    """Raise Malformed for values that no encoder sends."""
+def _check(fields: Mapping[str, int], form: DataForm, options: DataOptions) -> None:
+    """Raise MalformedPacket for values that no encoder sends."""
     size = fields.get("size", 0)
     if 8 << size > options.data_width and size:
-        raise Malformed(f"size {size}: an access of more than {options.data_width} bits")
-    is_defined = "address" in fields or form is Form.SPLIT_ATOMIC or options.reference
+        raise MalformedPacket(f"size {size}: an access of more than {options.data_width} bits")
+    is_defined = "address" in fields or form is DataForm.SPLIT_ATOMIC or options.reference
     if fields.get("diff") == 0b10 and not is_defined:
-        raise Malformed("diff 10 is reserved")
+        raise MalformedPacket("diff 10 is reserved")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rvtrace_gdb.decode.etrace.encapsulation import encap, vendors
 from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     BlockFramer,
+    EncapFields,
     EncapFramer,
+    EncapLayout,
     EncapReader,
-    Fields,
-    Layout,
     Seams,
     SmiFramer,
     StreamDeframer,
@@ -23,10 +23,10 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Deframer,
     EncapsulatedItem,
     FrameOffsets,
-    Framer,
     Idle,
     NoSearch,
-    Packets,
+    PacketFramer,
+    SourcePackets,
 )
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -39,10 +39,10 @@ __all__ = [
     "EncapsulatedItem",
     "Encapsulation",
     "FrameOffsets",
-    "Framer",
     "Idle",
     "LostBytes",
-    "Packets",
+    "PacketFramer",
+    "SourcePackets",
 ]
 
 NAMES = ("encap", "smi", "atb", "esp32", "pulp", "qemu")
@@ -124,12 +124,12 @@ class Encapsulation:
             return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped)
         return self._stream(self.fields.layout(), self.fields.sorter(), wrapped)
 
-    def framer(self) -> Framer:
+    def framer(self) -> PacketFramer:
         """Return a framer, which puts packets into a trace."""
         framer = self._framer()
         return BlockFramer(framer, self.block_size, self.name) if self.block_size else framer
 
-    def _framer(self) -> Framer:
+    def _framer(self) -> PacketFramer:
         if self.name == "atb":
             return vendors.AtbFramer(self.fields, self.atb_bytes)
         if self.name == "esp32":
@@ -143,12 +143,12 @@ class Encapsulation:
         return EncapFramer(self.name, self.fields)
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> EncapFields:
         """The fields of packets."""
         first = 0 if self.type_bits < 2 else encap.TE_INST
         instruction = first if self.instruction_type is None else self.instruction_type
         data = instruction + 1 if self.data_type is None else self.data_type
-        return Fields(
+        return EncapFields(
             self.src_bits,
             self.timestamp_bytes,
             self.type_bits,
@@ -162,7 +162,7 @@ class Encapsulation:
     def _is_plain(self) -> bool:
         return not (self.src_bits or self.timestamp_bytes or self.type_bits)
 
-    def _stream(self, layout: Layout, reader: EncapReader, wrapped: bool) -> Deframer:
+    def _stream(self, layout: EncapLayout, reader: EncapReader, wrapped: bool) -> Deframer:
         if not self.block_size:
             return StreamDeframer(layout, reader, wrapped=wrapped)
         seams = Seams(self._next_block, None, f"a packet continues across blocks of {self.block_size} bytes")

@@ -28,11 +28,11 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     ContentKind,
     CutOff,
     EncapsulatedItem,
-    Framer,
     Idle,
     MergingSearch,
     PacketContent,
-    Search,
+    PacketFramer,
+    PacketSearch,
     Sorter,
     UniformSorter,
 )
@@ -51,7 +51,7 @@ class EncapReader(Protocol):
 
 
 @dataclass(frozen=True)
-class Layout:
+class EncapLayout:
     """How a stream is split into packets.
 
     sizes  the size of a packet in bytes, including its header, by its first byte; 0: no packet starts with this byte
@@ -68,7 +68,7 @@ class Layout:
 def _patterns(sizes: tuple[int, ...], idle: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Return the regular expressions of a packet or a run of idle bytes, and of that or any bytes to the end.
 
-    *sizes* and *idle* are those of a `Layout`.
+    *sizes* and *idle* are those of a `EncapLayout`.
     """
     headers: dict[int, list[int]] = {}
     unit = re.compile(idle, re.DOTALL)
@@ -104,17 +104,17 @@ class Seams:
     """
 
     after: Callable[[int], int | None]
-    search: Callable[[], Search] | None
+    search: Callable[[], PacketSearch] | None
     why: str
 
 
 @dataclass
-class _Loss:
+class _PacketLoss:
     """A loss from *start* on, up to the packet that *search* finds. *why* is empty at the start of the trace."""
 
     start: int
     why: str
-    search: Search
+    search: PacketSearch
 
 
 class StreamDeframer:
@@ -125,11 +125,11 @@ class StreamDeframer:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: EncapLayout,
         reader: EncapReader,
         *,
         wrapped: bool,
-        search: Callable[[int], Search] | None = None,
+        search: Callable[[int], PacketSearch] | None = None,
         seams: Seams | None = None,
     ) -> None:
         self.total = 0
@@ -139,7 +139,7 @@ class StreamDeframer:
         self._seams = seams
         self._whole, self._any = _patterns(tuple(layout.sizes), layout.idle)
         self._tail = b""  # the start of a packet whose end has not come yet
-        self._loss = _Loss(0, "", self._make_search(0)) if wrapped else None
+        self._loss = _PacketLoss(0, "", self._make_search(0)) if wrapped else None
 
     def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
@@ -180,7 +180,7 @@ class StreamDeframer:
             at = len(data) - len(rest)
             if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is not a packet
                 start = offset + at
-                self._loss = _Loss(start, self._layout.why(rest[0]), self._make_search(start + 1))
+                self._loss = _PacketLoss(start, self._layout.why(rest[0]), self._make_search(start + 1))
             else:
                 self._tail, at = rest, len(data)
 
@@ -192,13 +192,13 @@ class StreamDeframer:
         elif self._loss:
             self._loss.search = seams.search()
         else:
-            self._loss = _Loss(self.total - len(self._tail), seams.why, seams.search())
+            self._loss = _PacketLoss(self.total - len(self._tail), seams.why, seams.search())
             self._tail = b""
         tail, self._tail = self._tail, b""
         if tail:
             yield LostBytes(self.total - len(tail), len(tail), seams.why)
 
-    def _end_loss(self, loss: _Loss, stop: int) -> Iterator[EncapsulatedItem]:
+    def _end_loss(self, loss: _PacketLoss, stop: int) -> Iterator[EncapsulatedItem]:
         self._loss = None
         filling = loss.search.filling
         if stop - filling > loss.start:
@@ -218,7 +218,7 @@ NULLS = frozenset(range(0, 256, 32))
 
 
 @dataclass(frozen=True)
-class Fields:
+class EncapFields:
     """The fields of packets.
 
     src_bits, type_bits   bits of srcID and type
@@ -237,9 +237,9 @@ class Fields:
     extend: int = EXTEND
     bit_packed: bool = False
 
-    def layout(self) -> Layout:
+    def layout(self) -> EncapLayout:
         """Return the layout of the stream."""
-        return Layout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
+        return EncapLayout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
 
     def _size(self, header: int) -> int:
         length = header & MAX_LENGTH
@@ -347,9 +347,9 @@ TE_INST, TE_DATA = 2, 3
 _KINDS = {TE_INST: ContentKind.INSTRUCTION, TE_DATA: ContentKind.DATA}
 
 
-def smi_layout() -> Layout:
+def smi_layout() -> EncapLayout:
     """Return the layout of the stream. No header is wrong: packets of other types are counted."""
-    return Layout([1 + (header & MAX_LENGTH) for header in range(256)], any_of(sorted(NULLS)), lambda header: "")
+    return EncapLayout([1 + (header & MAX_LENGTH) for header in range(256)], any_of(sorted(NULLS)), lambda header: "")
 
 
 def smi_sorter() -> Sorter:
@@ -369,7 +369,7 @@ def smi_packet(payload: bytes, kind: ContentKind) -> bytes:
 class EncapFramer:
     """Writes e-trace-encap packets. *name*: the transport's name for errors. *flow*: the field flow of all packets."""
 
-    def __init__(self, name: str, fields: Fields, flow: int = 0) -> None:
+    def __init__(self, name: str, fields: EncapFields, flow: int = 0) -> None:
         self._name = name
         self._fields = fields
         self._flow = flow
@@ -377,7 +377,7 @@ class EncapFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return self._fields.packet(self._name, payload, kind, source, time, self._flow)
 
     def synchronization(self) -> bytes:
@@ -385,7 +385,7 @@ class EncapFramer:
         return bytes([IDLE]) * self._fields.nulls + bytes([ALIGNMENT])
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes([IDLE]) * length
 
 
@@ -395,7 +395,7 @@ class SmiFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         if source or time is not None:
             raise CannotCarry(SMI, "a source or a timestamp without a width for it")
         return smi_packet(payload, kind)
@@ -405,7 +405,7 @@ class SmiFramer:
         return bytes(MAX_LENGTH + 1)
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes(length)
 
 
@@ -415,7 +415,7 @@ class BlockFramer:
     Source: E-Trace, "Instruction Trace Encoder Output Packets", the second way to find packets.
     """
 
-    def __init__(self, inner: Framer, size: int, name: str) -> None:
+    def __init__(self, inner: PacketFramer, size: int, name: str) -> None:
         self._inner = inner
         self._size = size
         self._name = name
@@ -424,7 +424,7 @@ class BlockFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         packet = self._inner.packet(payload, kind, source, time)
         if len(packet) > self._size:
             raise CannotCarry(self._name, f"a packet of {len(packet)} bytes in blocks of {self._size}")
@@ -438,7 +438,7 @@ class BlockFramer:
         return self.idle(-self._used % self._size)
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         filling = self._inner.idle(length)
         self._used = (self._used + len(filling)) % self._size
         return filling

@@ -1,9 +1,9 @@
 """The common parts of all transports: deframers, framers, sorted packets, and the search for the start of a packet.
 
-A `Deframer` extracts packets from a trace, a `Framer` puts them into one, whatever the transport. A `Sorter` reads the
-packets of a stream and groups them by source and kind, apart from idle bytes. A `Search` finds the start of a packet in
-bytes that start anywhere: at the beginning of a ring buffer that wrapped, or after damage. Nothing is guessed: a packet
-must start at the offset found, provided that the bytes searched are undamaged.
+A `Deframer` extracts packets from a trace, a `PacketFramer` puts them into one, whatever the transport. A `Sorter`
+reads the packets of a stream and groups them by source and kind, apart from idle bytes. A `PacketSearch` finds the
+start of a packet in bytes that start anywhere: at the beginning of a ring buffer that wrapped, or after damage. Nothing
+is guessed: a packet must start at the offset found, provided that the bytes searched are undamaged.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ class ContentKind(IntEnum):
     """Neither instruction nor data trace; such packets are counted, not parsed."""
 
 
-class Packets(NamedTuple):
+class SourcePackets(NamedTuple):
     """Consecutive packets of one source and kind; packets of other sources may lie between them.
 
     source    srcID, index or ATID; 0 if packets have none
@@ -46,7 +46,7 @@ class Packets(NamedTuple):
     times: list[int | None] | None = None
     sizes: Sequence[int] = ()
 
-    def part(self, start: int, stop: int | None = None) -> "Packets":
+    def part(self, start: int, stop: int | None = None) -> "SourcePackets":
         """Return the packets from *start* to *stop* - 1. *length* is not changed."""
         some = slice(start, stop)
         times = None if self.times is None else self.times[some]
@@ -66,7 +66,7 @@ class CutOff(LostBytes):
     """The incomplete packet at the end of a trace."""
 
 
-EncapsulatedItem = Packets | Idle | LostBytes
+EncapsulatedItem = SourcePackets | Idle | LostBytes
 
 
 class Deframer(Protocol):
@@ -89,7 +89,7 @@ class Deframer(Protocol):
         ...
 
 
-class Framer(Protocol):
+class PacketFramer(Protocol):
     """Puts packets into a trace. The results of its methods are to be written one after the other."""
 
     def packet(
@@ -192,14 +192,14 @@ class Sorter:
             yield from self._packets([frames[i] for i in packets], [places[i] for i in packets])
         yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if frame[0] in self._idle)
 
-    def _packets(self, frames: list[bytes], offsets: Sequence[int]) -> Iterator[Packets]:
+    def _packets(self, frames: list[bytes], offsets: Sequence[int]) -> Iterator[SourcePackets]:
         """Return each source's packets in order, with consecutive ones of the same kind together."""
         plain, times = self._split(frames) if self._split else (frames, None)
         entries = self._entries(plain)
         if len(set(map(_KEY, entries))) == 1:
             source, kind, _ = entries[0]
             payloads = list(map(_PAYLOAD, entries))
-            yield Packets(
+            yield SourcePackets(
                 source=source,
                 kind=kind,
                 payloads=payloads,
@@ -215,7 +215,7 @@ class Sorter:
         for source, indices in own.items():
             for kind, run in groupby(indices, lambda i: entries[i].kind):
                 some = list(run)
-                yield Packets(
+                yield SourcePackets(
                     source=source,
                     kind=kind,
                     payloads=[entries[i].payload for i in some],
@@ -256,7 +256,7 @@ class UniformSorter(Sorter):
         """See `encap.EncapReader`."""
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
-            yield Packets(
+            yield SourcePackets(
                 source=0,
                 kind=ContentKind.INSTRUCTION,
                 payloads=self._payloads(frames),
@@ -272,7 +272,7 @@ class UniformSorter(Sorter):
 _NOWHERE = "there is no place at which a packet must start"
 
 
-class Search(Protocol):
+class PacketSearch(Protocol):
     """Searches for the start of a packet.
 
     nothing  the message if the trace ends before a start is found
@@ -290,7 +290,7 @@ class Search(Protocol):
         ...
 
 
-class MergingSearch(Search):
+class MergingSearch(PacketSearch):
     """Follows the packets from every offset where the first could start, until all candidates are at the same offset.
 
     Headers contain the length of packets, so each candidate has one successor, and candidates that meet stay together:
@@ -312,7 +312,7 @@ class MergingSearch(Search):
         self._candidates = set(range(first, start + max(sizes), unit))  # one of these is the first place
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
-        """See `Search`."""
+        """See `PacketSearch`."""
         end = offset + len(data)
         for place in range(offset + at, end):
             if len(self._candidates) == 1:
@@ -327,7 +327,7 @@ class MergingSearch(Search):
         return None
 
 
-class ZerosSearch(Search):
+class ZerosSearch(PacketSearch):
     """Searches for *count* bytes of 0. After them there are idle bytes or the start of a packet.
 
     If they are not the first bytes searched, some of them may be the end of a packet.
@@ -340,7 +340,7 @@ class ZerosSearch(Search):
         self._only_zeros = True  # whether all bytes searched are 0
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
-        """See `Search`."""
+        """See `PacketSearch`."""
         leading = len(data) - at - len(data[at:].lstrip(b"\0"))
         if self._zeros + leading >= self._count:
             self.filling = self._count if self._only_zeros else 0
@@ -355,11 +355,11 @@ class ZerosSearch(Search):
         return None
 
 
-class NoSearch(Search):
+class NoSearch(PacketSearch):
     """Finds nothing, so that the deframer waits for the next block: with blocks there is no other way."""
 
     nothing = _NOWHERE
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
-        """See `Search`."""
+        """See `PacketSearch`."""
         return None

@@ -41,8 +41,8 @@ from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     EXTEND,
     IDLE,
     MAX_LENGTH,
-    Fields,
-    Layout,
+    EncapFields,
+    EncapLayout,
     Seams,
     StreamDeframer,
 )
@@ -54,7 +54,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     EncapsulatedItem,
     Idle,
     MergingSearch,
-    Packets,
+    SourcePackets,
     UniformSorter,
     ZerosSearch,
 )
@@ -111,7 +111,7 @@ class RecordDeframer(ABC):
 class AtbDeframer(RecordDeframer):
     """Reads records with *width* bytes of ATDATA."""
 
-    def __init__(self, fields: Fields, width: int, start: int, *, wrapped: bool) -> None:
+    def __init__(self, fields: EncapFields, width: int, start: int, *, wrapped: bool) -> None:
         super().__init__(_HEAD + width, start if wrapped else 0)
         self._fields = fields
         self._wrapped = wrapped
@@ -134,7 +134,7 @@ class AtbDeframer(RecordDeframer):
         if not source:
             yield Idle(offset, len(record))
         elif source > MAX_ID:
-            yield Packets(
+            yield SourcePackets(
                 source=source,
                 kind=ContentKind.OTHER,
                 payloads=[record[_HEAD:]],
@@ -164,7 +164,7 @@ class AtbDeframer(RecordDeframer):
 class _SourceStream:
     """The bytes of one source, and the records that contained them."""
 
-    def __init__(self, source: int, fields: Fields, size: int, *, wrapped: bool) -> None:
+    def __init__(self, source: int, fields: EncapFields, size: int, *, wrapped: bool) -> None:
         self._source = source
         self._size = size
         self._stream: Deframer = StreamDeframer(fields.layout(), fields.sorter(), wrapped=wrapped)
@@ -223,7 +223,7 @@ class _SourceStream:
             del self._starts[1:-_KEPT], self._offsets[1:-_KEPT]
 
     def _translated(self, item: EncapsulatedItem, sizes: list[int]) -> EncapsulatedItem:
-        if isinstance(item, Packets):
+        if isinstance(item, SourcePackets):
             offsets = [self._where(start) for start in item.offsets]
             return item._replace(source=self._source, offsets=offsets, length=sum(sizes), sizes=sizes)
         return item._replace(offset=self._where(item.offset), length=sum(sizes))
@@ -233,13 +233,13 @@ class _SourceStream:
 
 
 def _starts(item: EncapsulatedItem) -> Sequence[int]:
-    return item.offsets if isinstance(item, Packets) else (item.offset,)
+    return item.offsets if isinstance(item, SourcePackets) else (item.offset,)
 
 
 class AtbFramer:
     """Writes records. Each packet starts with a transfer."""
 
-    def __init__(self, fields: Fields, width: int) -> None:
+    def __init__(self, fields: EncapFields, width: int) -> None:
         self._fields = fields
         self._width = width
         self._sources: set[int] = set()
@@ -247,7 +247,7 @@ class AtbFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         if not 1 <= source <= MAX_ID:
             raise CannotCarry(ATB, f"source {source}: an ATID is 1 to {MAX_ID}")
         packet = self._fields.packet(ATB, payload, kind, 0, time, 0)
@@ -260,7 +260,7 @@ class AtbFramer:
         return b"".join(self._transfers(sequence, source) for source in sorted(self._sources))
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes(length + -length % (_HEAD + self._width))
 
     def _transfers(self, data: bytes, source: int) -> bytes:
@@ -286,7 +286,7 @@ def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
         lambda offset: end if offset < end else None, _anchor_search, "no packet continues across the end of the memory"
     )
     return StreamDeframer(
-        Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is not the length of a packet"),
+        EncapLayout(sizes, rb"\x00", lambda header: f"0x{header:02x} is not the length of a packet"),
         _Esp32Sorter(),
         wrapped=wrapped,
         search=lambda start: _anchor_search(),
@@ -329,11 +329,11 @@ class _Esp32Sorter:
         return [i for i, index in enumerate(indices) if index != expected[i]]
 
 
-def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
+def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[SourcePackets]:
     if kept:
         payloads = [frames[i][PREFIX:] for i in kept]
         sizes = [PREFIX + len(payload) for payload in payloads]
-        yield Packets(
+        yield SourcePackets(
             source=0,
             kind=ContentKind.INSTRUCTION,
             payloads=payloads,
@@ -360,7 +360,7 @@ class Esp32Framer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         if not 1 <= len(payload) <= MAX_SIZE - PREFIX:
             raise CannotCarry(ESP32, f"a payload of {len(payload)} bytes: it has 1 to {MAX_SIZE - PREFIX}")
         if kind is not ContentKind.INSTRUCTION or source or time is not None:
@@ -373,7 +373,7 @@ class Esp32Framer:
         return bytes(ANCHOR)
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes(length)
 
 
@@ -407,7 +407,7 @@ class PulpDeframer(RecordDeframer):
         yield from _pulp_packets(records[start:], offset + start * RECORD)
 
 
-def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
+def _pulp_packets(records: list[bytes], offset: int) -> Iterator[SourcePackets]:
     if not records:
         return
     reversed_ = [record[::-1] for record in records]
@@ -415,7 +415,7 @@ def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
     times = [int.from_bytes(record[1 : 1 + _TIME], "little") if record[0] & EXTEND else None for record in reversed_]
     offsets = range(offset, offset + len(records) * RECORD, RECORD)
     sizes = [RECORD] * len(records)
-    yield Packets(
+    yield SourcePackets(
         source=0,
         kind=ContentKind.INSTRUCTION,
         payloads=payloads,
@@ -432,7 +432,7 @@ class PulpFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         if not 1 <= len(payload) <= MAX_LENGTH:
             raise CannotCarry(PULP, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
         if kind is not ContentKind.INSTRUCTION or source:
@@ -446,7 +446,7 @@ class PulpFramer:
         return b""
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes(length + -length % RECORD)
 
 
@@ -462,7 +462,7 @@ def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
         lambda offset: end if offset < end else None, None, "no packet continues across the end of the memory"
     )
     return StreamDeframer(
-        Layout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
+        EncapLayout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
         UniformSorter(_qemu_payloads, [ContentKind.INSTRUCTION] * 256, frozenset({0})),
         wrapped=wrapped,
         search=lambda start: MergingSearch(sizes, start, unit=WORD, phase=end),
@@ -484,7 +484,7 @@ class QemuFramer:
     def packet(
         self, payload: bytes, kind: ContentKind = ContentKind.INSTRUCTION, source: int = 0, time: int | None = None
     ) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         if not 1 <= len(payload) <= MAX_LENGTH:
             raise CannotCarry(QEMU, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
         if kind is not ContentKind.INSTRUCTION or source or time is not None:
@@ -496,5 +496,5 @@ class QemuFramer:
         return bytes(_padded(MAX_LENGTH + 1))
 
     def idle(self, length: int) -> bytes:
-        """See `Framer`."""
+        """See `PacketFramer`."""
         return bytes(_padded(length))

@@ -10,7 +10,7 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.etrace.encoder.flow_chart import FlowChart
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport, Reached, ResyncMode
 from rvtrace_gdb.decode.etrace.encoder.state import COUNTING, OTHERWISE, Next, PendingTrap, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, IngressTrap
@@ -129,7 +129,7 @@ class Encoder(FlowChart):
                     self._step(item)
         if cycles is not None:
             self._clock.now += cycles
-            if self._tracing and self.options.sync_mode is SyncMode.CYCLES:
+            if self._tracing and self.options.sync_mode is ResyncMode.CYCLES:
                 self._timer.spend(cycles)
         self._next_pc = next_pc
 
@@ -145,7 +145,7 @@ class Encoder(FlowChart):
         status = QualStatus.ENDED_REP
         last = self._pending.block
         if last is not None:
-            if self._is_target() and self.options.stop is Stop.LATE:
+            if self._is_target() and self.options.stop is EndReport.LATE:
                 status = QualStatus.ENDED_NTR
             self._finish(last.fall if next_pc is None else next_pc, Next.END)
         if self._trap is not None and not self._trap.reported:  # its handler does not retire any more

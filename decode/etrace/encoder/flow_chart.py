@@ -7,7 +7,7 @@ that never retires.
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, JumpTargets, Reached, ReturnReporting, Stop
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, EndReport, JumpTargets, Reached, ReturnReporting
 from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches, LocationFields, Output
 from rvtrace_gdb.decode.etrace.encoder.state import (
     COUNTING,
@@ -20,15 +20,15 @@ from rvtrace_gdb.decode.etrace.encoder.state import (
     Resync,
     ResyncTimer,
 )
-from rvtrace_gdb.decode.etrace.layout import Sync, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
 _SYNC = int(TeInstFormat.SYNC)
-_START = int(Sync.START)
-_TRAP = int(Sync.TRAP)
-_CONTEXT = int(Sync.CONTEXT)
+_START = int(SyncSubformat.START)
+_TRAP = int(SyncSubformat.TRAP)
+_CONTEXT = int(SyncSubformat.CONTEXT)
 _ILLEGAL_INSTRUCTION = 2
 
 
@@ -161,7 +161,7 @@ class FlowChart:
     def _is_flagged(self, next: Next, withheld: bool) -> bool:
         """Whether the target of an uninferable discontinuity is reported with updiscon."""
         options = self.options
-        if next is not Next.SAME and (next is not Next.END or options.stop is Stop.EARLY):
+        if next is not Next.SAME and (next is not Next.END or options.stop is EndReport.EARLY):
             return True
         if self._context.changed or (self._timer.state is not COUNTING and not withheld):
             return True

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, Block
 from rvtrace_gdb.decode.program.instructions import IType
 
 
-class SyncMode(IntEnum):
+class ResyncMode(IntEnum):
     """The values of trTeInstSyncMode: the unit of the resync timer ("Resynchronisation")."""
 
     OFF = 0
@@ -44,7 +44,7 @@ class ContextType(IntEnum):
     DISCONTINUITY = 3
 
 
-class Stop(Enum):
+class EndReport(Enum):
     """How the end of tracing is reported ("Format 3 subformat 3 qual_status field").
 
     LATE   by ended_ntr if the last packet was due to an uninferable discontinuity, else by ended_rep
@@ -81,13 +81,13 @@ class EncoderOptions:
     modes: Modes = field(default_factory=Modes)
     dialect: Dialect = Dialect.STANDARD
     support: SupportLayout = SupportLayout.REFERENCE
-    sync_mode: SyncMode = SyncMode.OFF
+    sync_mode: ResyncMode = ResyncMode.OFF
     sync_max: int = 0
     compress: bool = True
     itype_width: int = 4
     context: ContextType = ContextType.PRECISE
     hcontext_at: int | None = None
-    stop: Stop = Stop.LATE
+    stop: EndReport = EndReport.LATE
     epc_after_inferred: bool = False
     shortest: bool = True
 
@@ -111,7 +111,7 @@ class EncoderOptions:
             raise ValueError("jump_target_cache needs a cache_size")
         if parameters.f0s_width == 0 and modes.branch_prediction and modes.jump_target_cache:
             raise ValueError("branch_prediction and jump_target_cache together need an f0s_width of at least 1")
-        if modes.resync_disabled and self.sync_mode is not SyncMode.OFF:
+        if modes.resync_disabled and self.sync_mode is not ResyncMode.OFF:
             raise ValueError("resync_disabled says that sync_mode is off")
         self._check_dialect()
         support_fields(self.support, parameters, modes)
@@ -159,7 +159,7 @@ PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL})
 """The calls. A coroutine swap is none, nor is a jump with a link register other than x1 and x5."""
 
 
-class Predictor:
+class BranchPredictor:
     """The branch predictor: 2**bpred_size states of two bits, the prediction and the latest outcome."""
 
     def __init__(self, parameters: Parameters) -> None:
@@ -202,7 +202,7 @@ class JumpTargets:
         return index if found else None
 
 
-class ReturnStack:
+class EncoderReturnStack:
     """The expected return addresses, or their number: with a return_stack_size a stack, without one a counter.
 
     With irets the limit of the counter is that of the stack in the pseudo-code of 2.0.5, 2**call_counter_size; with
@@ -279,7 +279,7 @@ class ReturnReporting:
     """The expected return addresses, and the returns since the last report that a decoder may need to know."""
 
     def __init__(self, parameters: Parameters) -> None:
-        self._model = ReturnStack(parameters)
+        self._model = EncoderReturnStack(parameters)
         self._counts_returns = parameters.iret_ext
         self._irets = 0  # implicit returns since the last branch or report
         self._ambiguous = False  # there was a return since the last call, and no branch since then

@@ -8,14 +8,14 @@ Source: Efficient Trace for RISC-V 2.0, "Format selection", "Format 0 packets", 
 
 from collections.abc import Callable, Mapping
 
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Predictor
+from rvtrace_gdb.decode.etrace.encoder.options import BranchPredictor, EncoderOptions
 from rvtrace_gdb.decode.etrace.layout import (
     BRANCH_COUNT_BITS,
     LEAST_BRANCH_COUNT,
     MAP_BITS,
     BranchFmt,
     Ext,
-    Sync,
+    SyncSubformat,
     TeInstFormat,
 )
 from rvtrace_gdb.decode.etrace.options import Dialect
@@ -47,7 +47,7 @@ class Branches:
     """
 
     def __init__(self, options: EncoderOptions) -> None:
-        self._predictor = Predictor(options.parameters) if options.modes.branch_prediction else None
+        self._predictor = BranchPredictor(options.parameters) if options.modes.branch_prediction else None
         self.clear()
 
     def clear(self) -> None:
@@ -115,7 +115,7 @@ class Branches:
 
 
 _SYNC = int(TeInstFormat.SYNC)
-_SUPPORT = int(Sync.SUPPORT)
+_SUPPORT = int(SyncSubformat.SUPPORT)
 
 
 class Output:

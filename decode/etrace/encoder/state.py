@@ -8,7 +8,7 @@ import sys
 from enum import IntEnum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, ResyncMode
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
@@ -103,9 +103,9 @@ class ResyncTimer:
     """
 
     def __init__(self, options: EncoderOptions) -> None:
-        self.counts_packets = options.sync_mode in (SyncMode.PACKETS, SyncMode.OFF)
-        self.counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
-        self.period = options.period if options.sync_mode is not SyncMode.OFF else sys.maxsize
+        self.counts_packets = options.sync_mode in (ResyncMode.PACKETS, ResyncMode.OFF)
+        self.counts_halfwords = options.sync_mode is ResyncMode.HALFWORDS
+        self.period = options.period if options.sync_mode is not ResyncMode.OFF else sys.maxsize
         self.restart()
 
     def restart(self) -> None:

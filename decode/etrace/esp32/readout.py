@@ -25,11 +25,11 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     ROOT_SIZE,
     SHA256_SIZE,
     BadSnapshot,
-    Core,
     CoreTraceState,
-    Registers,
     Root,
     Snapshot,
+    SnapshotCore,
+    SnapshotRegisters,
     parse_core,
     parse_note,
 )
@@ -51,14 +51,14 @@ _SHA256_SIZE = 32
 _NEAR = 16  # bytes between what was lost and the packet after it: an anchor
 
 
-class Dump(NamedTuple):
+class DumpedTrace(NamedTuple):
     """The trace in a core dump. *notes*: warnings about the file."""
 
     snapshot: Snapshot
     notes: tuple[str, ...]
 
 
-class _Segment(NamedTuple):
+class _ProgramHeader(NamedTuple):
     """A program header."""
 
     type: int
@@ -82,7 +82,7 @@ def is_core_dump(content: bytes) -> bool:
     return (e_type, machine) == (_ET_CORE, _EM_RISCV)
 
 
-def read_core_dump(content: bytes) -> Dump:
+def read_core_dump(content: bytes) -> DumpedTrace:
     """Return the trace in a core dump, for which `is_core_dump` is true. Raises `BadSnapshot`."""
     serial = None if content.startswith(ELF32_LITTLE) else dump_in(content)
     if serial is not None and serial.is_damaged:
@@ -98,10 +98,10 @@ def read_core_dump(content: bytes) -> Dump:
         raise BadSnapshot(f"{'; '.join(notes)}, and its trace is not complete: {error}") from None
 
 
-def _read_damaged(serial: SerialDump) -> Dump:
+def _read_damaged(serial: SerialDump) -> DumpedTrace:
     """Return the trace in a core dump of which something is missing: what can be read with the least lost."""
     there = f"the core dump is damaged: {serial.present} of {serial.length} bytes are there"
-    found: list[tuple[tuple[int, int], int, Dump]] = []
+    found: list[tuple[tuple[int, int], int, DumpedTrace]] = []
     for number, (image, holes) in enumerate(serial.images()):
         elf = _in_image(image).elf
         start = image.find(elf[: _EHDR.size])
@@ -151,7 +151,7 @@ def _unreadable(snapshot: Snapshot, hole: int) -> tuple[int, int]:
     return places, unread
 
 
-def _trace_in(elf: bytes, notes: tuple[str, ...]) -> Dump:
+def _trace_in(elf: bytes, notes: tuple[str, ...]) -> DumpedTrace:
     """Return the trace in the ELF file of a core dump. *notes*: what is wrong with the file."""
     segments = list(_segments(elf))
     described = next((note for note in _notes(elf, segments) if (note.name, note.type) == (_NAME, _TYPE)), None)
@@ -163,10 +163,10 @@ def _trace_in(elf: bytes, notes: tuple[str, ...]) -> Dump:
     note = parse_note(described.description)
     pairs = zip(note.snapshot.cores, note.segments, strict=True)
     cores = tuple(_with_data(core, index, elf, segments) for core, index in pairs)
-    return Dump(replace(note.snapshot, cores=cores), tuple(map(warning, notes)))
+    return DumpedTrace(replace(note.snapshot, cores=cores), tuple(map(warning, notes)))
 
 
-def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segment]) -> Core:
+def _with_data(core: SnapshotCore, index: int | None, elf: bytes, segments: list[_ProgramHeader]) -> SnapshotCore:
     """Return *core* with its buffer, which is the content of segment *index*."""
     if index is None:
         return core
@@ -181,19 +181,19 @@ def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segmen
     return replace(core, data=elf[segment.offset : segment.offset + core.capacity])
 
 
-def _segments(elf: bytes) -> Iterator[_Segment]:
+def _segments(elf: bytes) -> Iterator[_ProgramHeader]:
     """Return the program headers."""
     *_, phoff, _shoff, _flags, _ehsize, phentsize, phnum, _shentsize, _shnum, _shstrndx = _EHDR.unpack_from(elf)
     for offset in range(phoff, phoff + phnum * phentsize, max(phentsize, 1)):
         if offset + _PHDR.size > len(elf) or phentsize < _PHDR.size:
             raise BadSnapshot(f"the core dump is truncated or damaged: {phnum} program headers do not fit into it")
         kind, place, vaddr, paddr, filesz, memsz, flags, align = _PHDR.unpack_from(elf, offset)
-        yield _Segment(
+        yield _ProgramHeader(
             type=kind, offset=place, vaddr=vaddr, paddr=paddr, filesz=filesz, memsz=memsz, flags=flags, align=align
         )
 
 
-class _Note(NamedTuple):
+class _ElfNote(NamedTuple):
     """A note, which begins at byte *at* of the file."""
 
     name: bytes
@@ -202,7 +202,7 @@ class _Note(NamedTuple):
     at: int
 
 
-def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[_Note]:
+def _notes(elf: bytes, segments: list[_ProgramHeader]) -> Iterator[_ElfNote]:
     """Return all notes. Names and descriptions are padded to four bytes."""
     for segment in segments:
         if segment.type != _PT_NOTE:
@@ -212,7 +212,7 @@ def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[_Note]:
             namesz, descsz, kind = _NHDR.unpack_from(data, at)
             name, description = at + _NHDR.size, at + _NHDR.size + _padded(namesz)
             content = data[description : description + descsz]
-            yield _Note(data[name : name + namesz].rstrip(b"\0"), kind, content, segment.offset + at)
+            yield _ElfNote(data[name : name + namesz].rstrip(b"\0"), kind, content, segment.offset + at)
             at = description + _padded(descsz)
 
 
@@ -257,11 +257,11 @@ def _in_image(image: bytes) -> _ElfContent:
 SYMBOL = "g_esp_riscv_trace_snapshot"
 _TRIES = 3
 
-Batch = Sequence[Extent]
+ReadBatch = Sequence[Extent]
 """The requested memory."""
 MemoryAnswer = Sequence[bytes | None]
 """The content of the requested memory, in the same order; None: it cannot be read."""
-SnapshotReader = Generator[Batch, MemoryAnswer, Snapshot]
+SnapshotReader = Generator[ReadBatch, MemoryAnswer, Snapshot]
 
 
 def read_snapshot(address: int) -> SnapshotReader:
@@ -293,7 +293,9 @@ def _read_once(root: Root) -> SnapshotReader:
     return Snapshot(root.target_id, root.chip_revision, root.capture_reason, sha256, parameters, tuple(cores))
 
 
-def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, MemoryAnswer, list[Core]]:
+def _with_registers(
+    target_id: int, cores: list[SnapshotCore]
+) -> Generator[ReadBatch, MemoryAnswer, list[SnapshotCore]]:
     """Update the cores that are still being traced from their encoders' registers."""
     running = {
         core.core_id: _encoder_address(target_id, core) for core in cores if core.state == CoreTraceState.CAPTURING
@@ -302,17 +304,17 @@ def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Memor
     if not known:
         return cores
     answer = yield [Extent(base, REGISTERS) for base in known.values()]
-    registers = {core: Registers.parse(data) for core, data in zip(known, answer, strict=True) if data}
+    registers = {core: SnapshotRegisters.parse(data) for core, data in zip(known, answer, strict=True) if data}
     return [_updated_core(core, registers[core.core_id]) if core.core_id in registers else core for core in cores]
 
 
-def _encoder_address(target_id: int, core: Core) -> int | None:
+def _encoder_address(target_id: int, core: SnapshotCore) -> int | None:
     """Return the address of a core's encoder, None if it is not known."""
     bases = CHIPS[target_id].encoders if target_id in CHIPS else ()
     return bases[core.core_id] if core.core_id < len(bases) else None
 
 
-def _updated_core(core: Core, registers: Registers) -> Core:
+def _updated_core(core: SnapshotCore, registers: SnapshotRegisters) -> SnapshotCore:
     """Return *core* with the values of its encoder's registers, unless the encoder has another buffer."""
     if (registers.start, registers.end) != (core.buffer_addr, core.buffer_addr + core.capacity):
         return core
@@ -328,7 +330,9 @@ def _updated_core(core: Core, registers: Registers) -> Core:
     )
 
 
-def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, MemoryAnswer, list[Core]]:
+def _with_trace_data(
+    target_id: int, cores: list[SnapshotCore]
+) -> Generator[ReadBatch, MemoryAnswer, list[SnapshotCore]]:
     """Read the buffers of the cores that have a trace whose end is known."""
     requested = [core for core in cores if core.head_valid and core.state >= CoreTraceState.CAPTURING]
     for core in requested:
@@ -344,7 +348,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Memo
     return [replace(core, data=data.get(core.core_id)) for core in cores]
 
 
-def _memory(*requested: Extent) -> Generator[Batch, MemoryAnswer, list[bytes]]:
+def _memory(*requested: Extent) -> Generator[ReadBatch, MemoryAnswer, list[bytes]]:
     """Read memory that must be readable."""
     answer = yield list(requested)
     for (address, size), data in zip(requested, answer, strict=True):

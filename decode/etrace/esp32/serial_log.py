@@ -29,14 +29,14 @@ _PLACES = 300  # at which missing lines are tried
 UNKNOWN = b"\xff"
 """What is in place of each missing byte: nothing in a trace begins with it."""
 
-Piece = bytes | None
+SerialPiece = bytes | None
 """The bytes of a line; None: it is not whole."""
 
 
 class SerialDump(NamedTuple):
     """A core dump in pieces. *ended*: the log has its end, so that what is missing is not what comes last."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[SerialPiece]
     ended: bool
 
     @property
@@ -124,10 +124,10 @@ def _is_base64(content: bytes) -> bool:
     return any(start.startswith(ELF32_LITTLE, size) for size in HEADER_SIZES)
 
 
-def _joined(texts: Sequence[bytes]) -> list[Piece]:
+def _joined(texts: Sequence[bytes]) -> list[SerialPiece]:
     """Return the bytes of lines of base64, each encoded by itself. Lines that were wrapped are joined again."""
     whole = max((len(text) for text in texts if not len(text) % 4), default=_LONGEST_LINE)
-    pieces: list[Piece] = []
+    pieces: list[SerialPiece] = []
     left = list(reversed(texts))
     while left:
         text = left.pop()

@@ -51,12 +51,12 @@ CHIPS = {
 _MEMORY = struct.Struct("<4I")  # TRACE_MEM_START_ADDR, END_ADDR, CURRENT_ADDR, ADDR_UPDATE
 _STATUS = struct.Struct("<3I")  # TRACE_FIFO_STATUS, INTR_ENA, INTR_RAW
 REGISTERS = _MEMORY.size + _STATUS.size
-"""The number of bytes of an encoder's registers for `Registers.parse`. Reading them has no side effect."""
+"""The number of bytes of an encoder's registers for `SnapshotRegisters.parse`. Reading them has no side effect."""
 _FIFO_EMPTY = 1 << 0
 _FIFO_OVERFLOW, _MEM_FULL = 1 << 0, 1 << 1
 
 
-class Registers(NamedTuple):
+class SnapshotRegisters(NamedTuple):
     """The current state of an encoder. *current*: the address at which it writes next."""
 
     start: int
@@ -66,7 +66,7 @@ class Registers(NamedTuple):
     intr_raw: int
 
     @classmethod
-    def parse(cls, data: bytes) -> "Registers":
+    def parse(cls, data: bytes) -> "SnapshotRegisters":
         """Parse the first `REGISTERS` bytes of the encoder's registers."""
         start, end, current, _ = _MEMORY.unpack_from(data)
         fifo_status, _, intr_raw = _STATUS.unpack_from(data, _MEMORY.size)
@@ -150,7 +150,7 @@ class PacketFormat(IntEnum):
     ET20 = 200
 
 
-class Reason(IntEnum):
+class CaptureReason(IntEnum):
     """esp_riscv_trace_capture_reason_t: why the trace ended."""
 
     UNKNOWN = 0
@@ -159,7 +159,7 @@ class Reason(IntEnum):
 
 
 @dataclass(frozen=True)
-class Core:
+class SnapshotCore:
     """A core's encoder and its buffer, as described; enumerations may have unknown values.
 
     *head_offset*: the offset at which the hardware writes next, if *head_valid*. *data*: the *capacity* bytes of the
@@ -194,7 +194,7 @@ class Snapshot:
     capture_reason: int
     app_elf_sha256: bytes
     parameters: bytes
-    cores: tuple[Core, ...]
+    cores: tuple[SnapshotCore, ...]
 
     @property
     def chip(self) -> str:
@@ -237,20 +237,20 @@ class Root(NamedTuple):
         return root
 
 
-class Note(NamedTuple):
+class CoreDumpNote(NamedTuple):
     """The note in a core dump: a snapshot without buffers, and the segment of each core's buffer, if there is one."""
 
     snapshot: Snapshot
     segments: tuple[int | None, ...]
 
 
-def parse_core(data: bytes, offset: int = 0) -> Core:
+def parse_core(data: bytes, offset: int = 0) -> SnapshotCore:
     """Parse esp_riscv_trace_snapshot_core_desc_t."""
     addr, capacity, head, threshold, fifo, intr, *small = _CORE.unpack_from(data, offset)
     return _core(small, addr, capacity, head, threshold, fifo, intr)
 
 
-def parse_note(data: bytes) -> Note:
+def parse_note(data: bytes) -> CoreDumpNote:
     """Parse the content of the note ESP_RISCV_TRACE. Raises `BadSnapshot`."""
     where = "the note ESP_RISCV_TRACE"
     if len(data) < HEADER_SIZE:
@@ -272,19 +272,19 @@ def parse_note(data: bytes) -> Note:
         parameters[:parameters_size],
         tuple(core for core, _ in records),
     )
-    return Note(snapshot, tuple(None if segment == NO_SEGMENT else segment for _, segment in records))
+    return CoreDumpNote(snapshot, tuple(None if segment == NO_SEGMENT else segment for _, segment in records))
 
 
-def _record(data: bytes, offset: int) -> tuple[Core, int]:
+def _record(data: bytes, offset: int) -> tuple[SnapshotCore, int]:
     *small, segment, addr, capacity, _, head, threshold, fifo, intr = _RECORD.unpack_from(data, offset)
     return _core(small, addr, capacity, head, threshold, fifo, intr), segment
 
 
-def _core(small: list[int], addr: int, capacity: int, head: int, threshold: int, fifo: int, intr: int) -> Core:
+def _core(small: list[int], addr: int, capacity: int, head: int, threshold: int, fifo: int, intr: int) -> SnapshotCore:
     """Return a core. The single bytes are in the same order in memory and in the note; the seventh is unused."""
     core, state, memory, packets, address, resync, _, head_valid, empty, full, overflow = small[:11]
     flags = (bool(head_valid), bool(empty), bool(full), bool(overflow))
-    return Core(
+    return SnapshotCore(
         core, state, memory, packets, address, resync, *flags, addr, capacity, head, threshold, fifo, intr
     )  # fmt: skip
 
@@ -299,7 +299,7 @@ def _check_count(count: int, where: str) -> None:
         raise BadSnapshot(f"{where} is damaged: it says that there are {count} cores")
 
 
-class Ring(NamedTuple):
+class TraceRing(NamedTuple):
     """The content of a trace buffer.
 
     data     the bytes, oldest first
@@ -312,7 +312,7 @@ class Ring(NamedTuple):
     seam: int
 
 
-def ring_of(core: Core) -> Ring:
+def ring_of(core: SnapshotCore) -> TraceRing:
     """Return what the encoder wrote into the buffer of *core*. Raises `BadSnapshot` if that is not known."""
     if core.data is None:
         raise BadSnapshot(f"core {core.core_id}: {_absence_reason(core)}")
@@ -323,11 +323,13 @@ def ring_of(core: Core) -> Ring:
         )
     newest, oldest = core.data[: core.head_offset], core.data[core.head_offset : core.capacity]
     if core.memory_mode == MemoryMode.LINEAR or (oldest and not any(oldest)):
-        return Ring(newest, False, 0)
-    return Ring(oldest + newest, True, len(oldest))  # just full counts as wrapped: it is then read from an anchor on
+        return TraceRing(newest, False, 0)
+    return TraceRing(
+        oldest + newest, True, len(oldest)
+    )  # just full counts as wrapped: it is then read from an anchor on
 
 
-def _absence_reason(core: Core) -> str:
+def _absence_reason(core: SnapshotCore) -> str:
     if core.state in (CoreTraceState.UNAVAILABLE, CoreTraceState.READY):
         return "it was not traced"
     if core.state == CoreTraceState.CAPTURING:
@@ -384,7 +386,7 @@ def parameters_of(raw: bytes, packet_format: PacketFormat) -> Parameters:
     return Parameters(**known)
 
 
-def options_of(snapshot: Snapshot, core: Core) -> Options:
+def options_of(snapshot: Snapshot, core: SnapshotCore) -> Options:
     """Return the decoder options for the packets of *core*. Raises `BadSnapshot`."""
     if core.packet_format not in tuple(PacketFormat):
         raise BadSnapshot(f"core {core.core_id}: packet format {core.packet_format} is not known")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
-from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
+from rvtrace_gdb.decode.ntrace.encoder.output import CallCounter, MessageOutput, process_fields
 from rvtrace_gdb.decode.ntrace.encoder.state import (
     NO_BLOCK,
     UNREQUESTED,
@@ -69,13 +69,13 @@ class Encoder:
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self.options = options
         requests = SyncRequests()
-        self._out = Output(options, emit, requests.period_over)
-        self._stack = None if options.implicit_return is ImplicitReturn.OFF else ReturnStack(options)
+        self._out = MessageOutput(options, emit, requests.period_over)
+        self._stack = None if options.implicit_return is ImplicitReturn.OFF else CallCounter(options)
         self._follows_jumps = options.all_jumps or self._stack is not None
         self._mask = options.address_mask
         self._registers = Registers(options)
         counts_messages = options.sync_mode in (SyncMode.MESSAGES, SyncMode.OFF)
-        self._timer = None if counts_messages else SyncTimer(options, requests)  # `Output` counts messages
+        self._timer = None if counts_messages else SyncTimer(options, requests)  # `MessageOutput` counts messages
         self._requests = requests
         self._pending = PendingBlock()
         self._context = ReportedContext() if options.context else None

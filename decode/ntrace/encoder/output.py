@@ -3,7 +3,7 @@
 Full HIST registers, runs of branches and branch messages are held back and sent once with a count. Sources: RISC-V
 N-Trace 1.0, "Repeated History Optimization" and "RepeatBranch Message"; the patterns of 28 and 30 branches are those
 that the reference encoder looks for. Runs (RCODE 8 and 9) are SiFive's. A context is reported by Ownership messages:
-"Ownership Message". `ReturnStack` keeps the return addresses to which returns need not be reported: "Implicit Return
+"Ownership Message". `CallCounter` keeps the return addresses to which returns need not be reported: "Implicit Return
 Optimization" and, for the effect of each instruction on the stack, "Handling of 4-bit itype values"; the decoder's
 side is `decode.stepping.control_flow`.
 """
@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, Sy
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
 
-Write = Callable[..., None]
+WriteMessage = Callable[..., None]
 """A function that sends a message, given its TCODE and the values of its fields."""
 
 _RESOURCE_FULL = int(Tcode.RESOURCE_FULL)
@@ -32,7 +32,7 @@ class RepeatedHistory:
     Patterns include a stop bit, as HIST does. *on_repetition* is called for each repetition that is counted.
     """
 
-    def __init__(self, options: EncoderOptions, write: Write, on_repetition: Callable[[], None]) -> None:
+    def __init__(self, options: EncoderOptions, write: WriteMessage, on_repetition: Callable[[], None]) -> None:
         self._on_repetition = on_repetition
         self._limit = options.hrepeat_limit
         bits = options.hist_limit - 1
@@ -121,7 +121,7 @@ class BranchRuns:
     RCODE is the outcome, RDATA the count.
     """
 
-    def __init__(self, options: EncoderOptions, write: Write) -> None:
+    def __init__(self, options: EncoderOptions, write: WriteMessage) -> None:
         self._rcodes = {outcome: rcode for rcode, outcome in options.dialect.run_rcodes.items()}
         self._limit = options.hrepeat_limit
         self._starts = {(2 << options.run_minimum) - 1: 1, 1 << options.run_minimum: 0}  # HIST: the outcome in it
@@ -166,7 +166,7 @@ class BranchRuns:
 class RepeatedBranch:
     """Counts branch messages that equal the one before."""
 
-    def __init__(self, options: EncoderOptions, write: Write) -> None:
+    def __init__(self, options: EncoderOptions, write: WriteMessage) -> None:
         self._limit = options.bcnt_limit
         self._write = write
         self._last: tuple[int, ...] | None = None
@@ -205,7 +205,7 @@ _ICNT = int(Rcode.ICNT)
 _IDLE = b"\xff"
 
 
-class Output:
+class MessageOutput:
     """Sends the messages of one encoder. All values are plain numbers in the order of the layout.
 
     *emit* receives the bytes of one message at a time, and idle bytes. *period_over* is called when a synchronizing
@@ -377,7 +377,7 @@ _PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL, IType.COROUTINE
 _POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
 
 
-class ReturnStack:
+class CallCounter:
     """The call counter, or the stack of full or partial return addresses; if it is full, it drops the oldest call."""
 
     def __init__(self, options: EncoderOptions) -> None:

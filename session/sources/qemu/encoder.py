@@ -119,7 +119,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     of_decoder = trace_options.options
     options = etrace_options.EncoderOptions(
         of_decoder.parameters, of_decoder.modes, of_decoder.dialect, of_decoder.support,
-        sync_mode=etrace_options.SyncMode(mode), sync_max=period,
+        sync_mode=etrace_options.ResyncMode(mode), sync_max=period,
     )  # fmt: skip
     return ETraceOptions(options, trace_options)
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, addresses, call_tree, tree_rows
+from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
@@ -65,7 +65,7 @@ class Case:
         self.rng = rng
 
 
-def told(functions: list[Function]) -> list[Ran]:
+def told(functions: list[FunctionRun]) -> list[Ran]:
     return [Ran(f.begin, f.level, "gap" if f.pc == GAP else WHY[f.kind]) for f in functions]
 
 

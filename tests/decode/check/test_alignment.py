@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.check.alignment import Alignment, aligned
+from rvtrace_gdb.decode.check.alignment import RowAlignment, aligned
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from rvtrace_gdb.decode.check.alignment import Alignment, aligned
     ],
 )
 def test_rows(made: str, sent: str, agree: int, places: int) -> None:
-    assert aligned(made, sent, lambda one, other: one == other) == Alignment(agree, places)
+    assert aligned(made, sent, lambda one, other: one == other) == RowAlignment(agree, places)

@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.check.ntrace import StreamChecker
 from rvtrace_gdb.decode.check.verdict import Differing, Verdict
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
-from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
+from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.check.ntrace import StreamChecker as NtraceChecker
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceOptions
-from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
+from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder

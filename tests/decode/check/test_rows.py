@@ -4,7 +4,7 @@ import pytest
 
 from rvtrace_gdb.decode.check.comparison import CheckedPart
 from rvtrace_gdb.decode.check.etrace_comparison import can_encode
-from rvtrace_gdb.decode.check.rows import Rows
+from rvtrace_gdb.decode.check.rows import CheckedRows
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.history.history import Path
@@ -39,7 +39,7 @@ def image() -> Image:
 def test_there_is_no_code(addresses: tuple[int, ...]) -> None:
     """A synchronization that damage has made may have any address."""
     builder, interval = IncrementalBuilder(), Interval()
-    rows = Rows(interval, builder, lambda: None)  # type: ignore[arg-type]
+    rows = CheckedRows(interval, builder, lambda: None)  # type: ignore[arg-type]
     builder.append(Path((addresses,)))
     piece = builder.take()
     rows.add(piece.history, piece.begin, piece.end, image())
@@ -51,7 +51,7 @@ def test_there_is_no_code(addresses: tuple[int, ...]) -> None:
 def test_rows_without_number() -> None:
     """A count of billions in one message is not encoded: nobody could wait for that."""
     builder, interval = IncrementalBuilder(), Interval()
-    rows = Rows(interval, builder, lambda: None)  # type: ignore[arg-type]
+    rows = CheckedRows(interval, builder, lambda: None)  # type: ignore[arg-type]
     for _ in range(3):
         builder.append(Path([Path(((_CODE,) * 1000,))] * 10_000))
     piece = builder.take()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, decode_records
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record, RecordOptions, impossible, record_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
@@ -52,16 +52,16 @@ def row(*transfers: tuple[int | None, int | None, IType]) -> list[Record]:
     ]
 
 
-def decode(records: Sequence[Record], program: Image, options: RecordOptions | None = None) -> Decoded:
+def decode(records: Sequence[Record], program: Image, options: RecordOptions | None = None) -> DecodedRecords:
     return decode_records(records, program, options or RecordOptions(), total=24 * len(records), idle=0)
 
 
-def lines(decoded: Decoded) -> list[int]:
+def lines(decoded: DecodedRecords) -> list[int]:
     """The history by number of instruction, GAP for a gap."""
     return [pc if pc == GAP else (pc - BASE) // 4 for pc in decoded.history.pcs()]
 
 
-def said(decoded: Decoded, *kinds: EventKind) -> list[str]:
+def said(decoded: DecodedRecords, *kinds: EventKind) -> list[str]:
     return [event.text for event in decoded.history.events if event.kind in kinds]
 
 

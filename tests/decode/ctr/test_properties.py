@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch, decode_records
+from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, RecordStretch, decode_records
 from rvtrace_gdb.decode.ctr.records import Record, RecordOptions
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP
@@ -26,12 +26,12 @@ def options(types: frozenset[int], **rest: bool) -> RecordOptions:
     return RecordOptions(frozenset(map(IType, types)), **rest)
 
 
-def decode(program: Program, records: Sequence[Record], options: RecordOptions) -> Decoded:
+def decode(program: Program, records: Sequence[Record], options: RecordOptions) -> DecodedRecords:
     size = 24 * len(records)
     return decode_records(records, program.image(), options, total=size, idle=0)
 
 
-def shown(decoded: Decoded, number: int) -> tuple[list[int], list[int]]:
+def shown(decoded: DecodedRecords, number: int) -> tuple[list[int], list[int]]:
     """What a stretch shows before its gap, and behind it; all of it before, without a gap."""
     stretch = decoded.stretches[number]
     pcs = list(decoded.history.pcs(stretch.first, stretch.stop))
@@ -50,7 +50,7 @@ def filters(rng: random.Random) -> frozenset[int]:
     return rng.choice([*chosen, any_of])
 
 
-def check_sound(decoded: Decoded, stretches: list[list[int]], records: list[Record], *, sure: bool) -> None:
+def check_sound(decoded: DecodedRecords, stretches: list[list[int]], records: list[Record], *, sure: bool) -> None:
     """What is shown is what ran."""
     for number, (truth, record) in enumerate(zip(stretches, records, strict=False)):
         before, behind = shown(decoded, number)
@@ -64,7 +64,7 @@ def check_sound(decoded: Decoded, stretches: list[list[int]], records: list[Reco
             assert sure or not before
 
 
-def check_account(decoded: Decoded) -> None:
+def check_account(decoded: DecodedRecords) -> None:
     history = decoded.history
     account = history.accounting
     assert account.decoded + account.idle + account.skipped == account.total
@@ -131,7 +131,7 @@ def test_a_stretch_is_whole_if_there_is_one_way_only(seed: int, sure: bool) -> N
         check_against(decoded, len(records), found, None, sure)
 
 
-def believed_at(stretch: Stretch, found: Ways | None) -> Believed | None:
+def believed_at(stretch: RecordStretch, found: Ways | None) -> Believed | None:
     """What is known of the registers behind a stretch. None: more than the few ways looked at here can tell."""
     if not stretch.complete:
         return Believed()
@@ -156,7 +156,7 @@ def known_behind(program: Program, record: Record, believed: Believed | None) ->
     return believed
 
 
-def check_against(decoded: Decoded, number: int, found: Ways, record: Record | None, sure: bool) -> None:
+def check_against(decoded: DecodedRecords, number: int, found: Ways, record: Record | None, sure: bool) -> None:
     """A stretch is what all ways there are have in common."""
     if found.cut:
         return

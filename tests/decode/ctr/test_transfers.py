@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from rvtrace_gdb.decode.ctr.transfers import Code, KnownRegisters
+from rvtrace_gdb.decode.ctr.transfers import CodeTransfers, TransferRegisters
 from rvtrace_gdb.decode.program.image import Image
 
 RA, T0 = 0x8000_1000, 0x8000_2000
-START = KnownRegisters(((1, RA), (5, T0)), 0, ((16, RA), (32, T0)))
+START = TransferRegisters(((1, RA), (5, T0)), 0, ((16, RA), (32, T0)))
 NOTHING_BUT_T0 = ((5, T0),)
 
 SAME = [
@@ -36,30 +36,30 @@ FORGETS_ALL = [
     "amoadd.d a0, a1, (sp)", "sc.d a0, a1, (sp)", ".insn r 0x0B, 0, 0, a0, a1, a2", ".byte 0x1f, 0, 0, 0, 0, 0",
 ]  # fmt: skip
 MOVES = {
-    "mv ra, t0": KnownRegisters(((1, T0), (5, T0)), 0, START.slots),
-    ".insn i 0x13, 0, ra, t0, 0": KnownRegisters(((1, T0), (5, T0)), 0, START.slots),
-    "c.mv t0, ra": KnownRegisters(((1, RA), (5, RA)), 0, START.slots),
-    "ld ra, 32(sp)": KnownRegisters(((1, T0), (5, T0)), 0, START.slots),
-    "c.ldsp t0, 16(sp)": KnownRegisters(((1, RA), (5, RA)), 0, START.slots),
-    "sd ra, 48(sp)": KnownRegisters(START.links, 0, (*START.slots, (48, RA))),
-    "c.sdsp t0, 16(sp)": KnownRegisters(START.links, 0, ((16, T0), (32, T0))),
-    "sd t0, -8(sp)": KnownRegisters(START.links, 0, ((-8, T0), *START.slots)),
-    "addi sp, sp, -32": KnownRegisters(START.links, -32, START.slots),
-    "c.addi16sp sp, -512": KnownRegisters(START.links, -512, START.slots),
-    "c.addi16sp sp, 32": KnownRegisters(START.links, 32, ((32, T0),)),
-    "addi sp, sp, 48": KnownRegisters(START.links, 48, ()),
-    "c.addi sp, -8": KnownRegisters(START.links, -8, START.slots),
+    "mv ra, t0": TransferRegisters(((1, T0), (5, T0)), 0, START.slots),
+    ".insn i 0x13, 0, ra, t0, 0": TransferRegisters(((1, T0), (5, T0)), 0, START.slots),
+    "c.mv t0, ra": TransferRegisters(((1, RA), (5, RA)), 0, START.slots),
+    "ld ra, 32(sp)": TransferRegisters(((1, T0), (5, T0)), 0, START.slots),
+    "c.ldsp t0, 16(sp)": TransferRegisters(((1, RA), (5, RA)), 0, START.slots),
+    "sd ra, 48(sp)": TransferRegisters(START.links, 0, (*START.slots, (48, RA))),
+    "c.sdsp t0, 16(sp)": TransferRegisters(START.links, 0, ((16, T0), (32, T0))),
+    "sd t0, -8(sp)": TransferRegisters(START.links, 0, ((-8, T0), *START.slots)),
+    "addi sp, sp, -32": TransferRegisters(START.links, -32, START.slots),
+    "c.addi16sp sp, -512": TransferRegisters(START.links, -512, START.slots),
+    "c.addi16sp sp, 32": TransferRegisters(START.links, 32, ((32, T0),)),
+    "addi sp, sp, 48": TransferRegisters(START.links, 48, ()),
+    "c.addi sp, -8": TransferRegisters(START.links, -8, START.slots),
 }
 MOVES |= dict.fromkeys(SAME, START)
 MOVES |= dict.fromkeys(LOSES_RA, START._replace(links=NOTHING_BUT_T0))
 MOVES |= dict.fromkeys(LOSES_SP, START._replace(sp=None, slots=()))
 MOVES |= dict.fromkeys(FORGETS_SLOT, START._replace(slots=((32, T0),)))
-MOVES |= dict.fromkeys(FORGETS_ALL, KnownRegisters())
+MOVES |= dict.fromkeys(FORGETS_ALL, TransferRegisters())
 MOVES32 = {
-    "sw ra, 48(sp)": KnownRegisters(START.links, 0, (*START.slots, (48, RA))),
-    "c.swsp t0, 16(sp)": KnownRegisters(START.links, 0, ((16, T0), (32, T0))),
-    "lw ra, 32(sp)": KnownRegisters(((1, T0), (5, T0)), 0, START.slots),
-    "c.lwsp t0, 16(sp)": KnownRegisters(((1, RA), (5, RA)), 0, START.slots),
+    "sw ra, 48(sp)": TransferRegisters(START.links, 0, (*START.slots, (48, RA))),
+    "c.swsp t0, 16(sp)": TransferRegisters(START.links, 0, ((16, T0), (32, T0))),
+    "lw ra, 32(sp)": TransferRegisters(((1, T0), (5, T0)), 0, START.slots),
+    "c.lwsp t0, 16(sp)": TransferRegisters(((1, RA), (5, RA)), 0, START.slots),
     "c.swsp a0, 16(sp)": START._replace(slots=((32, T0),)),
     "c.fswsp ft0, 16(sp)": START._replace(slots=((32, T0),)),
     "c.fsdsp ft0, 16(sp)": START._replace(slots=((32, T0),)),
@@ -83,10 +83,10 @@ def assembled(folder: Path, texts: list[str], xlen: int) -> bytes:
 
 
 @pytest.mark.parametrize(("xlen", "moves"), [(64, MOVES), (32, MOVES32)], ids=["RV64", "RV32"])
-def test_instructions(tmp_path: Path, xlen: int, moves: dict[str, KnownRegisters]) -> None:
+def test_instructions(tmp_path: Path, xlen: int, moves: dict[str, TransferRegisters]) -> None:
     image = Image(xlen)
     image.add_code(0x8000_0000, assembled(tmp_path, list(moves), xlen))
-    code = Code(image)
+    code = CodeTransfers(image)
     for number, (text, expected) in enumerate(moves.items()):
         step = code.at(0x8000_0000 + 8 * number)
         assert not isinstance(step, str), text
@@ -105,6 +105,6 @@ def test_code_of_zcmp_and_vectors_is_not_looked_into(tmp_path: Path) -> None:
     image = Image(64)
     image.add_code(0x8000_0000, bytes.fromhex("42b80000") + bytes.fromhex("27000102"))
     image.zcm = True
-    push, store = Code(image).at(0x8000_0000), Code(image).at(0x8000_0004)
-    assert not isinstance(push, str) and push.change is not None and push.change(START) == KnownRegisters()
+    push, store = CodeTransfers(image).at(0x8000_0000), CodeTransfers(image).at(0x8000_0004)
+    assert not isinstance(push, str) and push.change is not None and push.change(START) == TransferRegisters()
     assert not isinstance(store, str) and store.change is not None and store.change(START) == START._replace(slots=())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.etrace.decoder import decode
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.history import History
@@ -42,11 +42,11 @@ MODES: dict[str, st.SearchStrategy[Any]] = {
                  "jump_target_cache", "resync_disabled")
 }  # fmt: skip
 FREEDOMS: dict[str, st.SearchStrategy[Any]] = {
-    "sync_mode": st.sampled_from(SyncMode),
+    "sync_mode": st.sampled_from(ResyncMode),
     "sync_max": st.sampled_from([0, 0, 1, 2, 4]),
     "compress": st.booleans(),
     "context": st.sampled_from(ContextType),
-    "stop": st.sampled_from(Stop),
+    "stop": st.sampled_from(EndReport),
     "shortest": st.booleans(),
     "epc_after_inferred": st.booleans(),
 }
@@ -68,7 +68,7 @@ def legal(drawn: Drawn) -> Drawn:
             drawn[size] = 0
     # "Resynchronization is disabled" is what resync_disabled says.
     if drawn["resync_disabled"]:
-        drawn["sync_mode"] = SyncMode.OFF
+        drawn["sync_mode"] = ResyncMode.OFF
     return drawn
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.decoder import decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.etrace.encoder.options import SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.decode.damaged_traces import check_bookkeeping, check_pieces_ran, check_possible, check_stop_at_error
 from tests.decode.etrace.packets import read
@@ -25,7 +25,7 @@ BREAKS = (EventKind.TRACE_OFF, EventKind.TRACE_ON, EventKind.OVERFLOW)
 
 def periodic(seed: int, drawn: dict[str, Any], **options: Any) -> Case:
     """A case with many synchronizing packets, each of which resets the encoder."""
-    return Case(seed, drawn | {"resync_disabled": False, "sync_mode": SyncMode.PACKETS, "sync_max": 0}, **options)
+    return Case(seed, drawn | {"resync_disabled": False, "sync_mode": ResyncMode.PACKETS, "sync_max": 0}, **options)
 
 
 def is_sync(case: Case, packet: bytes) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.etrace.decoder import decode
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.history import History
@@ -93,8 +93,8 @@ def random_coroutines(rng: random.Random) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("kind", STACKS)
-@pytest.mark.parametrize("mode", SyncMode)
-def test_coroutines(kind: str, mode: SyncMode) -> None:
+@pytest.mark.parametrize("mode", ResyncMode)
+def test_coroutines(kind: str, mode: ResyncMode) -> None:
     """jalr x1, x5 and jalr x5, x1 are neither calls nor returns in E-Trace ("Jump classification")."""
     one = [asm.NOP, asm.NOP, asm.jalr(1, 5)]
     other = [asm.c_beqz(4), asm.C_NOP, asm.jalr(5, 1)]

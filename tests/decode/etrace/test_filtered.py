@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, EndReport
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.history import GAP
@@ -170,9 +170,9 @@ def filtered(options: EncoderOptions, ran: Sequence[int | IngressTrap], where: r
 
 
 @pytest.mark.parametrize("ending", HAND)
-@pytest.mark.parametrize("stop", Stop)
+@pytest.mark.parametrize("stop", EndReport)
 @pytest.mark.parametrize("dialect", Dialect)
-def test_how_a_stretch_ends(ending: str, stop: Stop, dialect: Dialect) -> None:
+def test_how_a_stretch_ends(ending: str, stop: EndReport, dialect: Dialect) -> None:
     ran, where, expected, ends = HAND[ending]
     texts = [JUMP if end == JUMPS else MOVED for end in ends]
     options = replace(options_of(dialect), stop=stop)

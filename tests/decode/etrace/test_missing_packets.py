@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, ResyncMode
 from rvtrace_gdb.decode.etrace.loss_detection import period_checker
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
@@ -195,7 +195,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
         "context_width": width, "time_width": rng.choice([0, 16]), "bpred_size": rng.choice([1, 3, 7]),
         "cache_size": rng.choice([1, 4]), "return_stack_size": rng.choice([0, 2, 5]),
         "call_counter_size": rng.choice([0, 1, 8]), "f0s_width": rng.choice([None, 1, 2]),
-        "ecall_retires": rng.random() < 0.5, "sync_mode": SyncMode.PACKETS, "sync_max": rng.randrange(3),
+        "ecall_retires": rng.random() < 0.5, "sync_mode": ResyncMode.PACKETS, "sync_max": rng.randrange(3),
         "context": rng.choice(list(ContextType)) if width else ContextType.UNREPORTED,
         "compress": rng.random() < 0.5, "epc_after_inferred": rng.random() < 0.5,
     }  # fmt: skip

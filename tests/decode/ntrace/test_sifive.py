@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.ntrace.decoder import decode_streams
@@ -69,7 +69,7 @@ def options(name: str) -> Options:
 
 
 @cache
-def decoded(name: str) -> Streams:
+def decoded(name: str) -> SourceHistories:
     return decode_streams(trace(name), Image.from_elf(sifive(f"{name}.elf")), options(name))
 
 

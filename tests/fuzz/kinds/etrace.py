@@ -9,7 +9,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
-from rvtrace_gdb.decode.etrace.encoder.options import SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.program.instructions import (
@@ -46,7 +46,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "branch_prediction": (False, True),
     "jump_target_cache": (False, True),
     "resync_disabled": (False, False, False, True),
-    "sync_mode": (SyncMode.PACKETS,),
+    "sync_mode": (ResyncMode.PACKETS,),
     "sync_max": (0, 1, 2),
     "compress": (True,),
     "shortest": (False, True),

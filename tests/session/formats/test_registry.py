@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, Streams
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.image import Image, Program
@@ -62,11 +62,11 @@ class Decoding:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def result(self, progress: Progress) -> Streams:
+    def result(self, progress: Progress) -> SourceHistories:
         builder = HistoryBuilder()
         builder.append(Path([tuple(item.pc for item in Itemizer().feed(self._data))]))
         account = Accounting(len(self._data), len(self._data), 0, 0)
-        return Streams({0: builder.finish(account)}, account)
+        return SourceHistories({0: builder.finish(account)}, account)
 
 
 @pytest.fixture

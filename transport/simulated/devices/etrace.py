@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrComp
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
@@ -344,7 +344,7 @@ class ETrace:
         options = dataclasses.replace(
             self.options,
             modes=self._modes(settings),
-            sync_mode=SyncMode(get("trTeInstSyncMode")),
+            sync_mode=ResyncMode(get("trTeInstSyncMode")),
             sync_max=get("trTeInstSyncMax"),
         )
         self._stream.configure(options, encapsulation, get("trTeSrcID") & (1 << bits) - 1, settings.async_interval)

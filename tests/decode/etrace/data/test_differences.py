@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.codec import Compression, DataEncoder
-from rvtrace_gdb.decode.etrace.layout import Malformed
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.instructions import (
@@ -122,17 +122,17 @@ def test_a_csr_number_may_differ_from_the_one_before() -> None:
 
 
 def test_diff_10_is_reserved_where_there_is_no_address() -> None:
-    with pytest.raises(Malformed, match="diff 10 is reserved"):
+    with pytest.raises(MalformedPacket, match="diff 10 is reserved"):
         decoded(payload((3, 0), (2, 2), (2, 0b10), (64, 6)), modes=NO_ADDRESS)
 
 
 def test_no_access_is_wider_than_the_bus() -> None:
-    with pytest.raises(Malformed, match="size 3: an access of more than 32 bits"):
+    with pytest.raises(MalformedPacket, match="size 3: an access of more than 32 bits"):
         decoded(store(0, 1, 1, 3), parameters=replace(PARAMETERS, data_width=32))
 
 
 def test_the_data_of_an_atomic_nobody_asked_for() -> None:
-    with pytest.raises(Malformed, match="the data of load ID 2, which was not requested"):
+    with pytest.raises(MalformedPacket, match="the data of load ID 2, which was not requested"):
         decoded(payload((3, 7), (2, 2), (2, 2), (2, 0), (8, 1)), parameters=replace(PARAMETERS, lrid_width=2))
 
 
@@ -280,7 +280,7 @@ def test_any_bytes_are_packets_or_malformed(seed: int) -> None:
         before = len(decoder.accesses)
         try:
             decoder.packet(r.randbytes(r.randrange(40)))
-        except Malformed as error:
+        except MalformedPacket as error:
             assert str(error)
             assert len(decoder.accesses) == before
         assert len(decoder.accesses) <= before + 1

@@ -4,7 +4,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
-from rvtrace_gdb.decode.etrace.layout import Malformed
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.program.instructions import (
     ATOMIC,
@@ -173,5 +173,5 @@ def test_format_may_be_narrower(width: int) -> None:
     ],
 )
 def test_codes_that_are_reserved(fields: Fields, why: str) -> None:
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedPacket, match=why):
         DataDecoder(UNIFIED, BOTH).packet(payload(*fields))

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.history.history import History
@@ -76,7 +76,7 @@ def trace(
         count += 1
 
     data = DataEncoder(PARAMETERS, modes, access)
-    encoder = Encoder(EncoderOptions(PARAMETERS, modes, sync_mode=SyncMode.PACKETS, sync_max=0), instruction)
+    encoder = Encoder(EncoderOptions(PARAMETERS, modes, sync_mode=ResyncMode.PACKETS, sync_max=0), instruction)
     encoder.start()
     done, told = 0, 0
     accesses = accessed()

@@ -6,7 +6,14 @@ RISC-V 2.0; "Code fragment and transport" is one of its chapters.
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, ContentKind, Encapsulation, Idle, LostBytes, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import (
+    CannotCarry,
+    ContentKind,
+    Encapsulation,
+    Idle,
+    LostBytes,
+    SourcePackets,
+)
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
 
 ILLEGAL_OPCODE = bytes.fromhex("32 04 00 00 02")
@@ -72,7 +79,7 @@ def test_reference_models() -> None:
     """riscv-trace-spec, referenceFlow: a byte of msg_type << 5 | length; te_inst is 2, te_data 3."""
     data = bytes.fromhex("41 1F 62 02 30 41 1F 81 AA")
     items = items_of(Encapsulation("smi").deframer(wrapped=False), data)
-    assert [(item[:3], item.length) for item in items if isinstance(item, Packets)] == [
+    assert [(item[:3], item.length) for item in items if isinstance(item, SourcePackets)] == [
         ((0, ContentKind.INSTRUCTION, [b"\x1f"]), 2),
         ((0, ContentKind.DATA, [b"\x02\x30"]), 3),
         ((0, ContentKind.INSTRUCTION, [b"\x1f"]), 2),
@@ -180,7 +187,7 @@ def test_null_encapsulation() -> None:
     data = bytes.fromhex("00 20 01 1F 80 E0 01 1F 40")
     items = items_of(Encapsulation().deframer(wrapped=False), data)
     assert [item for item in items if isinstance(item, Idle)] == [Idle(0, 2), Idle(4, 2), Idle(8, 1)]
-    assert [list(item.offsets) for item in items if isinstance(item, Packets)] == [[2, 6]]
+    assert [list(item.offsets) for item in items if isinstance(item, SourcePackets)] == [[2, 6]]
 
 
 @pytest.mark.parametrize(("src_bits", "timestamp_bytes", "nulls"), [(0, 0, 31), (8, 2, 34), (15, 8, 40), (16, 8, 41)])

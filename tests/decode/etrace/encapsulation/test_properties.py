@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import (
     EncapsulatedItem,
     Encapsulation,
     LostBytes,
-    Packets,
+    SourcePackets,
 )
 from tests.decode.etrace.encapsulation.transports import Told, bits_of, items_of, normal, read, write
 from tests.helpers.amounts import LONG, some_of
@@ -136,7 +136,7 @@ def _check_order(items: list[EncapsulatedItem], *, lanes: bool) -> None:
             assert item.length >= 0
             assert lanes or all(offset < item.offset for offset in last.values())
             loss = item.offset
-        elif isinstance(item, Packets):
+        elif isinstance(item, SourcePackets):
             assert list(item.offsets) == sorted(item.offsets)
             assert item.offsets[0] >= last.get(item.source, 0)
             assert lanes or item.offsets[0] >= loss

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, LostBytes, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, LostBytes, SourcePackets
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
 from tests.helpers.amounts import some_of
 
@@ -204,7 +204,7 @@ def test_esp32_missing_packets(first: int, second: int, why: str, anchor: bool) 
     for cuts in ((), range(30)):
         items = items_of(Encapsulation("esp32").deframer(wrapped=False), data, cuts)
         no_idle = [item for item in items if not isinstance(item, Idle)]
-        assert [item.payloads if isinstance(item, Packets) else item for item in no_idle] == [
+        assert [item.payloads if isinstance(item, SourcePackets) else item for item in no_idle] == [
             [b"\x1f"],
             LostBytes(len(data) - 4, 0, why),
             [b"\x2f"],

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import (
     Encapsulation,
     Idle,
     LostBytes,
-    Packets,
+    SourcePackets,
 )
 
 Told = tuple[int, int, ContentKind, bytes, int | None]
@@ -72,7 +72,7 @@ def told(items: Iterable[EncapsulatedItem]) -> Content:
     losses: list[LostBytes] = []
     idle: set[int] = set()
     for item in items:
-        if isinstance(item, Packets):
+        if isinstance(item, SourcePackets):
             times = item.times or [None] * len(item.payloads)
             assert len(item.payloads) == len(item.offsets) == len(times) == len(item.sizes) > 0
             assert sum(item.sizes) == item.length

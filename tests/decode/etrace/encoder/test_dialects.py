@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.etrace.decoder import decode
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import parse
@@ -28,7 +28,7 @@ def options_of(dialect: Dialect, width: int = 32) -> EncoderOptions:
     parameters = Parameters(**own | {"iaddress_width": width, "privilege_width": 2})  # type: ignore[arg-type]
     modes = Modes(full_address=bool(given.get("full_address")))
     support = SupportLayout(given.get("support", "reference"))
-    return EncoderOptions(parameters, modes, dialect, support, SyncMode.PACKETS, 2)
+    return EncoderOptions(parameters, modes, dialect, support, ResyncMode.PACKETS, 2)
 
 
 def sent(dialect: Dialect, *items: Item) -> list[Packet]:

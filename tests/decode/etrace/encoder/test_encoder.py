@@ -5,7 +5,7 @@ Where the flow chart and the reference encoder made of it do otherwise than the 
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import Stop
+from rvtrace_gdb.decode.etrace.encoder.options import EndReport
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.encoder.words import Item, M, Told, U, branch, ends, exception, jr, plain, sent
@@ -51,9 +51,10 @@ def test_nothing_is_sent_but_support_packets_where_nothing_retires() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "wanted"), [(Stop.LATE, ["1000", "off ended_ntr"]), (Stop.EARLY, ["1000 updiscon", "off ended_rep"])]
+    ("stop", "wanted"),
+    [(EndReport.LATE, ["1000", "off ended_ntr"]), (EndReport.EARLY, ["1000 updiscon", "off ended_rep"])],
 )
-def test_an_end_at_the_target_of_a_discontinuity(stop: Stop, wanted: list[str]) -> None:
+def test_an_end_at_the_target_of_a_discontinuity(stop: EndReport, wanted: list[str]) -> None:
     """ended_ntr: the packet before would have been sent anyway, because of an updiscon; an encoder that sees the end
     coming sets updiscon instead and "loss of qualification should always be indicated using ended_rep".
     """

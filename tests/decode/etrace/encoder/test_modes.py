@@ -4,7 +4,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Predictor
+from rvtrace_gdb.decode.etrace.encoder.options import BranchPredictor, EncoderOptions
 from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
@@ -50,7 +50,7 @@ PREDICTION = Modes(full_address=True, branch_prediction=True)
 
 def test_the_states_of_the_predictor() -> None:
     """The table of "Branch prediction mode", from 01 on: state by state, outcome and whether it was predicted."""
-    predictor = Predictor(PREDICTS)
+    predictor = BranchPredictor(PREDICTS)
     steps = [(True, False), (True, True), (False, False), (False, False), (False, True), (True, False), (False, True)]
     #         01 -> 11       11           11 -> 10        10 -> 00       00            00 -> 01       01 -> 00
     steps += [(True, False), (True, False), (False, False), (True, True), (False, False), (False, False)]
@@ -61,7 +61,7 @@ def test_the_states_of_the_predictor() -> None:
 
 def test_the_predictor_is_indexed_by_the_low_bits_of_the_address() -> None:
     """Bits bpred_size:1. 0x10 and 0x30 share an entry of 16, 0x10 and 0x12 do not."""
-    predictor = Predictor(PREDICTS)
+    predictor = BranchPredictor(PREDICTS)
     predictor.follow(0x10, True)
     assert predictor.follow(0x30, True)
     assert not predictor.follow(0x12, True)

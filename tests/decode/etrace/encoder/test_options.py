@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.encoder.output import privilege
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.program.csrs import Context
@@ -28,7 +28,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
         {"branch_prediction": True, "jump_target_cache": True},
         "need an f0s_width of at least 1",
     ),
-    ({"sync_mode": SyncMode.CYCLES}, {}, {"resync_disabled": True}, "resync_disabled says that sync_mode is off"),
+    ({"sync_mode": ResyncMode.CYCLES}, {}, {"resync_disabled": True}, "resync_disabled says that sync_mode is off"),
     (
         {"dialect": Dialect.PULP, "support": SupportLayout.PULP},
         {"cache_size": 3},

@@ -4,7 +4,7 @@ Implicit Return extension v0.8.
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.program.csrs import Context
@@ -152,7 +152,7 @@ def test_returns_are_told_before_a_change_of_privilege() -> None:
     items: Items = [plain(0x1000), *leaf(0x1002), mret, U, plain(0x66, 2)]
     assert sent(*items, parameters=IRETS, modes=RETURNS) == ["start 1000", "1004 irets=0", "start 66 m=0", "68"]
     resync: Items = [plain(0x1000, 12), *leaf(0x1018), plain(0x101A, 4), plain(0x1022, 2)]
-    found = sent(*resync, parameters=IRETS, modes=RETURNS, sync_mode=SyncMode.HALFWORDS)
+    found = sent(*resync, parameters=IRETS, modes=RETURNS, sync_mode=ResyncMode.HALFWORDS)
     assert found == ["start 1000", "1020 irets=1", "start 1022", "1024"]
 
 
@@ -173,7 +173,7 @@ def test_a_resync_at_an_unexpected_return_comes_later() -> None:
     along, and the instruction behind it synchronizes.
     """
     items: Items = [plain(0x1000, 13), call(0x101A, 0x2000), branch(0x2000), ret(0x2002), plain(0x666, 4)]
-    found = sent(*items, parameters=IRETS, modes=RETURNS, sync_mode=SyncMode.HALFWORDS)
+    found = sent(*items, parameters=IRETS, modes=RETURNS, sync_mode=ResyncMode.HALFWORDS)
     assert found == ["start 1000", "N 666 updiscon irets=0", "start 668", "66c"]
 
 
@@ -204,5 +204,5 @@ def test_a_return_whose_target_is_a_constant() -> None:
 def test_a_resync_at_an_expected_return_comes_later() -> None:
     """The address may just have been passed: a function that begins behind its call is entered, and returned to."""
     items: Items = [plain(0x1000, 14), call(0x101C, 0x101E), ret(0x101E), ret(0x101E), plain(0x666, 3)]
-    found = sent(*items, parameters=IRETS, modes=RETURNS, sync_mode=SyncMode.HALFWORDS)
+    found = sent(*items, parameters=IRETS, modes=RETURNS, sync_mode=ResyncMode.HALFWORDS)
     assert found == ["start 1000", "101e irets=0", "start 666", "66a"]

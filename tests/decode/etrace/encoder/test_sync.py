@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.program.csrs import Context
@@ -101,7 +101,7 @@ def test_time_by_cycles() -> None:
 
 # -- resynchronisation
 
-SYNC = SyncMode
+SYNC = ResyncMode
 
 
 def jumps(count: int) -> list[Item]:
@@ -137,7 +137,7 @@ def test_resync_is_not_of_an_instruction_that_does_not_retire() -> None:
 
 
 @pytest.mark.parametrize("mode", [SYNC.CYCLES, SYNC.HALFWORDS])
-def test_resync_after_time_or_code(mode: SyncMode) -> None:
+def test_resync_after_time_or_code(mode: ResyncMode) -> None:
     """State 2 of the FSM reports branches at the last instruction of the block that reached 16 halfwords (of 2-byte
     instructions: as many cycles), or nothing if there are none; state 3 synchronizes at the next one.
     """

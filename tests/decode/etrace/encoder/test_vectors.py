@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.program.csrs import Context
@@ -59,7 +59,7 @@ def options_of(vector: Vector) -> EncoderOptions:
         vector.options.parameters,
         vector.options.modes,
         support=vector.options.support,
-        sync_mode=SyncMode.PACKETS if period else SyncMode.OFF,
+        sync_mode=ResyncMode.PACKETS if period else ResyncMode.OFF,
         sync_max=period.bit_length() - 5 if period else 0,
         compress=bool(vector.what["options"]["compress"]),
     )
@@ -140,7 +140,7 @@ def reference(folder: Path) -> tuple[EncoderOptions, list[bytes]]:
         context_width=int(static["context_width_p"]),
     )
     modes = Modes(full_address=user["full-address"] == "true")
-    options = EncoderOptions(parameters, modes, sync_mode=SyncMode.PACKETS, sync_max=int(user["resync-max"]))
+    options = EncoderOptions(parameters, modes, sync_mode=ResyncMode.PACKETS, sync_max=int(user["resync-max"]))
     return options, vectors.packets(next(folder.glob("*.te_inst_raw")).read_bytes())
 
 
@@ -218,7 +218,7 @@ def test_streams_of_a_processor_trace_1(name: str) -> None:
         Modes(full_address=True),
         dialect=Dialect.PT10,
         support=SupportLayout.PT10,
-        sync_mode=SyncMode.PACKETS,
+        sync_mode=ResyncMode.PACKETS,
         sync_max=3,
     )
     assert encoded(options, [*blocks_from_pcs(pcs, image)]) == wanted

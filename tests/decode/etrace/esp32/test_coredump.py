@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump
-from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot, Core, ring_of
+from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot, SnapshotCore, ring_of
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.esp32 import images as made
 from tests.decode.etrace.esp32.images import Described
@@ -28,7 +28,7 @@ def test_everything_the_note_says() -> None:
     assert snapshot.app_elf_sha256 == made.SHA256
     assert snapshot.parameters == made.PARAMETERS[made.PT10]
     assert snapshot.cores == (
-        Core(
+        SnapshotCore(
             core_id=0,
             state=4,
             memory_mode=1,

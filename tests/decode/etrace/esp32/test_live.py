@@ -11,10 +11,10 @@ from rvtrace_gdb.decode.etrace.esp32.readout import read_core_dump, read_snapsho
 from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     CHIPS,
     BadSnapshot,
-    Core,
     PacketFormat,
-    Ring,
     Snapshot,
+    SnapshotCore,
+    TraceRing,
     may_be_code,
     options_of,
     parameters_of,
@@ -71,7 +71,7 @@ def test_where_a_running_trace_ends_its_encoder_says() -> None:
     registers = {base: made.encoder_registers(running, current=running.address + 4000)}
     (core,) = snapshot(made.memory([replace(running, head=0)], registers=registers)).cores
     assert (core.head_valid, core.head_offset, core.fifo_empty, core.fifo_overflow) == (True, 4000, False, True)
-    assert ring_of(core) == Ring(running.buffer[:4000], False, 0)
+    assert ring_of(core) == TraceRing(running.buffer[:4000], False, 0)
 
 
 def test_the_second_core_has_an_encoder_of_its_own() -> None:
@@ -131,7 +131,7 @@ def test_a_buffer_larger_than_any_memory_is_not_asked_for() -> None:
         snapshot(content | {made.TABLE: bytes(table)})
 
 
-def core_of(buffer: bytes, head: int, *, mode: int = made.LOOP) -> Core:
+def core_of(buffer: bytes, head: int, *, mode: int = made.LOOP) -> SnapshotCore:
     """A core that was stopped, with this buffer."""
     (core,) = snapshot(made.memory([Described(buffer, head, state=made.STOPPED, mode=mode)])).cores
     return core
@@ -139,12 +139,12 @@ def core_of(buffer: bytes, head: int, *, mode: int = made.LOOP) -> Core:
 
 def test_a_ring_in_the_order_of_time() -> None:
     """esp_riscv_trace.c clears the buffer before each trace: what is not 0 behind the head was written a lap before."""
-    assert ring_of(core_of(b"newest old", 6)) == Ring(b" oldnewest", True, 4)
-    assert ring_of(core_of(b"newest\0\0\0\0", 6)) == Ring(b"newest", False, 0)
-    assert ring_of(core_of(b"newest old", 6, mode=made.LINEAR)) == Ring(b"newest", False, 0)
-    assert ring_of(core_of(b"newest old", 0)) == Ring(b"newest old", True, 10)
-    assert ring_of(core_of(b"newest old", 10)) == Ring(b"newest old", True, 0)
-    assert ring_of(core_of(b"newest old", 10, mode=made.LINEAR)) == Ring(b"newest old", False, 0)
+    assert ring_of(core_of(b"newest old", 6)) == TraceRing(b" oldnewest", True, 4)
+    assert ring_of(core_of(b"newest\0\0\0\0", 6)) == TraceRing(b"newest", False, 0)
+    assert ring_of(core_of(b"newest old", 6, mode=made.LINEAR)) == TraceRing(b"newest", False, 0)
+    assert ring_of(core_of(b"newest old", 0)) == TraceRing(b"newest old", True, 10)
+    assert ring_of(core_of(b"newest old", 10)) == TraceRing(b"newest old", True, 0)
+    assert ring_of(core_of(b"newest old", 10, mode=made.LINEAR)) == TraceRing(b"newest old", False, 0)
 
 
 def test_a_head_outside_of_the_buffer() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import Stop
+from rvtrace_gdb.decode.etrace.encoder.options import EndReport
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.decode.etrace.worked_examples import (
@@ -92,7 +92,7 @@ def test_qual_status_with_early_access_to_the_filtering_results() -> None:
     """With updiscon in the last packet, the end is always indicated by ended_rep."""
     packets = [BEGIN, start(A), address(4, updiscon=1), END]
     LOOP.decodes(packets, SECOND)
-    LOOP.encodes(SECOND, packets, stop=Stop.EARLY)
+    LOOP.encodes(SECOND, packets, stop=EndReport.EARLY)
 
 
 # 1000 nop; 1004 beq 1000; 1008 jr t1; 2000 beq 2008; 2004 nop; 2008 nop

@@ -7,7 +7,7 @@ test gpios_all as bytes below); layouts of Espressif's decoders and of QEMU's pa
 import pytest
 
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import build, parse
 from tests.decode.etrace.encoder_vectors import packets
@@ -111,7 +111,7 @@ def test_pulp_maps_of_a_number_that_was_not_sent(payload: str, outcomes: int, ad
     ],
 )
 def test_pulp_packets_without_meaning(payload: str, why: str) -> None:
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedPacket, match=why):
         parse(bytes.fromhex(payload), options(Dialect.PULP), PLAIN)
 
 
@@ -140,7 +140,7 @@ def test_pt10_interrupts_have_tval_too() -> None:
     short = parse(payload[:6], options(Dialect.PT10), FULL)
     assert short == Packet(3, 1, {name: value for name, value in fields.items() if name != "tval"})
     exception = build(3, 1, fields | {"interrupt": 0}, options(Dialect.PT10), FULL)
-    with pytest.raises(Malformed, match="9 bytes, but its fields take 10"):
+    with pytest.raises(MalformedPacket, match="9 bytes, but its fields take 10"):
         parse(exception[:-1], options(Dialect.PT10), FULL)
 
 
@@ -189,7 +189,7 @@ def test_et20_synchronization_and_traps() -> None:
 )
 def test_et20_without_a_possible_address(payload: bytes, why: str) -> None:
     """1 to 4 bytes."""
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedPacket, match=why):
         parse(payload, options(Dialect.ET20), PLAIN)
 
 
@@ -251,7 +251,7 @@ def test_qemu_traps() -> None:
 @pytest.mark.parametrize("dialect", [Dialect.PULP, Dialect.PT10, Dialect.ET20, Dialect.QEMU])
 def test_format_0_is_of_the_document_only(dialect: Dialect) -> None:
     """None of these predicts branches or caches targets."""
-    with pytest.raises(Malformed, match=r"format 0.* is not one|neither modes nor sizes"):
+    with pytest.raises(MalformedPacket, match=r"format 0.* is not one|neither modes nor sizes"):
         parse(bytes(9), options(dialect), PLAIN)
 
 

@@ -6,7 +6,7 @@ transmission, first bit of the packet first; each byte is eight of them, read ba
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.etrace.packet import build, parse
 
@@ -210,7 +210,7 @@ def test_branch_counts() -> None:
 
 def test_reserved_branch_fmt() -> None:
     """ "branch_fmt": 01 cannot occur in either packet."""
-    with pytest.raises(Malformed, match="reserved branch_fmt 1"):
+    with pytest.raises(MalformedPacket, match="reserved branch_fmt 1"):
         parse(bits("00" + low_first(7, 32) + "10"), Options(PREDICTOR, PREDICTS), PREDICTS)
 
 
@@ -250,7 +250,7 @@ def test_subformat_of_format_0_follows_from_what_there_is() -> None:
     assert parse(payload, Options(both), PREDICTS).subformat == 0
     assert parse(payload, Options(CACHE), PLAIN).subformat == 1
     assert parse(payload, Options(PREDICTOR), PLAIN).subformat == 0
-    with pytest.raises(Malformed, match="neither modes nor sizes say which"):
+    with pytest.raises(MalformedPacket, match="neither modes nor sizes say which"):
         parse(payload, Options(both), PLAIN)
 
 
@@ -265,7 +265,7 @@ def test_width_of_subformat_if_nothing_is_said() -> None:
 def test_reserved_subformat() -> None:
     """Subformats 2 and 3 of format 0 are "to be added in future"."""
     parameters = Parameters(32, 1, bpred_size=2, cache_size=5, f0s_width=2)
-    with pytest.raises(Malformed, match="format 0 subformat 2 is not one"):
+    with pytest.raises(MalformedPacket, match="format 0 subformat 2 is not one"):
         parse(bits("00" + "01" + "1100"), Options(parameters), PLAIN)
 
 
@@ -278,7 +278,7 @@ def test_reserved_subformat() -> None:
 )
 def test_extensions_that_are_not_there(parameters: Parameters, modes: Modes, why: str) -> None:
     """Modes say they are on, sizes that they do not exist: "a value of 0 indicates that there is no"."""
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedPacket, match=why):
         parse(bits("00" + "1100100"), Options(parameters), modes)
 
 
@@ -325,7 +325,7 @@ def test_differences_are_taken_modulo_the_width() -> None:
 )
 def test_what_is_no_packet(payload: bytes, why: str) -> None:
     """Said with a reason."""
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedPacket, match=why):
         parse(payload, Options(RV32), PLAIN)
 
 

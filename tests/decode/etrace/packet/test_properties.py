@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.layout import Malformed, Packet
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import build, parse
 from tests.decode.etrace.packets import read
@@ -106,7 +106,7 @@ def parse_or_none(payload: bytes, options: Options, set_to: Modes) -> Packet | N
     """The packet, if it is one."""
     try:
         return parse(payload, options, set_to)
-    except Malformed:
+    except MalformedPacket:
         return None
 
 
@@ -120,11 +120,11 @@ def parse_or_none(payload: bytes, options: Options, set_to: Modes) -> Packet | N
 def test_bytes_that_may_be_no_packet(
     payload: bytes, made: Parameters, set_to: Modes, dialect: Dialect, layout: SupportLayout
 ) -> None:
-    """They are a packet, or Malformed says why not; a packet of theirs, written and read again, is the same."""
+    """They are a packet, or MalformedPacket says why not; a packet of theirs, written and read again, is the same."""
     options = Options(made, set_to, support=layout, dialect=dialect)
     try:
         packet = parse(payload, options, set_to)
-    except Malformed as error:
+    except MalformedPacket as error:
         assert str(error)
         return
     assert all(value >= 0 for name, value in packet.fields.items() if name != "address")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.decoder import decode
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, SourcePackets
 from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
@@ -64,7 +64,7 @@ class Traced(NamedTuple):
         found: list[tuple[int, ContentKind, bytes, int | None]] = []
         deframer = self.encapsulation.deframer()
         for item in (*deframer.feed(self.data), *deframer.finish()):
-            if isinstance(item, Packets):
+            if isinstance(item, SourcePackets):
                 times = item.times or [None] * len(item.payloads)
                 kinds = [item.kind] * len(item.payloads)
                 found += zip(item.offsets, kinds, item.payloads, times, strict=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport
 from rvtrace_gdb.decode.etrace.options import Parameters, SupportLayout
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from tests.helpers.amounts import crossed, long_only
@@ -45,7 +45,7 @@ BUILDS = [
     built(SupportLayout.STANDARD, bpred_size=7, cache_size=7, return_stack_size=2, call_counter_size=2, iret_ext=True),
     built(SupportLayout.STANDARD, time_width=32, context_width=16, f0s_width=2),
     built(ecall_retires=True, privilege_width=3, ecause_width=6),
-    replace(STANDARD, encoder=replace(STANDARD.encoder, stop=Stop.EARLY, shortest=False), timestamp_sparse=3),
+    replace(STANDARD, encoder=replace(STANDARD.encoder, stop=EndReport.EARLY, shortest=False), timestamp_sparse=3),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.decoder import decode
-from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation, SourcePackets
 from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -85,7 +85,7 @@ class ETraceRun(Run):
 
     def payloads(self, data: bytes, kind: ContentKind) -> list[bytes]:
         deframer = self.encapsulation.deframer()
-        items = [item for item in (*deframer.feed(data), *deframer.finish()) if isinstance(item, Packets)]
+        items = [item for item in (*deframer.feed(data), *deframer.finish()) if isinstance(item, SourcePackets)]
         return [payload for item in items if item.kind is kind for payload in item.payloads]
 
 

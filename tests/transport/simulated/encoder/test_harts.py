@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.decoder import decode_streams as decode_etrace
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.ntrace.decoder import decode_streams as decode_ntrace
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
@@ -53,7 +53,7 @@ def begin(machine: Machine, harts: int, trace_format: int) -> tuple[list[Registe
     return [first, *others], sink
 
 
-def decoded(machine: Machine, elf: Path, trace_format: int, data: bytes) -> Streams:
+def decoded(machine: Machine, elf: Path, trace_format: int, data: bytes) -> SourceHistories:
     if trace_format == N_TRACE:
         return decode_ntrace(data, Image.from_elf(elf), Options(src_bits=SOURCE_BITS))
     options = etrace_traces.options_of(machine, elf, ETraceBuild(), OPTIONS[E_TRACE], 0, 0)

@@ -11,7 +11,7 @@ from typing import Any
 from rvtrace_gdb.controlregs import sifive_v0
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, Graph
-from rvtrace_gdb.decode.history.builder import Streams
+from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats import registry
@@ -173,7 +173,7 @@ def decoded(chip: Chip, data: bytes, encoders: Sequence[Any], *, wrapped: bool =
     return {src: [pc for pc in found.pcs(0, len(found)) if pc != GAP] for src, found in histories}
 
 
-def streams_of(chip: Chip, data: bytes, encoders: Sequence[Any], *, wrapped: bool = False) -> Streams:
+def streams_of(chip: Chip, data: bytes, encoders: Sequence[Any], *, wrapped: bool = False) -> SourceHistories:
     trace_options = registry.options_of_encoder(CapturedEncoder(0, encoders[0]))
     return registry.decode(data, chip.rigs[0].image, trace_options, wrapped=wrapped)
 

@@ -15,7 +15,7 @@ import pytest
 
 from rvtrace_gdb.console.commands import CommandParser, sim
 from rvtrace_gdb.console.commands.sim import encoder, etrace
-from rvtrace_gdb.decode.etrace.encoder.options import Stop
+from rvtrace_gdb.decode.etrace.encoder.options import EndReport
 from rvtrace_gdb.decode.etrace.options import SupportLayout
 from rvtrace_gdb.decode.ntrace.messages import Tcode
 from rvtrace_gdb.decode.ntrace.options import RC7, EncoderOptions, SyncPlacement
@@ -227,7 +227,7 @@ def test_how_the_etrace_side_is_built_can_be_said() -> None:
     built = etrace.built(arguments(*words))
     assert (built.data_trace, built.inst_mode, built.timestamp_sparse) == (False, 6, 9)
     encoder = built.encoder
-    assert (encoder.support, encoder.hcontext_at, encoder.stop) == (SupportLayout.REFERENCE, 16, Stop.EARLY)
+    assert (encoder.support, encoder.hcontext_at, encoder.stop) == (SupportLayout.REFERENCE, 16, EndReport.EARLY)
     parameters = encoder.parameters
     assert (parameters.bpred_size, parameters.iret_ext, parameters.context_width) == (3, False, 30)
     assert etrace.built(arguments()) == ETraceBuild()
