@@ -106,6 +106,30 @@ def with_values(change: Callable[[dict[str, Any]], object]) -> bytes:
     return buffer.getvalue()
 
 
+def test_values() -> None:
+    """As docs/capture-format.md has them."""
+    content = dump(WITH_VALUES)
+    assert parse(content, "x.rvt") == WITH_VALUES
+    described = description(content)
+    assert described["version"] == 1, "a reader may ignore them"
+    assert described["registers"][0] == {
+        "hart": 0, "at": "start", "pc": "0x80000000", "at_entry": True, "privilege": 3,
+        "values": {"0x300": "0x1800", "0x1002": "0x80008000", "0x1020": "0x7"},
+    }  # fmt: skip
+    assert described["memory"][1] == {"at": "stop", "address": "0x80000000", "member": "memory/1.bin", "size": 64}
+    assert described["written"][0] == {
+        "hart": 0, "pc": "0x80000010", "values": {"0x100a": "0x3"}, "unknown": False,
+        "memory": [{"address": "0x80001000", "member": "written/0/0.bin", "size": 2}],
+    }  # fmt: skip
+    assert described["written"][2]["halts"] == 5 and described["written"][3]["pc"] is None
+    assert described["written"][2]["breakpoints"] == [
+        {"address": "0x80000040", "size": 2}, {"address": "0x80000044", "size": 4},
+    ]  # fmt: skip
+    assert described["ranges"][0] == {
+        "name": "sram", "address": "0x80000000", "size": "0x100000", "kind": "ram", "private": [0], "dma": False,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("key", "field", "value"),
     [

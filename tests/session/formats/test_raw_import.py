@@ -153,6 +153,20 @@ def test_one_hart_of_several_can_be_taken_alone() -> None:
     assert note.startswith("warning: 15011 instructions of SRC 1 are also in the trace, but no known encoder has")
 
 
+def test_an_encoder_alone_may_not_know_its_source() -> None:
+    capture = capture_of(imported(harts(1), Options(src_bits=3)))
+    [encoder] = capture.encoders
+    features = INST_FEATURES.put(encoder.in_force.features, "trTeSrcID", 0)
+    for base, instructions in (
+        (0x2000_0000, reference_streams.golden("median")[0]),
+        (0, 0),
+    ):  # with base 0, a user said it
+        unaware = replace(encoder, hart=0, in_force=replace(encoder.in_force, base=base, features=features))
+        session = Session()
+        session.open_capture(replace(capture, encoders=(unaware,)), "raw.bin", None)
+        assert session.decoded()[0].instructions == instructions
+
+
 def test_decoding_can_stop_at_the_first_loss() -> None:
     stream = (reference_streams.FOLDER / "median.1.nex").read_bytes()
     data = stream + b"\x02\x03" + stream
