@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import (
+    ONLY_SAY_WHERE,
     Fact,
     Loss,
     Note,
     NoteCause,
     Start,
-    StartReason,
     Stop,
     StopReason,
     Trap,
@@ -37,7 +37,6 @@ _PARTLY = 1 << 16  # instructions of an entry that are told apart
 
 _UNSEEN = frozenset({NoteCause.UNSEEN, NoteCause.CALLS_ALONE})
 _SWITCHED_OFF = frozenset({StopReason.TRACE_DISABLED, StopReason.UNSPECIFIED})  # to read the trace out
-_GOES_ON = frozenset({StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.UNSPECIFIED})
 
 
 class TrapRegisters(NamedTuple):
@@ -106,7 +105,7 @@ def _harmless(fact: Fact, *, at_end: bool) -> bool:
     if isinstance(fact, Stop):
         return fact.reason is StopReason.DEBUG_MODE or (at_end and fact.reason in _SWITCHED_OFF)
     if isinstance(fact, Start):
-        return fact.reason in _GOES_ON or fact.reason.marks or fact.reason.resumes
+        return fact.reason in ONLY_SAY_WHERE or fact.reason.marks or fact.reason.resumes
     return not isinstance(fact, Loss)
 
 

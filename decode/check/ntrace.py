@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.framing import Offsets, ShiftedOffsets, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, UNREQUESTED, MalformedMessage, Sync, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
@@ -37,7 +37,6 @@ _FLOW = _SYNCS + bytes(
         Tcode.REPEAT_BRANCH, Tcode.PROG_TRACE_CORRELATION,
     )
 )  # fmt: skip
-_UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
 
 
 class CheckedHart(HartDecoder):
@@ -95,7 +94,7 @@ class CheckedHart(HartDecoder):
             if message.tcode == Tcode.PROG_TRACE_CORRELATION and not message.fields["icnt"]:
                 continue  # tracing is off, and the hart halts
             self._begun = True
-            if message.fields.get("sync", Sync.PERIODIC) in _UNASKED:
+            if message.fields.get("sync", Sync.PERIODIC) in UNREQUESTED:
                 syncs = [i for i in flow if i > index and frames[i][0] in _SYNCS]
                 start, end = offsets.of(index), offsets.of(syncs[0] if syncs else flow[-1])
                 self._checker.missed(IntervalDifference(start, "ProgTraceSync", message.name), end)

@@ -107,6 +107,8 @@ class Sync(IntEnum):
     EXIT_FROM_POWER_DOWN = _SyncRow(9, StartReason.EXIT_FROM_POWER_DOWN)
 
 
+UNREQUESTED = tuple(sync for sync in Sync if sync.silent)
+"""The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
 VENDOR_SYNCS = range(14, 16)
 """The SYNC values that table 25 leaves to vendors."""
 

@@ -12,14 +12,13 @@ from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.ntrace.encoder.output import CallCounter, MessageOutput, process_fields
 from rvtrace_gdb.decode.ntrace.encoder.state import (
     NO_BLOCK,
-    UNREQUESTED,
     PendingBlock,
     Registers,
     ReportedContext,
     SyncRequests,
     SyncTimer,
 )
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Rcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, UNREQUESTED, BType, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType

@@ -4,15 +4,12 @@ Source: RISC-V N-Trace 1.0, "Field Encoding and Calculation Techniques", "SYNC F
 """
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
-from rvtrace_gdb.decode.ntrace.messages import Sync
+from rvtrace_gdb.decode.ntrace.messages import UNREQUESTED, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.program.csrs import Context
 
 NO_BLOCK = Block(0, b"")
 """An empty block, about which nothing is pending."""
-
-UNREQUESTED = tuple(sync for sync in Sync if sync.silent)
-"""The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
 
 
 class Registers:

@@ -185,7 +185,8 @@ class Toy(types.ModuleType):
     @staticmethod
     def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
         entered = trace.calls(progress).functions(1, 4)
-        names = [trace.program.base.symbol(function.pc) for function in entered]
+        images = ((it, trace.program.image_of(trace.history.context_at(it.begin))) for it in entered)
+        names = [image.symbol(function.pc) for function, image in images]
         file.write(f"{len(trace.history) >= RAN} {[symbol[0] for symbol in names if symbol]}\n".encode())
         return Written(1, {"toys that broke": 2})
 

@@ -1,7 +1,7 @@
 """Every column of the session's rows reaches the user: one that gdb's side forgets is noticed.
 
-The session's side cannot forget one, because a row is not made without all its columns. Columns that are computed on
-request have a default: tests/session/rpc/test_pages.py changes the parameters with which they are requested.
+The session's side cannot forget one, because a row is not made without all its columns. For columns that are computed
+on request, tests/session/rpc/test_pages.py changes the parameters with which they are requested.
 """
 
 import json
