@@ -19,6 +19,13 @@ def ask(client: Client, *packets: str, hart: str = "") -> list[str]:
     return replies(client.ask(f"{batch(packets)}@{hart}".encode()).decode())
 
 
+def test_what_waits_is_sent_only_when_all_before_it_went_well(between: Between, client: Client) -> None:
+    between.stub.answers |= {b"p1": b"E14", b"p2": b"22", b"p3": b"33"}
+    assert ask(client, "p1", "p2", "|P5=00", "p3") == ["E14"]
+    assert b"p2" in between.stub.got and b"P5=00" not in between.stub.got
+    assert ask(client, "p2", "|P5=00", "p3", "|P6=00") == ["22", "OK", "33", "OK"]
+
+
 def test_for_a_hart_the_stub_is_told_its_thread_and_gdbs_own_again_afterwards(between: Between, client: Client) -> None:
     client.ask(b"qfThreadInfo")
     client.ask(b"Hgp1.1")

@@ -59,6 +59,16 @@ def test_removed_in_the_present_what_only_the_past_had(between: Between) -> None
     assert b"z0,2000,2" not in between.stub.got
 
 
+def test_a_breakpoint_that_the_stub_refuses_is_said(between: Between) -> None:
+    between.stub.answers[b"Z1,9000,4"] = b"E0e"
+    client = between.client()
+    client.ask(b"bs")
+    client.ask(b"Z1,9000,4")
+    client.ask(b"vCont;c")
+    client.ask(b"vCont;c")
+    assert between.proxy.take_lines() == ["warning: the breakpoint at 0x9000 was refused by the target"]
+
+
 def test_watchpoints_are_accepted_and_said_to_be_of_no_use(between: Between) -> None:
     client = between.client()
     client.ask(b"bs")
