@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.functions import FunctionList
 
 PAGE = 10
 
@@ -41,7 +41,7 @@ def main() -> None:
 def measure(name: str, history: History, image: Image) -> None:
     """One line."""
     begin = process_time()
-    functions = Functions(history, ContextImages(image))
+    functions = FunctionList(history, ContextImages(image))
     index = process_time() - begin
     count, rng = len(functions), random.Random(1)
     page = timed(lambda: functions.rows(count // 2, count // 2 + PAGE))

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import GdbPacketKind, Stream, StubAddress, escape, frame
+from rvtrace_gdb.session.replay.wire import GdbPacketKind, GdbPacketStream, StubAddress, escape, frame
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
 from tests.session.replay.listed_past import ListedPast
@@ -39,7 +39,7 @@ class Raw:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._stream = Stream()
+        self._stream = GdbPacketStream()
         self._acknowledges = True
         self._socket.sendall(b"+")
         features = self.ask(b"qSupported:multiprocess+;xmlRegisters=riscv")

@@ -1,8 +1,8 @@
 """How fast a tandem trace is verified with each model. Run: python -m benchmarks.tandem_verify [GROUPS]
 
 The traces of real cores, repeated to the given number of groups (default 100,000). With Spike both ways: told ahead
-what the steps do (`session.verify.model.Running`), and asked for each step; what is found has to be the same. Elapsed
-time, because the model is another process, of both ways within one run: the ratio says more than they do.
+what the steps do (`session.verify.model.PipelinedModel`), and asked for each step; what is found has to be the same.
+Elapsed time, because the model is another process, of both ways within one run: the ratio says more than they do.
 """
 
 import sys

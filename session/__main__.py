@@ -40,7 +40,7 @@ def main() -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for other work
     with frozen_startup():
-        from rvtrace_gdb.session.rpc.server import Server
+        from rvtrace_gdb.session.rpc.server import SessionServer
         from rvtrace_gdb.session.session import Session
     # The output of a library must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
@@ -48,7 +48,7 @@ def main() -> int:
         # The file is left behind only after an internal error; other errors are reported to the user.
         log_file = _LogFile()
         logging.basicConfig(handlers=[log_file], level=logging.ERROR)
-        Server(Session(), sys.stdin.buffer, answers, log_file).run()
+        SessionServer(Session(), sys.stdin.buffer, answers, log_file).run()
         logging.shutdown()
     return 0
 

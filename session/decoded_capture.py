@@ -27,8 +27,8 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import AnyNumberedItems
-from rvtrace_gdb.session.formats.sinks import Harts, SinkDecoding
-from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.formats.sinks import HartHistories, SinkDecoding
+from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
 from rvtrace_gdb.session.queries.history_rows import rows
 from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent
@@ -153,7 +153,7 @@ class Decoded(NamedTuple):
     sinks: tuple[Captured, ...]
     image: Image
     program: ContextImages
-    harts: Harts
+    harts: HartHistories
     warnings: list[str]
     traps: tuple[CapturedTrap, ...] = ()
     checked: tuple[CheckRow, ...] | None = None
@@ -197,7 +197,12 @@ class DecodedCapture:
     """
 
     def __init__(
-        self, capture: Capture, program: Program, target: CodeOnTarget | None = None, *, stop_at_error: bool = False
+        self,
+        capture: Capture,
+        program: LoadedProgram,
+        target: CodeOnTarget | None = None,
+        *,
+        stop_at_error: bool = False,
     ) -> None:
         self.capture = capture
         self.decoded: Decoded | None = None
@@ -222,13 +227,13 @@ class DecodedCapture:
     def decode(self, elf: str | None, progress: Progress = silent, others: Sequence[str] = ()) -> Decoded:
         """Return the histories; the same bytes are decoded once with the same program.
 
-        *elf* is the program from now on, if the capture needs one, with *others*; see `Program`. Raises BadElf,
+        *elf* is the program from now on, if the capture needs one, with *others*; see `LoadedProgram`. Raises BadElf,
         Unsupported, NoTrace.
         """
         capture = self.capture
         if not self._is_program(elf, others):
             assert elf is not None
-            self._program = Program(
+            self._program = LoadedProgram(
                 elf, target=self._target, code=capture.code, images=capture.images, others=others, elfs=capture.elfs
             )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
@@ -310,7 +315,7 @@ class DecodedCapture:
         names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
         return next((sink for sink in self._sinks() if _is_of(sink, hart, names)), self._sinks()[0])
 
-    def _warnings(self, image: Image, found: Harts) -> list[str]:
+    def _warnings(self, image: Image, found: HartHistories) -> list[str]:
         """Return the warnings for the user about the histories."""
         other, problem = program.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
@@ -328,7 +333,7 @@ class DecodedCapture:
             lines.append(warning(f"code that is not in the ELF could not be read from the target: {problem}"))
         return list(dict.fromkeys(lines))
 
-    def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
+    def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, HartHistories]:
         """Return the histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
@@ -423,7 +428,7 @@ def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
     return bool(encoders & set(sink.encoders)) if isinstance(sink, CapturedSink) else sink.hart == hart
 
 
-def _missing(found: Harts) -> tuple[int, int]:
+def _missing(found: HartHistories) -> tuple[int, int]:
     """Return a measure of how much of the histories is missing: the number of gaps, then minus that of instructions.
 
     A contradiction is one gap from the first synchronization on; a history without any instruction has none.

@@ -92,7 +92,7 @@ def _placed_at(path: str, address: int, offset: int, state: tuple[int, ...]) -> 
     return path
 
 
-class Program:
+class LoadedProgram:
     """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*.
 
     *path*: FILE, or FILE@OFFSET, see `placement`; "": there is no ELF, only code of *xlen*. *others*: more of them, in
@@ -255,11 +255,11 @@ def new_capture(target: str, image: Image) -> Capture:
     return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
 
 
-def program_of(elf: str | None, target: CodeOnTarget | None = None, others: Iterable[str] = ()) -> Program:
+def program_of(elf: str | None, target: CodeOnTarget | None = None, others: Iterable[str] = ()) -> LoadedProgram:
     """Return the program that runs on the target; code that the ELF lacks is read from *target*. Raises NoElf."""
     if elf is None:
         raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    return Program(elf, target=target, others=others)
+    return LoadedProgram(elf, target=target, others=others)
 
 
 def check_xlen(image: Image, description: "Description", hart: int = 0, link: "Link | None" = None) -> None:

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.capture.model import (
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NotResumed
-from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import memory_size
@@ -35,7 +35,7 @@ from rvtrace_gdb.support.text import Line, counted, printable, warning
 
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
-    from rvtrace_gdb.session.capture.etrace_settings import Value
+    from rvtrace_gdb.session.capture.etrace_settings import SettingValue
     from rvtrace_gdb.session.description.model import Description
 
 _PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
@@ -125,7 +125,7 @@ def incomplete(error: RvtraceError) -> Line:
     return warning(text, lost=text)
 
 
-def histories(harts: Harts) -> list[str]:
+def histories(harts: HartHistories) -> list[str]:
     """Describe how much ran on each hart, and lost bytes."""
     total, decoded, idle, skipped = harts.accounting
     accounted = f"{counted(total, 'byte')}: {decoded} decoded, {idle} idle, {skipped} skipped"
@@ -147,7 +147,7 @@ def checks(checked: Sequence[CheckRow]) -> list[str]:
 _CONCLUSIONS = {AGREES: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}
 
 
-def positions(harts: Harts, numbers: Mapping[int, int]) -> list[str]:
+def positions(harts: HartHistories, numbers: Mapping[int, int]) -> list[str]:
     """Describe where harts are in the past. *numbers*: by the hart whose history it is."""
     lines: list[str] = []
     for hart, number in numbers.items():
@@ -287,7 +287,7 @@ def _unregistered(encoder: CapturedEncoder) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _setting(key: str, value: "Value") -> str:
+def _setting(key: str, value: "SettingValue") -> str:
     name = key.replace("_", " ")
     if isinstance(value, bool):
         return name if value else f"no {name}"

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults, Where
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -127,11 +127,11 @@ def call_history(session: HistorySource, selected: SelectedHistory, progress: Pr
     return calls
 
 
-def functions_of(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> Functions:
+def functions_of(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> FunctionList:
     """Return the functions that ran, for lists of functions and calls."""
     history, program = selected.history, selected.program
     calls = call_history(session, selected, progress)
-    return session.cached(Functions, history, lambda: Functions(history, program, progress, calls))
+    return session.cached(FunctionList, history, lambda: FunctionList(history, program, progress, calls))
 
 
 def call_frames(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallFrames:

@@ -32,7 +32,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.queries.pages import Selection
 from rvtrace_gdb.session.selected_history import Debugger, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
@@ -44,8 +44,8 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.reconstruction.facts import StopState
-    from rvtrace_gdb.session.sources.esp32_memory import Chip
-    from rvtrace_gdb.session.target.link import Connect
+    from rvtrace_gdb.session.sources.esp32_memory import ChipReading
+    from rvtrace_gdb.session.target.link import ConnectLink
 
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"
@@ -72,7 +72,7 @@ class Session:
     *connect* opens the link to a target; *environ* may contain RVTRACE_TARGET.
     """
 
-    def __init__(self, connect: "Connect" = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, connect: "ConnectLink" = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environ = connect, environ
         self.lock = RLock()
         """The lock that every user of the session holds: its requests, and the debugger's proxy, which runs in a thread
@@ -92,7 +92,7 @@ class Session:
         self.searches = Searches(self)
         self.last: dict[str, Any] = {}
         """The lists that were requested last, by name; see `session.rpc.pages`."""
-        self.chip: Chip | None = None
+        self.chip: ChipReading | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._cache: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
@@ -263,7 +263,12 @@ class Session:
         return list(self.require_capture().rows(begin, end, hart))
 
     def dump(
-        self, args: str, size: int | None, context: Context, offset: int | None = None, progress: Progress = silent
+        self,
+        args: str,
+        size: int | None,
+        context: Context,
+        offset: int | None = None,
+        progress: Progress = silent,
     ) -> Listing:
         """Return which messages `trace dump ARGS` shows, or those from byte *offset* on.
 
@@ -322,7 +327,7 @@ class Session:
         return self._chosen(decoded, hart, context)
 
     def selected_of_thread(self, context: Context, progress: Progress = silent) -> SelectedHistory:
-        """Return, as `selected` does, the history in which the debugger's thread goes back; see `Harts.of_thread`."""
+        """Return, as `selected` does, where the debugger's thread goes back: see `HartHistories.of_thread`."""
         decoded = self.harts(context, progress)
         hart = decoded.harts.of_thread(context.thread_hart, context.hart)
         self._check_not_empty(decoded, hart)
@@ -507,7 +512,7 @@ class Session:
         """
         self.check_idle()
         path = session_program.elf_of(capture, name) if elf is None else elf
-        program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs)
+        program = LoadedProgram(path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs)
         image = program.image()
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)

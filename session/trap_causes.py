@@ -6,10 +6,12 @@ from dataclasses import replace
 from rvtrace_gdb.decode import trap_cause
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedTrap
-from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.formats.sinks import HartHistories
 
 
-def explained(found: Harts, traps: Sequence[CapturedTrap], program: Program) -> tuple[Harts, tuple[CapturedTrap, ...]]:
+def explained(
+    found: HartHistories, traps: Sequence[CapturedTrap], program: Program
+) -> tuple[HartHistories, tuple[CapturedTrap, ...]]:
     """Return the histories with the causes of *traps* that are certain, and those of *traps*."""
     histories, believed = dict(found.histories), []
     for trap in traps:
@@ -21,6 +23,6 @@ def explained(found: Harts, traps: Sequence[CapturedTrap], program: Program) -> 
     return (replace(found, histories=histories) if believed else found), tuple(believed)
 
 
-def asked_for(found: Harts, program: Program) -> list[int]:
+def asked_for(found: HartHistories, program: Program) -> list[int]:
     """Return the harts in whose histories the last trap has no cause, and is not over."""
     return [hart for hart, history in found.histories.items() if trap_cause.open_trap(history, program) is not None]

@@ -19,7 +19,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats import raw_import
-from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
@@ -54,7 +54,7 @@ def _of_tandem(one: CapturedTandem) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def of_histories(harts: Harts) -> dict[str, Any]:
+def of_histories(harts: HartHistories) -> dict[str, Any]:
     """Return how much ran on each hart, and how many bytes were decoded, as JSON fields."""
     total, decoded, idle, skipped = harts.accounting
     return {

@@ -11,7 +11,7 @@ from typing import TypeVar
 from rvtrace_gdb.console.commands.import_dt import compiled
 from rvtrace_gdb.session.description import devicetree, dtb
 from rvtrace_gdb.session.description.selection import FILE_BESIDE_ELF
-from rvtrace_gdb.session.survey.inquiry import Wishes, Written, inquire
+from rvtrace_gdb.session.survey.inquiry import BoardFacts, WrittenDescription, inquire
 from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAnswer, Question, Unfit, yes_or_no
 from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import printable
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     protect_inputs(output, [args.device_tree, args.elf, *(args.openocd or ())])
     interview = Interview(args)
     interview.may_write(output)
-    found = inquire(interview, _tree, Wishes(args.name, args.elf), output)
+    found = inquire(interview, _tree, BoardFacts(args.name, args.elf), output)
     interview.check_all_used()
     with atomic_output(output) as file:
         file.write(found.text.encode())
@@ -74,7 +74,7 @@ def _tree(name: str) -> devicetree.DeviceTreeContents:
     return devicetree.trace_components(dtb.read(compiled(name), name), {})
 
 
-def _report(found: Written, output: str, elf: str | None) -> None:
+def _report(found: WrittenDescription, output: str, elf: str | None) -> None:
     names = ", ".join(f"{each.name} at {each.base:#x}" for each in found.description.components)
     beside = elf is not None and Path(output) == Path(elf).parent / FILE_BESIDE_ELF
     select = "" if beside else f"`set trace target {os.path.abspath(output)}`, "

@@ -3,7 +3,7 @@
 from rvtrace_gdb.console.models.machine import COUNTERS, DCSR, HALTING, BadModel, Machine, memory_line
 from rvtrace_gdb.decode.program.csrs import FFLAGS, FRM, MIP, MSTATUS, MTIME, PRIVILEGE, is_counter
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
-from rvtrace_gdb.session.verify.model import PC, ModelFailed, ModelStep, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, ModelFailed, ModelStep, ModelStore, ModelTrap
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, MTIMECMP, Clint
 from rvtrace_gdb.transport.simulated.clint import MTIME as MTIME_OFFSET
@@ -125,7 +125,7 @@ class Simulated:
             if isinstance(item, Accessed):
                 stores += self._stored(item)
             elif isinstance(item, TrapEntry):
-                trap = Trap(item.cause, item.interrupt)
+                trap = ModelTrap(item.cause, item.interrupt)
         if trap is None or not (trap.interrupt or trap.cause == INSTRUCTION_ACCESS_FAULT):
             instr = hart.block.words[0]
         if trap is not None or instr is None or not _keeps_csrs(instr):
@@ -140,11 +140,11 @@ class Simulated:
         read = self._hart.csr.read
         return {number: read(number, True) for number in self._watched}
 
-    def _stored(self, access: Accessed) -> list[Stored]:
+    def _stored(self, access: Accessed) -> list[ModelStore]:
         if access.kind not in _STORES or access.operation in _STORED_NOTHING:
             return []
         data = self._hart.bus.read(access.address, access.size).to_bytes(access.size, "little")
-        return [Stored(access.address, data, access.address)]
+        return [ModelStore(access.address, data, access.address)]
 
     def reset(self) -> None:
         hart, self._csrs_now = self._hart, None

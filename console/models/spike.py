@@ -23,7 +23,7 @@ import rvtrace_gdb
 from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
 from rvtrace_gdb.decode.tandem.memory import physical_address
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
-from rvtrace_gdb.session.verify.model import Expected, ModelFailed, ModelStep, Stored, Trap
+from rvtrace_gdb.session.verify.model import ExpectedStep, ModelFailed, ModelStep, ModelStore, ModelTrap
 
 _MAGIC, _BEGIN_NODE, _END_NODE, _PROP, _END = 0xD00DFEED, 1, 2, 3, 9
 _HEADER, _RESERVED = 40, 16  # bytes: the header, and a reservation block without entries
@@ -98,7 +98,7 @@ def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def logged(step: Expected, xlen: int, flen: int) -> str:
+def logged(step: ExpectedStep, xlen: int, flen: int) -> str:
     """Return the line of a step in Spike's log, from the digits of the pc on; the privilege mode is before them.
 
     It must be spelled exactly as Spike spells it: another text counts as another step.
@@ -228,7 +228,7 @@ class Spike:
     def step(self) -> ModelStep:
         return self._step(self._asked("step"))
 
-    def run(self, expected: Sequence[Expected]) -> tuple[int, ModelStep | None]:
+    def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
         self._reached[:] = bytes(8)
         xlen, flen = self._machine.xlen, self._machine.flen
@@ -242,11 +242,11 @@ class Spike:
     def _step(self, answer: list[Any]) -> ModelStep:
         pc, instr, next_pc, registers, stores, trap, mode, translated = answer
         told = tuple(
-            Stored(address, bytes.fromhex(data), None if translated else address) for address, data in stores
+            ModelStore(address, bytes.fromhex(data), None if translated else address) for address, data in stores
         )  # fmt: skip
         if trap is None:
             return ModelStep(pc, instr, next_pc, dict(registers), told)
-        taken = Trap(*trap)
+        taken = ModelTrap(*trap)
         if not taken.interrupt and taken.cause not in _FETCH_FAULTS:
             instr = self._instruction_at(pc, mode)
         return ModelStep(pc, instr, next_pc, dict(registers), told, taken)

@@ -24,11 +24,11 @@ from rvtrace_gdb.decode.etrace.packet import LAYOUTS
 from rvtrace_gdb.session.capture.etrace_settings import (
     SETTINGS,
     BadSetting,
-    ETrace,
+    EtraceSetting,
+    EtraceTraceOptions,
     Owner,
-    Setting,
     SettingKind,
-    Value,
+    SettingValue,
     check_settings,
     default,
     etrace_of,
@@ -69,7 +69,7 @@ class _Said:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._found: dict[str, tuple[str, Value]] = {}
+        self._found: dict[str, tuple[str, SettingValue]] = {}
         self._absent: list[str] = []
 
     def add(self, name: str, value: Any, line: int | None = None) -> None:
@@ -93,7 +93,7 @@ class _Said:
         if key not in self._found or before.endswith("_p"):  # sijump_p: the encoder can do it, sijump: it is on
             self._found[key] = (name, number)
 
-    def settings(self) -> dict[str, Value]:
+    def settings(self) -> dict[str, SettingValue]:
         return {key: value for key, (_, value) in self._found.items()} | dict.fromkeys(self._absent, 0)
 
     def _number(self, name: str, value: Any, where: str) -> int:
@@ -108,7 +108,7 @@ class _Said:
             raise BadParametersFile(self._file, problem) from None
 
 
-def read_parameters(name: str) -> dict[str, Value]:
+def read_parameters(name: str) -> dict[str, SettingValue]:
     """Read the settings in a file. Raises BadParametersFile."""
     text, said = _text_of_file(name), _Said(name)
     if text.lstrip()[:1] == "{":
@@ -254,21 +254,21 @@ def add_shared(group: Any) -> None:
 
 def whole_number(bits: int) -> Any:
     """Return an argparse type: a number of at most *bits* bits."""
-    return _number(Setting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
+    return _number(EtraceSetting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
 
 
-def settings_of(args: argparse.Namespace) -> dict[str, Value]:
+def settings_of(args: argparse.Namespace) -> dict[str, SettingValue]:
     """Return the settings on the command line. Raises BadParametersFile.
 
     A dialect has default parameters and a default transport, which other options override.
     """
-    settings: dict[str, Value] = {**DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]}
+    settings: dict[str, SettingValue] = {**DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]}
     if args.parameters is not None:
         settings |= read_parameters(args.parameters)
     return settings | {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
 
 
-def trace_options(settings: Mapping[str, Value], xlen: int | None) -> ETrace:
+def trace_options(settings: Mapping[str, SettingValue], xlen: int | None) -> EtraceTraceOptions:
     """Return how bytes with these settings were encoded. *xlen*: that of the program, if known. Raises `BadETrace`."""
     try:
         return etrace_of(check_settings({"iaddress_width": xlen or 64, **settings}))
@@ -276,11 +276,11 @@ def trace_options(settings: Mapping[str, Value], xlen: int | None) -> ETrace:
         raise BadETrace(f"{option(error.key)} {error.problem}") from None
 
 
-def _is_option(key: str, setting: Setting) -> bool:
+def _is_option(key: str, setting: EtraceSetting) -> bool:
     return key not in SHARED and setting.owner is not Owner.NOTHING
 
 
-def _add(group: Any, key: str, setting: Setting) -> None:
+def _add(group: Any, key: str, setting: EtraceSetting) -> None:
     text = _text(setting)
     common: dict[str, Any] = {"dest": dest(key), "default": None}
     if setting.kind is SettingKind.FLAG:
@@ -299,11 +299,11 @@ def _add(group: Any, key: str, setting: Setting) -> None:
         group.add_argument(option(key), type=_handler, action="append", metavar="CAUSE=ADDRESS", help=text, **common)
 
 
-def _text(setting: Setting) -> str:
+def _text(setting: EtraceSetting) -> str:
     return setting.meaning + (f" ({setting.source})" if setting.source else "")
 
 
-def _given(args: argparse.Namespace, key: str) -> Value | None:
+def _given(args: argparse.Namespace, key: str) -> SettingValue | None:
     """Return the value of an option, None if it was not given."""
     value = getattr(args, dest(key), None)
     if key == "implicit_return":
@@ -313,7 +313,7 @@ def _given(args: argparse.Namespace, key: str) -> Value | None:
     return None if value is False else value
 
 
-def _number(setting: Setting) -> Any:
+def _number(setting: EtraceSetting) -> Any:
     def number(text: str) -> int:
         assert isinstance(setting.allowed, range)
         try:
@@ -339,7 +339,7 @@ def _handler(text: str) -> tuple[str, str]:
     return cause, _address(handler)
 
 
-def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
+def words(said: Mapping[str, SettingValue], better: Mapping[str, SettingValue]) -> list[str]:
     """Return how the command line changes from one set of settings to another, e.g. "with --src-bits 8".
 
     A change of dialect also changes its default values, except the width of addresses, which the program determines.
@@ -355,11 +355,11 @@ def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
     ]
 
 
-def _value(key: str, values: Mapping[str, Value]) -> Value | None:
+def _value(key: str, values: Mapping[str, SettingValue]) -> SettingValue | None:
     return values.get(key, default(key))
 
 
-def _change(key: str, value: Value | None, *, by_dialect: bool) -> str:
+def _change(key: str, value: SettingValue | None, *, by_dialect: bool) -> str:
     """Return the change that gives a setting a value. *by_dialect*: whether the dialect has another default."""
     if value is None and by_dialect:
         value = default(key)

@@ -7,7 +7,7 @@ from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, values_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import tandem as formats_tandem
@@ -40,12 +40,12 @@ def hints_of_groups(beginning: bytes, said: TandemParameters, wrapped: bool) -> 
 
 
 def _changes(said: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
-    if isinstance(said, ETrace) and isinstance(better, ETrace):
+    if isinstance(said, EtraceTraceOptions) and isinstance(better, EtraceTraceOptions):
         return " and ".join(options_etrace.words(values_of(said), values_of(better)))
-    if isinstance(better, ETrace):
+    if isinstance(better, EtraceTraceOptions):
         width = better.options.parameters.iaddress_width
         return " and ".join(["with --etrace", *options_etrace.words({"iaddress_width": width}, values_of(better))])
-    if isinstance(said, ETrace):
+    if isinstance(said, EtraceTraceOptions):
         return " and ".join(["with --ntrace", *_changed_options(Options(), better)])
     return " and ".join(_changed_options(said, better))
 

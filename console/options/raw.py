@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
-from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
@@ -189,7 +189,7 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
-def _etrace(args: argparse.Namespace) -> Mapping[str, Value]:
+def _etrace(args: argparse.Namespace) -> Mapping[str, SettingValue]:
     """Return the settings of E-Trace. Raises `RawError`, BadETrace, BadParametersFile."""
     for name in _given(args, _ONLY_NTRACE):
         raise RawError(f"{name} is an option of N-Trace, not of E-Trace")

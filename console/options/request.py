@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.session.capture.model import Capture, TandemPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
@@ -52,7 +52,7 @@ class EncoderBytes:
     *xlen*, *source*: None: not given. *wrapped*: they may start inside a message.
     """
 
-    settings: Options | Mapping[str, Value]
+    settings: Options | Mapping[str, SettingValue]
     xlen: int | None
     source: int | None
     wrapped: bool

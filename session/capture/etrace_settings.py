@@ -3,7 +3,7 @@
 A setting is a field of `Parameters`, `Modes`, `Options` or `Encapsulation`, and has its name. Values are JSON's:
 numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md explains each.
 
-`ETrace` contains the same in the form that the decoder takes; `etrace_of` creates it from settings.
+`EtraceTraceOptions` contains the same in the form that the decoder takes; `etrace_of` creates it from settings.
 """
 
 import re
@@ -17,15 +17,15 @@ from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
 from rvtrace_gdb.support.text import value_text
 
-Value = int | bool | str | Mapping[str, str]
-Values = Mapping[str, Value]
+SettingValue = int | bool | str | Mapping[str, str]
+SettingValues = Mapping[str, SettingValue]
 
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _TRAP = re.compile(r"i?[0-9]{1,19}")
 
 
 class Owner(Enum):
-    """The part of `session.capture.etrace_settings.ETrace` that has a setting as a field."""
+    """The part of `session.capture.etrace_settings.EtraceTraceOptions` that has a setting as a field."""
 
     PARAMETERS = Parameters
     MODES = Modes
@@ -46,7 +46,7 @@ class SettingKind(Enum):
     """{"2": "0x80000100", "i7": ...}: handlers by cause, of interrupts after an i."""
 
 
-class Setting(NamedTuple):
+class EtraceSetting(NamedTuple):
     """*allowed*: the numbers or names; *source*: the discovery parameter or register field that contains it."""
 
     owner: Owner
@@ -60,17 +60,17 @@ LONGEST_PERIOD = 1 << 19
 """The greatest number of packets between synchronizations (trTeInstSyncMax has 4 bits)."""
 
 
-def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> Setting:
-    return Setting(owner, SettingKind.NUMBER, meaning, source, range(least, most + 1))
+def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> EtraceSetting:
+    return EtraceSetting(owner, SettingKind.NUMBER, meaning, source, range(least, most + 1))
 
 
-def _flag(owner: Owner, meaning: str, source: str = "") -> Setting:
-    return Setting(owner, SettingKind.FLAG, meaning, source)
+def _flag(owner: Owner, meaning: str, source: str = "") -> EtraceSetting:
+    return EtraceSetting(owner, SettingKind.FLAG, meaning, source)
 
 
 _P, _M, _O, _E = Owner.PARAMETERS, Owner.MODES, Owner.OPTIONS, Owner.ENCAPSULATION
 
-SETTINGS: Mapping[str, Setting] = {
+SETTINGS: Mapping[str, EtraceSetting] = {
     "iaddress_width": _number(_P, 64, "bits of an instruction address", "iaddress_width_p", least=2),
     "iaddress_lsb": _number(_P, 2, "low bits of an address that are not sent: 1 with compressed instructions",
                             "iaddress_lsb_p"),
@@ -110,14 +110,14 @@ SETTINGS: Mapping[str, Setting] = {
     "branch_count_bits": _number(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
                                  "trTeInstSyncMode 2 or 3, trTeInstSyncMax", least=1),
     "pinned": _flag(_O, "support packets are ignored: the modes apply to the whole trace"),
-    "support": Setting(_O, SettingKind.CHOICE, "layout of support packets", "",
+    "support": EtraceSetting(_O, SettingKind.CHOICE, "layout of support packets", "",
                        tuple(one.value for one in SupportLayout)),
-    "dialect": Setting(_O, SettingKind.CHOICE, "the kind of encoder that sent the packets", "",
+    "dialect": EtraceSetting(_O, SettingKind.CHOICE, "the kind of encoder that sent the packets", "",
                        tuple(one.value for one in Dialect)),
-    "trap_vector": Setting(_O, SettingKind.ADDRESS, "where traps lead if their addresses are omitted",
+    "trap_vector": EtraceSetting(_O, SettingKind.ADDRESS, "where traps lead if their addresses are omitted",
                            "mtvec or stvec"),
-    "trap_handlers": Setting(_O, SettingKind.HANDLERS, "the same for individual causes"),
-    "encapsulation": Setting(_E, SettingKind.CHOICE, "how the packets are encapsulated", "", NAMES),
+    "trap_handlers": EtraceSetting(_O, SettingKind.HANDLERS, "the same for individual causes"),
+    "encapsulation": EtraceSetting(_E, SettingKind.CHOICE, "how the packets are encapsulated", "", NAMES),
     "src_bits": _number(_E, 16, "width of srcID", "trTeSrcBits"),
     "timestamp_bytes": _number(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
     "type_bits": _number(_E, 8, "width of the type of a packet; 0: all are te_inst"),
@@ -141,9 +141,9 @@ class BadSetting(ValueError):
         self.key, self.problem = key, problem
 
 
-def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, Value]:
+def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, SettingValue]:
     """Return *values*, from a file, as settings. *known_only*: others are errors, else ignored. Raises `BadSetting`."""
-    found: dict[str, Value] = {}
+    found: dict[str, SettingValue] = {}
     for key, value in values.items():
         if key in SETTINGS:
             if value is not None:
@@ -153,7 +153,7 @@ def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dic
     return found
 
 
-def _checked(key: str, value: Any) -> Value:
+def _checked(key: str, value: Any) -> SettingValue:
     setting = SETTINGS[key]
     if setting.kind is SettingKind.FLAG:
         if isinstance(value, bool):
@@ -199,7 +199,7 @@ _FIELD = {"encapsulation": "name"}
 
 
 @dataclass(frozen=True)
-class ETrace:
+class EtraceTraceOptions:
     """The decoder's settings for packets, and for their encapsulation."""
 
     format: ClassVar = "etrace"
@@ -213,10 +213,10 @@ class ETrace:
         return self.encapsulation.name in ("smi", "atb") or self.encapsulation.src_bits > 0
 
 
-_DEFAULTS = ETrace()
+_DEFAULTS = EtraceTraceOptions()
 
 
-def etrace_of(values: Values, base: ETrace = _DEFAULTS) -> ETrace:
+def etrace_of(values: SettingValues, base: EtraceTraceOptions = _DEFAULTS) -> EtraceTraceOptions:
     """Return *base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
     parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
     for key, value in values.items():
@@ -232,14 +232,14 @@ def etrace_of(values: Values, base: ETrace = _DEFAULTS) -> ETrace:
         **parts[Owner.OPTIONS],
     )
     try:
-        return ETrace(options, replace(base.encapsulation, **parts[Owner.ENCAPSULATION]))
+        return EtraceTraceOptions(options, replace(base.encapsulation, **parts[Owner.ENCAPSULATION]))
     except ValueError as error:
         raise BadSetting("encapsulation", f"does not fit the other settings: {error}") from None
 
 
-def values_of(trace_options: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Value]:
+def values_of(trace_options: EtraceTraceOptions, base: EtraceTraceOptions = _DEFAULTS) -> dict[str, SettingValue]:
     """Return the settings in which *trace_options* differs from *base*; `etrace_of` is the inverse."""
-    found: dict[str, Value] = {}
+    found: dict[str, SettingValue] = {}
     for key, setting in SETTINGS.items():
         value = _get(trace_options, key, setting)
         if value is not None and value != _get(base, key, setting):
@@ -247,12 +247,12 @@ def values_of(trace_options: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Valu
     return found
 
 
-def default(key: str) -> Value | None:
+def default(key: str) -> SettingValue | None:
     """Return the value of a setting that is not given."""
     return _get(_DEFAULTS, key, SETTINGS[key])
 
 
-def _get(trace_options: ETrace, key: str, setting: Setting) -> Value | None:
+def _get(trace_options: EtraceTraceOptions, key: str, setting: EtraceSetting) -> SettingValue | None:
     options = trace_options.options
     if setting.owner is Owner.NOTHING:
         return None
@@ -273,13 +273,13 @@ def _get(trace_options: ETrace, key: str, setting: Setting) -> Value | None:
     return value.value if isinstance(value, Enum) else value  # type: ignore[no-any-return]
 
 
-def _typed(key: str, value: Value) -> Any:
+def _typed(key: str, value: SettingValue) -> Any:
     if key == "support":
         return SupportLayout(value)
     return Dialect(value) if key == "dialect" else value
 
 
-def _trap_handlers(values: Values, before: TrapHandlers) -> TrapHandlers:
+def _trap_handlers(values: SettingValues, before: TrapHandlers) -> TrapHandlers:
     vector, handlers = values.get("trap_vector"), values.get("trap_handlers")
     return TrapHandlers(
         before.tvec if vector is None else int(str(vector), 16),

@@ -21,14 +21,14 @@ from typing import Any, BinaryIO
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
-from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, Member, Table
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
+from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, JsonTable, Member
 from rvtrace_gdb.session.capture.model import (
     Capture,
+    CapturedCode,
     CapturedEncoder,
     CapturedImage,
     CapturedSink,
-    Code,
     ElfIdentity,
     PlacedElf,
     Unregistered,
@@ -105,7 +105,7 @@ def _saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any]:
     return describe_saved(capture, members)
 
 
-def _read_saved(root: Table, fetch: Fetch) -> dict[str, Any]:
+def _read_saved(root: JsonTable, fetch: Fetch) -> dict[str, Any]:
     if not any(key in root.fields for key in _SAVED):
         return {}
     from rvtrace_gdb.session.capture.saved_fields import read_saved
@@ -173,7 +173,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
     }
 
 
-def _code(code: Code, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
+def _code(code: CapturedCode, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
     stretches = []
     for n, (address, data) in enumerate(code):
         members[f"{folder}/{n}.bin"] = data
@@ -226,14 +226,14 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
     )
 
 
-def _root(text: bytes) -> Table:
+def _root(text: bytes) -> JsonTable:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise BadDescription(f"is damaged: {NAME} is not JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadDescription(f'is not a capture file: {NAME} does not say "{FORMAT}"')
-    root = Table(document, "")
+    root = JsonTable(document, "")
     version = root.number("version")
     if version > VERSION:
         raise BadDescription(
@@ -245,7 +245,7 @@ def _root(text: bytes) -> Table:
     return root
 
 
-def _read_elf(table: Table) -> ElfIdentity:
+def _read_elf(table: JsonTable) -> ElfIdentity:
     return ElfIdentity(
         table.text("path"),
         table.optional("build_id", table.text),
@@ -259,16 +259,16 @@ def _placed(placed: PlacedElf) -> dict[str, Any]:
     return {**_elf(placed.identity), "bias": f"{placed.bias:#x}"}
 
 
-def _read_placed(table: Table) -> PlacedElf:
+def _read_placed(table: JsonTable) -> PlacedElf:
     bias = table.address("bias")
     return PlacedElf(replace(_read_elf(table), bias=0), bias)
 
 
-def _read_code(table: Table, fetch: Fetch) -> Code:
+def _read_code(table: JsonTable, fetch: Fetch) -> CapturedCode:
     return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in table.tables("code"))
 
 
-def _read_image(table: Table, fetch: Fetch) -> CapturedImage:
+def _read_image(table: JsonTable, fetch: Fetch) -> CapturedImage:
     return CapturedImage(
         table.text("name"),
         table.optional("scontext", table.number),
@@ -280,7 +280,7 @@ def _read_image(table: Table, fetch: Fetch) -> CapturedImage:
     )
 
 
-def _read_unregistered(table: Table | None) -> Unregistered:
+def _read_unregistered(table: JsonTable | None) -> Unregistered:
     if table is None:
         return Unregistered()
     dialect = table.optional("dialect", table.text)
@@ -293,7 +293,7 @@ def _read_unregistered(table: Table | None) -> Unregistered:
     return Unregistered(dialect, address, timestamp, repeat, _read_etrace(table.table("etrace")))
 
 
-def _read_etrace(table: Table | None) -> Mapping[str, Value]:
+def _read_etrace(table: JsonTable | None) -> Mapping[str, SettingValue]:
     if table is None:
         return {}
     try:
@@ -304,7 +304,7 @@ def _read_etrace(table: Table | None) -> Mapping[str, Value]:
     return values
 
 
-def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
+def _read_sink(table: JsonTable, names: list[str], fetch: Fetch) -> CapturedSink:
     in_force = json_fields.read_sink(table)
     fed_by, lost = table.texts("encoders"), table.texts("lost")
     if not {*fed_by, *lost} <= set(names):

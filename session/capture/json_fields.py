@@ -36,7 +36,7 @@ class Member(NamedTuple):
     size: int | None
 
 
-class Table:
+class JsonTable:
     """A JSON object whose fields are read by type; *where* it is, for messages."""
 
     def __init__(self, fields: dict[str, Any], where: str) -> None:
@@ -82,19 +82,19 @@ class Table:
             raise self.bad(key)
         return tuple(value)
 
-    def table(self, key: str) -> "Table | None":
+    def table(self, key: str) -> "JsonTable | None":
         value = self.fields.get(key)
         if value is None:
             return None
         if not isinstance(value, dict):
             raise self.bad(key)
-        return Table(value, f"{self._where}{key}.")
+        return JsonTable(value, f"{self._where}{key}.")
 
-    def tables(self, key: str) -> Iterator["Table"]:
+    def tables(self, key: str) -> Iterator["JsonTable"]:
         value = self.fields.get(key)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.bad(key)
-        return (Table(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
+        return (JsonTable(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
 
     def registers(self, names: Iterable[str], optional: Iterable[str] = (), bits: int = 32) -> dict[str, int]:
         table = self.table("registers")
@@ -137,7 +137,7 @@ def encoder_registers(traced: EncoderSettings) -> dict[str, str]:
     return registers
 
 
-def read_encoder(table: Table) -> EncoderSettings:
+def read_encoder(table: JsonTable) -> EncoderSettings:
     """Return the encoder. Raises `BadDescription`."""
     name, base = table.text("name"), table.address("base")
     if _has(table, _ENCODER_REGISTERS_V0["control"]):
@@ -156,7 +156,7 @@ def sink_registers(stored: SinkSettings) -> dict[str, str]:
     return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
 
 
-def read_sink(table: Table) -> SinkSettings:
+def read_sink(table: JsonTable) -> SinkSettings:
     """Return the sink. Raises `BadDescription`."""
     place: dict[str, Any] = {key: table.address(key) for key in ("start", "limit")}
     place |= {"name": table.text("name"), "base": table.address("base"), "access_bytes": table.number("access_bytes")}
@@ -169,7 +169,7 @@ def read_sink(table: Table) -> SinkSettings:
     return SinkSettings(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
 
 
-def _has(table: Table, register: str) -> bool:
+def _has(table: JsonTable, register: str) -> bool:
     registers = table.table("registers")
     return registers is not None and register in registers.fields
 
@@ -202,12 +202,12 @@ def _hex(value: int | None) -> str | None:
     return None if value is None else f"{value:#x}"
 
 
-def read_records(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedRecords, ...]:
+def read_records(root: JsonTable, fetch: Callable[[Member], bytes]) -> tuple[CapturedRecords, ...]:
     """Return the records of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(_read_records_of_hart(table, fetch) for table in root.tables("records"))
 
 
-def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> CapturedRecords:
+def _read_records_of_hart(table: JsonTable, fetch: Callable[[Member], bytes]) -> CapturedRecords:
     version = table.text("ctr_version")
     if version not in VERSIONS:
         raise table.bad("ctr_version")
@@ -248,7 +248,7 @@ def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, by
     }
 
 
-def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
+def read_tandem(root: JsonTable, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
     """Return the tandem traces of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(
         CapturedTandem(
@@ -259,7 +259,7 @@ def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[Captured
     )  # fmt: skip
 
 
-def _parameters(table: Table) -> TandemParameters:
+def _parameters(table: JsonTable) -> TandemParameters:
     dialect = DIALECTS.get(table.text("dialect"))
     if dialect is None:
         raise table.bad("dialect")
@@ -280,7 +280,7 @@ def describe_trap(trap: CapturedTrap) -> dict[str, Any]:
     return {"hart": trap.hart, "mode": mode, **{name: f"{value:#x}" for name, value in zip(names, values, strict=True)}}
 
 
-def read_traps(root: Table) -> tuple[CapturedTrap, ...]:
+def read_traps(root: JsonTable) -> tuple[CapturedTrap, ...]:
     """Return what harts said of their last traps. Raises `BadDescription`."""
     from rvtrace_gdb.decode.trap_cause import TrapRegisters  # few captures have any
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
     from rvtrace_gdb.decode.tandem.protocol import TandemParameters
     from rvtrace_gdb.decode.trap_cause import TrapRegisters
-    from rvtrace_gdb.session.capture.etrace_settings import Value
+    from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 
-Code = tuple[tuple[int, bytes], ...]
+CapturedCode = tuple[tuple[int, bytes], ...]
 """(address, bytes) of stretches of code."""
 
 
@@ -50,7 +50,7 @@ class Unregistered:
     address_bits: int | None = None
     timestamp_bits: int | None = None
     repeat_bits: int | None = None
-    etrace: "Mapping[str, Value]" = field(default_factory=dict)
+    etrace: "Mapping[str, SettingValue]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class DebuggerWrites:
     hart: int
     pc: int | None
     registers: Mapping[int, int] = field(default_factory=dict)
-    memory: Code = ()
+    memory: CapturedCode = ()
     unknown: bool = False
     breakpoints: tuple[Extent, ...] = ()
     halts: int = 1
@@ -214,7 +214,7 @@ class CapturedImage:
     scontext: int | None
     hcontext: int | None
     virtual: bool | None
-    code: Code
+    code: CapturedCode
     elfs: tuple[PlacedElf, ...] = ()
     absent: tuple[tuple[int, int, str], ...] = ()
 
@@ -239,7 +239,7 @@ class Capture:
     elf: ElfIdentity | None
     encoders: tuple[CapturedEncoder, ...]
     sinks: tuple[CapturedSink, ...]
-    code: Code
+    code: CapturedCode
     notes: tuple[str, ...] = ()
     images: tuple[CapturedImage, ...] = ()
     records: tuple[CapturedRecords, ...] = ()

@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
-from rvtrace_gdb.session.capture.json_fields import Member, Table
-from rvtrace_gdb.session.capture.model import Capture, Code, DebuggerWrites, SavedAt, SavedMemory, SavedRegisters
+from rvtrace_gdb.session.capture.json_fields import JsonTable, Member
+from rvtrace_gdb.session.capture.model import (
+    Capture,
+    CapturedCode,
+    DebuggerWrites,
+    SavedAt,
+    SavedMemory,
+    SavedRegisters,
+)
 from rvtrace_gdb.support.extents import Extent
 
 _NUMBER = re.compile(r"0x[0-9a-f]{1,4}")
@@ -85,9 +92,9 @@ def _range(memory: MemoryRange) -> dict[str, Any]:
     }
 
 
-def read_saved(root: Table, fetch: Fetch) -> dict[str, Any]:
+def read_saved(root: JsonTable, fetch: Fetch) -> dict[str, Any]:
     """Return the fields of `Capture` for what is saved. Raises `BadDescription` and what *fetch* raises."""
-    readers: Mapping[str, Callable[[Table], Any]] = {
+    readers: Mapping[str, Callable[[JsonTable], Any]] = {
         "registers": _read_registers,
         "memory": lambda table: SavedMemory(_at(table), *_read_stretch(table, fetch)),
         "written": lambda table: _read_written(table, fetch),
@@ -100,21 +107,21 @@ def read_saved(root: Table, fetch: Fetch) -> dict[str, Any]:
     return found
 
 
-def _at(table: Table) -> SavedAt:
+def _at(table: JsonTable) -> SavedAt:
     try:
         return SavedAt(table.text("at"))
     except ValueError:
         raise table.bad("at") from None
 
 
-def _read_registers(table: Table) -> SavedRegisters:
+def _read_registers(table: JsonTable) -> SavedRegisters:
     at_entry = bool(table.optional("at_entry", table.flag))
     privilege = table.optional("privilege", lambda key: table.number(key, _PRIVILEGES))
     hart, pc = table.number("hart"), table.address("pc")
     return SavedRegisters(hart, _at(table), pc, _read_values(table), at_entry, privilege)
 
 
-def _read_values(table: Table) -> dict[int, int]:
+def _read_values(table: JsonTable) -> dict[int, int]:
     values = table.table("values")
     if values is None:
         raise table.bad("values")
@@ -124,15 +131,15 @@ def _read_values(table: Table) -> dict[int, int]:
     return {int(key, 16): values.address(key) for key in values.fields}
 
 
-def _read_stretch(table: Table, fetch: Fetch) -> tuple[int, bytes]:
+def _read_stretch(table: JsonTable, fetch: Fetch) -> tuple[int, bytes]:
     address, member = table.address("address"), table.member()
     if address + (member.size or 0) > _SPACE:
         raise table.bad("size")
     return address, fetch(member)
 
 
-def _read_written(table: Table, fetch: Fetch) -> DebuggerWrites:
-    memory: Code = tuple(_read_stretch(stretch, fetch) for stretch in table.tables("memory"))
+def _read_written(table: JsonTable, fetch: Fetch) -> DebuggerWrites:
+    memory: CapturedCode = tuple(_read_stretch(stretch, fetch) for stretch in table.tables("memory"))
     halts = table.optional("halts", table.number)
     return DebuggerWrites(
         table.number("hart"), table.optional("pc", table.address), _read_values(table), memory, table.flag("unknown"),
@@ -140,7 +147,7 @@ def _read_written(table: Table, fetch: Fetch) -> DebuggerWrites:
     )  # fmt: skip
 
 
-def _read_breakpoints(table: Table) -> tuple[Extent, ...]:
+def _read_breakpoints(table: JsonTable) -> tuple[Extent, ...]:
     if "breakpoints" not in table.fields:
         return ()
     return tuple(
@@ -148,7 +155,7 @@ def _read_breakpoints(table: Table) -> tuple[Extent, ...]:
     )
 
 
-def _read_range(table: Table) -> MemoryRange:
+def _read_range(table: JsonTable) -> MemoryRange:
     address, size, harts = table.address("address"), table.address("size"), table.fields.get("private")
     if not size or address + size > _SPACE:
         raise table.bad("size")

@@ -32,7 +32,7 @@ from rvtrace_gdb.session.description.model import (
     PibSinkDescription,
     RamSinkDescription,
 )
-from rvtrace_gdb.session.description.tree_graph import Edge, connections, receives, sends
+from rvtrace_gdb.session.description.tree_graph import PortEdge, connections, receives, sends
 
 _XUANTIE = "xuantie_ntrace,"
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
@@ -125,14 +125,14 @@ class _Import:
             memory=self._memory,
         )
 
-    def _only_connection(self) -> list[Edge]:
+    def _only_connection(self) -> list[PortEdge]:
         """Return the connection of an encoder and a sink of which each is the only one, and has no ports."""
         kinds = [(_said(node) or _ANY)[0] for node in self._nodes]
         if len(kinds) != 2 or {*kinds} != {EncoderDescription, RamSinkDescription}:
             return []
         self._notes.append("it does not say what encoder and sink are connected to: to each other, as the only ones")
         encoder, sink = self._nodes if kinds[0] is EncoderDescription else self._nodes[::-1]
-        return [Edge(encoder, sink, 0)]
+        return [PortEdge(encoder, sink, 0)]
 
     def _kind(self, node: Node) -> type[AnyComponent]:
         kind, _ = _said(node) or _ANY

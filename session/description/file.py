@@ -47,7 +47,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS
 from rvtrace_gdb.decode.ntrace.options import REPEAT_BITS
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
 from rvtrace_gdb.session.description import memory, tables
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
@@ -62,7 +62,7 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
     SourceDescription,
 )
-from rvtrace_gdb.session.description.tables import Table, Tables
+from rvtrace_gdb.session.description.tables import Tables, TomlTable
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
@@ -82,10 +82,10 @@ def no_encoder(file: str) -> DescriptionError:
 
 def connected(read: Tables, components: Sequence[AnyComponent]) -> list[AnyComponent]:
     """Return the components with complete connections in both directions. Raises `DescriptionError`."""
-    return _Graph(read, components).connected()
+    return _ComponentGraph(read, components).connected()
 
 
-class _Graph:
+class _ComponentGraph:
     """The components of one description by name, in their order."""
 
     def __init__(self, read: Tables, components: Sequence[AnyComponent]) -> None:
@@ -306,7 +306,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
     )
 
 
-def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table) -> Description:
+def _qemu(read: Tables, document: dict[str, Any], target: TomlTable, openocd: TomlTable) -> Description:
     """Return the description of a QEMU, which needs no components."""
     if "component" in document:
         raise read.error("there are none in QEMU: remove either [qemu] or [[component]]", "[[component]]", "")
@@ -317,7 +317,7 @@ def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table)
     return Description(name, read.file, _xlen(read, target), OpenOcdDescription(), (), (), qemu=folder, memory=ranges)
 
 
-def _xlen(read: Tables, target: Table) -> int | None:
+def _xlen(read: Tables, target: TomlTable) -> int | None:
     if "xlen" not in target:
         return None
     xlen = read.integer(target, "[target]", "xlen")
@@ -326,14 +326,14 @@ def _xlen(read: Tables, target: Table) -> int | None:
     return xlen
 
 
-def _port(read: Tables, table: Table) -> int:
+def _port(read: Tables, table: TomlTable) -> int:
     port = read.integer(table, "[openocd]", "tcl_port", OpenOcdDescription.tcl_port)
     if not 1 <= port <= 65535:
         raise read.error(f"{port} is not a TCP port (1 to 65535)", "[openocd]", "tcl_port")
     return port
 
 
-def _component(read: Tables, table: Table, number: int) -> AnyComponent:
+def _component(read: Tables, table: TomlTable, number: int) -> AnyComponent:
     """Return one component as written; its connections are checked when all components are known."""
     name = read.string(table, f"[[component]] {number}", "name")
     where = table_of(name)
@@ -342,7 +342,7 @@ def _component(read: Tables, table: Table, number: int) -> AnyComponent:
     return _KINDS[kind](read, table, where, name)
 
 
-def _encoder(read: Tables, table: Table, where: str, name: str) -> EncoderDescription:
+def _encoder(read: Tables, table: TomlTable, where: str, name: str) -> EncoderDescription:
     base, hart, to = read.base(table, where), read.integer(table, where, "hart", 0), read.names(table, where, "to")
     etrace = _etrace(read, table.get("etrace", {}), where)
     return EncoderDescription(
@@ -350,7 +350,7 @@ def _encoder(read: Tables, table: Table, where: str, name: str) -> EncoderDescri
     )
 
 
-def _repeat_bits(read: Tables, table: Table, where: str) -> int | None:
+def _repeat_bits(read: Tables, table: TomlTable, where: str) -> int | None:
     if "repeat_bits" not in table:
         return None
     bits = read.integer(table, where, "repeat_bits", MAX_REPEAT_BITS)
@@ -360,7 +360,7 @@ def _repeat_bits(read: Tables, table: Table, where: str) -> int | None:
     return bits
 
 
-def _etrace(read: Tables, table: object, where: str) -> Mapping[str, Value]:
+def _etrace(read: Tables, table: object, where: str) -> Mapping[str, SettingValue]:
     if not isinstance(table, dict):
         raise read.error("must be a table, as in etrace = {iaddress_width = 39}", where, "etrace")
     try:
@@ -371,18 +371,18 @@ def _etrace(read: Tables, table: object, where: str) -> Mapping[str, Value]:
     return values
 
 
-def _funnel(read: Tables, table: Table, where: str, name: str) -> FunnelDescription:
+def _funnel(read: Tables, table: TomlTable, where: str, name: str) -> FunnelDescription:
     base, to = read.base(table, where), read.names(table, where, "to")
     inputs = read.numbered(table, where, "inputs", FUNNEL_INPUTS)
     return FunnelDescription(name, base, to, inputs, _version(read, table, where))
 
 
-def _version(read: Tables, table: Table, where: str) -> int:
+def _version(read: Tables, table: TomlTable, where: str) -> int:
     version = read.within(table, where, "version", _VERSIONS)
     return RATIFIED if version is None else version
 
 
-def _ram_sink(read: Tables, table: Table, where: str, name: str) -> RamSinkDescription:
+def _ram_sink(read: Tables, table: TomlTable, where: str, name: str) -> RamSinkDescription:
     base, inside = _place(read, table, where)
     mode = read.choice(table, where, "mode", ("SMEM", "SRAM"))
     if mode == "SMEM":
@@ -394,7 +394,7 @@ def _ram_sink(read: Tables, table: Table, where: str, name: str) -> RamSinkDescr
     )
 
 
-def _pib_sink(read: Tables, table: Table, where: str, name: str) -> PibSinkDescription:
+def _pib_sink(read: Tables, table: TomlTable, where: str, name: str) -> PibSinkDescription:
     base, inside = _place(read, table, where)
     mode = read.choice(table, where, "mode", PIB_MODES) if "mode" in table else None
     center = read.switch(table, where, "clk_center")
@@ -403,12 +403,12 @@ def _pib_sink(read: Tables, table: Table, where: str, name: str) -> PibSinkDescr
     return PibSinkDescription(name, base, mode, read.within(table, where, "divider", _DIVISIONS), center, inside)
 
 
-def _atb_bridge(read: Tables, table: Table, where: str, name: str) -> AtbBridgeDescription:
+def _atb_bridge(read: Tables, table: TomlTable, where: str, name: str) -> AtbBridgeDescription:
     base, inside = _place(read, table, where)
     return AtbBridgeDescription(name, base, read.within(table, where, "id", _ATB_IDS), inside)
 
 
-def _place(read: Tables, table: Table, where: str) -> tuple[int, str]:
+def _place(read: Tables, table: TomlTable, where: str) -> tuple[int, str]:
     """Return the base of a sink, or the name of the component it is inside."""
     if "inside" not in table:
         return read.base(table, where), ""
@@ -418,7 +418,7 @@ def _place(read: Tables, table: Table, where: str) -> tuple[int, str]:
     return 0, inside
 
 
-_KINDS: Mapping[str, Callable[[Tables, Table, str, str], AnyComponent]] = {
+_KINDS: Mapping[str, Callable[[Tables, TomlTable, str, str], AnyComponent]] = {
     "encoder": _encoder,
     "ram_sink": _ram_sink,
     "funnel": _funnel,

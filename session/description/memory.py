@@ -18,7 +18,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.model import Description
-from rvtrace_gdb.session.description.tables import MEMORY, Table, Tables
+from rvtrace_gdb.session.description.tables import MEMORY, Tables, TomlTable
 from rvtrace_gdb.support.extents import Extent
 
 _KEYS = ("name", "address", "size", "kind", "private", "dma")
@@ -35,7 +35,7 @@ def read_memory(tables: Tables, document: Mapping[str, Any]) -> tuple[MemoryRang
     return tuple(_range(tables, table, f"{MEMORY} {number}") for number, table in found)
 
 
-def _range(tables: Tables, table: Table, where: str) -> MemoryRange:
+def _range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
     name = tables.string(table, where, "name", " ").strip()
     where = f'{MEMORY} "{name}"' if name else where
     tables.known(table, where, _KEYS)
@@ -53,7 +53,7 @@ def _range(tables: Tables, table: Table, where: str) -> MemoryRange:
     return MemoryRange(address, size, kind, harts, bool(dma), name)
 
 
-def _harts(tables: Tables, table: Table, where: str) -> tuple[int, ...]:
+def _harts(tables: Tables, table: TomlTable, where: str) -> tuple[int, ...]:
     if "private" not in table:
         return ()
     value = table["private"]

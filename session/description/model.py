@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
-from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
@@ -67,7 +67,7 @@ class EncoderDescription:
     base: int
     hart: int
     to: tuple[str, ...]
-    etrace: Mapping[str, Value] = field(default_factory=dict)
+    etrace: Mapping[str, SettingValue] = field(default_factory=dict)
     version: int = RATIFIED
     repeat_bits: int | None = None
 
@@ -156,9 +156,9 @@ class TandemDescription:
 
 SourceDescription = EncoderDescription | FunnelDescription
 """A component that feeds others."""
-Sink = RamSinkDescription | PibSinkDescription | AtbBridgeDescription
+SinkDescription = RamSinkDescription | PibSinkDescription | AtbBridgeDescription
 """A component through which trace leaves the others."""
-AnyComponent = SourceDescription | Sink
+AnyComponent = SourceDescription | SinkDescription
 
 
 @dataclass(frozen=True)

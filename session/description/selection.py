@@ -24,7 +24,7 @@ _ADDRESSES = {"encoder_base": 0x1000, "ram_sink_base": 0x1000, "buffer_start": 4
 def selected(
     elf: str | None, target_file: str | None, overrides: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Description:
-    """Return the description for `session.context.Context`, whose fields these are. Raises `DescriptionError`."""
+    """Return the fields of `session.context.Context` that describe the target. Raises `DescriptionError`."""
     overrides = _checked(overrides)
     path = _file(elf, target_file, environ)
     if path is not None:

@@ -35,7 +35,7 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, TandemParameters
-from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
@@ -54,7 +54,7 @@ from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Driver
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 
-Table = Mapping[str, object]
+TomlTable = Mapping[str, object]
 _NUMBERS = range(1 << 64)
 
 
@@ -67,13 +67,13 @@ class Tables:
     def error(self, problem: str, where: str = "", key: str = "") -> DescriptionError:
         return DescriptionError(problem, self.file, where, key)
 
-    def known(self, table: Table, where: str, keys: Sequence[str]) -> None:
+    def known(self, table: TomlTable, where: str, keys: Sequence[str]) -> None:
         """Refuse keys other than *keys*."""
         for key in table:
             if key not in keys:
                 raise self.error(f"unknown; known here: {', '.join(keys)}", where, key)
 
-    def table(self, document: Table, key: str, keys: Sequence[str]) -> Table:
+    def table(self, document: TomlTable, key: str, keys: Sequence[str]) -> TomlTable:
         """Return the table [*key*], empty if it is missing, which may have only *keys*."""
         table = typed.table(document.get(key, {}))
         if table is None:
@@ -81,21 +81,21 @@ class Tables:
         self.known(table, f"[{key}]", keys)
         return table
 
-    def tables(self, document: Table, key: str) -> list[dict[str, object]]:
+    def tables(self, document: TomlTable, key: str) -> list[dict[str, object]]:
         """Return the tables [[*key*]]."""
         tables = typed.list_of(document.get(key, []), typed.table)
         if tables is None:
             raise self.error(f"must be written [[{key}]], once for each", key)
         return tables
 
-    def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:
+    def integer(self, table: TomlTable, where: str, key: str, default: int | None = None) -> int:
         value = self._value(table, where, key, default)
         number = typed.number_in(_NUMBERS)(value)
         if number is None:
             raise self.error(f"is {value_text(value)}, must be a number from 0 to 2**64 - 1", where, key)
         return number
 
-    def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
+    def within(self, table: TomlTable, where: str, key: str, allowed: range) -> int | None:
         """Return the number at *key*, one of *allowed*; None if it is missing."""
         if key not in table:
             return None
@@ -104,34 +104,34 @@ class Tables:
             raise self.error(f"is {value}, must be from {allowed[0]} to {allowed[-1]}", where, key)
         return value
 
-    def switch(self, table: Table, where: str, key: str) -> bool | None:
+    def switch(self, table: TomlTable, where: str, key: str) -> bool | None:
         """Return true or false at *key*; None if it is missing."""
         value = table.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.error(f"is {value_text(value)}, must be true or false", where, key)
         return value
 
-    def string(self, table: Table, where: str, key: str, default: str | None = None) -> str:
+    def string(self, table: TomlTable, where: str, key: str, default: str | None = None) -> str:
         value = self._value(table, where, key, default)
         line = typed.text(value)
         if not line or not line.isprintable():
             raise self.error(f"is {value_text(value)}, must be one line of text", where, key)
         return line
 
-    def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
+    def choice(self, table: TomlTable, where: str, key: str, choices: Sequence[str]) -> str:
         value = self.string(table, where, key)
         if value not in choices:
             raise self.error(f'"{value}" is not one of {", ".join(choices)}', where, key)
         return value
 
-    def names(self, table: Table, where: str, key: str) -> tuple[str, ...]:
+    def names(self, table: TomlTable, where: str, key: str) -> tuple[str, ...]:
         """Return the list of names at *key*, empty if it is missing."""
         names = typed.list_of(table.get(key, []), typed.text)
         if names is None:
             raise self.error('must be a list of names, as in to = ["ram0"]', where, key)
         return tuple(names)
 
-    def numbered(self, table: Table, where: str, key: str, allowed: range) -> dict[str, int]:
+    def numbered(self, table: TomlTable, where: str, key: str, allowed: range) -> dict[str, int]:
         """Return the table at *key* that gives each name a number of *allowed*, empty if it is missing."""
         values, numbers = typed.table(table.get(key, {})), dict[str, int]()
         if values is None:
@@ -144,14 +144,14 @@ class Tables:
             numbers[name] = number
         return numbers
 
-    def base(self, table: Table, where: str, key: str = "base") -> int:
+    def base(self, table: TomlTable, where: str, key: str = "base") -> int:
         """Return the address of a block of registers."""
         base = self.integer(table, where, key)
         if base % REGISTER_BLOCK:
             raise self.error(f"{base:#x} is not a multiple of {REGISTER_BLOCK:#x}, as all bases are", where, key)
         return base
 
-    def words(self, table: Table, where: str, key: str) -> int | None:
+    def words(self, table: TomlTable, where: str, key: str) -> int | None:
         """Return an address, or a size if *key* ends so, in whole words; None if it is missing."""
         if key not in table:
             return None
@@ -160,7 +160,7 @@ class Tables:
             raise self.error(f"{value:#x} is not a multiple of 0x4" if value else "is 0", where, key)
         return value
 
-    def _value(self, table: Table, where: str, key: str, default: object) -> object:
+    def _value(self, table: TomlTable, where: str, key: str, default: object) -> object:
         value = table.get(key, default)
         if value is None:
             raise self.error("missing", where, key)
@@ -172,7 +172,7 @@ _USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", *_DRIVER_KEYS)
 _WHERE = "[usb]"
 
 
-def read_usb(tables: Tables, document: Table) -> UsbDescription | None:
+def read_usb(tables: Tables, document: TomlTable) -> UsbDescription | None:
     """Return the table [usb], None if it is missing. Raises DescriptionError."""
     if "usb" not in document:
         return None
@@ -196,7 +196,7 @@ def read_usb(tables: Tables, document: Table) -> UsbDescription | None:
     )
 
 
-def _layout(tables: Tables, table: Table) -> tuple[int, int] | None:
+def _layout(tables: Tables, table: TomlTable) -> tuple[int, int] | None:
     values = _numbers(tables, table, "layout", range(1 << 16), "two numbers, levels and directions, of 16 bits")
     if values is None:
         return None
@@ -205,14 +205,14 @@ def _layout(tables: Tables, table: Table) -> tuple[int, int] | None:
     return values[0], values[1]
 
 
-def _ir_lengths(tables: Tables, table: Table) -> tuple[int, ...] | None:
+def _ir_lengths(tables: Tables, table: TomlTable) -> tuple[int, ...] | None:
     values = _numbers(tables, table, "ir_lengths", range(1, 33), "a length in bits, 1 to 32, for each TAP")
     if values == ():
         raise tables.error("is empty: a length in bits for each TAP, as in ir_lengths = [5, 4]", _WHERE, "ir_lengths")
     return values
 
 
-def _numbers(tables: Tables, table: Table, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
+def _numbers(tables: Tables, table: TomlTable, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
     if key not in table:
         return None
     numbers = typed.list_of(table[key], typed.number_in(allowed))
@@ -226,7 +226,7 @@ _LENGTHS = ("flen", "mlen", "eaddr")
 _TABLE = "[[tandem]]"
 
 
-def read_tandem(tables: Tables, document: Table, components: list[AnyComponent]) -> tuple[TandemDescription, ...]:
+def read_tandem(tables: Tables, document: TomlTable, components: list[AnyComponent]) -> tuple[TandemDescription, ...]:
     """Return the ports, in the order of the file. Raises DescriptionError."""
     ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
     if ports and "qemu" in document:
@@ -241,7 +241,7 @@ def read_tandem(tables: Tables, document: Table, components: list[AnyComponent])
     return ports
 
 
-def _port(tables: Tables, table: Table, number: int) -> TandemDescription:
+def _port(tables: Tables, table: TomlTable, number: int) -> TandemDescription:
     name = tables.string(table, f"{_TABLE} {number}", "name")
     where = f'{_TABLE} "{name}"'
     tables.known(table, where, _TANDEM_KEYS)
@@ -259,7 +259,7 @@ def _port(tables: Tables, table: Table, number: int) -> TandemDescription:
     )  # fmt: skip
 
 
-def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
+def _place(tables: Tables, table: TomlTable, where: str) -> tuple[str, str]:
     """Return the file, or the socket."""
     if "socket" not in table:
         return _beside(tables, tables.string(table, where, "file")), ""
@@ -392,7 +392,7 @@ def _pib_sink(sink: PibSinkDescription) -> Iterator[str]:
         yield f"clk_center = {_value(sink.clk_center)}"
 
 
-def _value(value: Value) -> str:
+def _value(value: SettingValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ _IN, _OUT = "in-ports", "out-ports"
 _XUANTIE_IN, _XUANTIE_OUT = "input_port", "output_port"
 
 
-class Edge(NamedTuple):
+class PortEdge(NamedTuple):
     """*source* feeds *to* at the port *input*; None: which one is not known."""
 
     source: Node
@@ -26,7 +26,7 @@ class Edge(NamedTuple):
     input: int | None
 
 
-class _End(NamedTuple):
+class _Endpoint(NamedTuple):
     component: Node
     direction: str
     port: int
@@ -43,7 +43,7 @@ def sends(component: Node) -> bool:
     return component.child(_OUT) is not None
 
 
-def connections(components: Sequence[Node]) -> list[Edge]:
+def connections(components: Sequence[Node]) -> list[PortEdge]:
     """Return the edges between *components*, in the order of these and their ports. Raises `DeviceTreeError`.
 
     Connections to other devices are left out.
@@ -59,27 +59,27 @@ def connections(components: Sequence[Node]) -> list[Edge]:
         if other.direction == end.direction:
             raise end.endpoint.error(f"leads from {end.direction} to {other.direction}", "remote-endpoint")
         source, to = (end, other) if end.direction == _OUT else (other, end)
-        edges.setdefault((source.component.path, to.component.path), Edge(source.component, to.component, to.port))
+        edges.setdefault((source.component.path, to.component.path), PortEdge(source.component, to.component, to.port))
     return list(edges.values())
 
 
-def _ends(component: Node) -> Iterator[_End]:
+def _ends(component: Node) -> Iterator[_Endpoint]:
     for direction in (_OUT, _IN):
         ports = component.child(direction)
         for port in ports.children if ports is not None else ():
             number = (*port.cells("reg"), 0)[0]
-            yield from (_End(component, direction, number, endpoint) for endpoint in port.children)
+            yield from (_Endpoint(component, direction, number, endpoint) for endpoint in port.children)
 
 
-def _xuantie(components: Sequence[Node]) -> Iterator[Edge]:
+def _xuantie(components: Sequence[Node]) -> Iterator[PortEdge]:
     """Yield the edges of XuanTie's binding; of those that both ends name, the one with the input comes last."""
     of_phandle = {component.phandle: component for component in components if component.phandle is not None}
     for source in components:
         for _, to in _named(source, _XUANTIE_OUT, of_phandle):
-            yield Edge(source, to, None)
+            yield PortEdge(source, to, None)
     for to in components:
         for number, source in _named(to, _XUANTIE_IN, of_phandle):
-            yield Edge(source, to, number)
+            yield PortEdge(source, to, number)
 
 
 def _named(component: Node, direction: str, of_phandle: dict[int, Node]) -> Iterator[tuple[int, Node]]:

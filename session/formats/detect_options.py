@@ -21,7 +21,14 @@ from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, 
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, default, etrace_of, values_of
+from rvtrace_gdb.session.capture.etrace_settings import (
+    BadSetting,
+    EtraceTraceOptions,
+    SettingValue,
+    default,
+    etrace_of,
+    values_of,
+)
 from rvtrace_gdb.session.capture.model import Capture, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
@@ -30,7 +37,7 @@ from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_impor
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress, silent
 
-_LIKELY: Mapping[str, tuple[Value, ...]] = {
+_LIKELY: Mapping[str, tuple[SettingValue, ...]] = {
     "src_bits": tuple(range(9)),
     "timestamp_bytes": (0, 1, 2, 4, 6, 8),
     "type_bits": (0, 1, 2),
@@ -50,7 +57,7 @@ _LIKELY: Mapping[str, tuple[Value, ...]] = {
 }
 """Values that encoders use, if the default was tried first."""
 
-_TOGETHER: tuple[Mapping[str, Value], ...] = (
+_TOGETHER: tuple[Mapping[str, SettingValue], ...] = (
     *({feature.etrace: True, **needed} for feature in ETRACE for needed in feature.needs),
     *({feature.etrace: False} for feature in ETRACE),
 )
@@ -58,7 +65,7 @@ _TOGETHER: tuple[Mapping[str, Value], ...] = (
 
 _ETRACE_SRC_BITS = range(13)  # of trTeSrcBits
 _TIMESTAMP_BYTES = (0, 1, 2, 4, 5, 6, 8)
-_TYPES: tuple[Mapping[str, Value], ...] = (
+_TYPES: tuple[Mapping[str, SettingValue], ...] = (
     {"type_bits": 0}, {"type_bits": 1}, {"type_bits": 2}, {"type_bits": 2, "instruction_type": 0},
 )  # fmt: skip
 _LEAST, _FIRST_LOOK, _LOOK = 1 << 6, 1 << 9, 1 << 11  # bytes
@@ -69,7 +76,7 @@ _MUCH_SENSE = 4  # so many times less nonsense is much better
 _TRANSPORTS = tuple(map(Encapsulation, NAMES))
 
 
-def changed_etrace(trace_options: ETrace) -> Iterator[ETrace]:
+def changed_etrace(trace_options: EtraceTraceOptions) -> Iterator[EtraceTraceOptions]:
     """Yield *trace_options* with one setting changed: first with a given setting omitted, then with others added."""
     return iter(
         sorted(
@@ -79,13 +86,15 @@ def changed_etrace(trace_options: ETrace) -> Iterator[ETrace]:
     )
 
 
-def _etrace_candidates(trace_options: ETrace) -> Iterator[ETrace]:
+def _etrace_candidates(trace_options: EtraceTraceOptions) -> Iterator[EtraceTraceOptions]:
     for transport in _TRANSPORTS:
         if transport.name != trace_options.encapsulation.name:
             yield replace(trace_options, encapsulation=transport)
-    single: list[Mapping[str, Value]]
+    single: list[Mapping[str, SettingValue]]
     single = [{key: value} for key, values in _LIKELY.items() for value in values]
-    dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
+    dialects: list[Mapping[str, SettingValue]] = [
+        {"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect
+    ]
     plain = trace_options.encapsulation == Encapsulation("smi")  # its header contains the types
     for change in (*single, *dialects, *_TOGETHER):
         if plain and "type_bits" in change:
@@ -98,18 +107,20 @@ def _etrace_candidates(trace_options: ETrace) -> Iterator[ETrace]:
             yield other
 
 
-def etrace_words(trace_options: ETrace) -> int:
+def etrace_words(trace_options: EtraceTraceOptions) -> int:
     """Return how many settings differ from the defaults."""
     return len(values_of(trace_options))
 
 
-def better_etrace_layout(data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+def better_etrace_layout(
+    data: bytes, trace_options: EtraceTraceOptions, xlen: int, *, wrapped: bool = False
+) -> EtraceTraceOptions | None:
     """Return settings with which the beginning of *data* makes far more sense, without a program; None if none do."""
 
     if makes_sense(data, trace_options, xlen, wrapped=wrapped):
         return None
 
-    def least(candidates: Iterable[ETrace], size: int) -> tuple[ETrace, int]:
+    def least(candidates: Iterable[EtraceTraceOptions], size: int) -> tuple[EtraceTraceOptions, int]:
         """Return the candidate with the least nonsense, of several the nearest to *trace_options*; and the nonsense."""
         best, worth = trace_options, (size + 1, 0)
         for candidate in candidates:
@@ -129,20 +140,20 @@ def better_etrace_layout(data: bytes, trace_options: ETrace, xlen: int, *, wrapp
     return best if fewest * _MUCH_SENSE <= first else None
 
 
-def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> EtraceTraceOptions | None:
     """Return settings with which the beginning of unknown *data* is plausible; None if there are none."""
     plain = etrace_of({"iaddress_width": xlen})
     found = better_etrace_layout(data, plain, xlen, wrapped=wrapped) or plain
     return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
 
 
-def makes_sense(data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
+def makes_sense(data: bytes, trace_options: EtraceTraceOptions, xlen: int, *, wrapped: bool = False) -> bool:
     """Return whether hardly any byte at the beginning of *data* is nonsense; True for a few bytes."""
     size = min(len(data), _LOOK)
     return size < _LEAST or nonsense(data[:size], trace_options, xlen, wrapped) * _SENSIBLE <= size
 
 
-def nonsense(data: bytes, trace_options: ETrace, xlen: int, wrapped: bool, limit: int | None = None) -> int:
+def nonsense(data: bytes, trace_options: EtraceTraceOptions, xlen: int, wrapped: bool, limit: int | None = None) -> int:
     """Return how many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
 
     A trace of data only needs no synchronization. More than *limit* are not counted to the end.
@@ -164,7 +175,7 @@ def nonsense(data: bytes, trace_options: ETrace, xlen: int, wrapped: bool, limit
     return bad if synchronizes or only_data else len(data)
 
 
-def _framings(trace_options: ETrace) -> Iterator[ETrace]:
+def _framings(trace_options: EtraceTraceOptions) -> Iterator[EtraceTraceOptions]:
     """Yield *trace_options* with other fields around packets, or in another transport."""
     yield from (replace(trace_options, encapsulation=transport) for transport in _TRANSPORTS)
     if trace_options.encapsulation.name not in ("encap", "smi"):
@@ -174,7 +185,7 @@ def _framings(trace_options: ETrace) -> Iterator[ETrace]:
         yield etrace_of(transport, replace(trace_options, encapsulation=Encapsulation()))
 
 
-def _is_long(item: Item, trace_options: ETrace) -> bool:
+def _is_long(item: Item, trace_options: EtraceTraceOptions) -> bool:
     """Return whether sign based compression would have omitted the last byte."""
     if trace_options.options.dialect is not Dialect.STANDARD or len(item.raw) < 2:
         return False
@@ -228,14 +239,14 @@ def wrong_widths(sink: CapturedSink, capture: Capture, decoded: Decoded, progres
     no packet that synchronizes.
     """
     said = options_of(feeding(sink, capture.encoders))
-    if not isinstance(said, ETrace):
+    if not isinstance(said, EtraceTraceOptions):
         return ""
     histories = decoded.harts.histories.values()
     better = better_options(
         sink.data, decoded.program, said, histories, wrapped=sink.wrapped, doubtful=True, progress=progress
     )
     where = "" if is_imported(capture) else " (table `etrace` of the encoder in the target description)"
-    if not isinstance(better, ETrace):
+    if not isinstance(better, EtraceTraceOptions):
         lost = next((event for history in histories for event in history.events if _is_of_sync(event)), None)
         return f"with these widths{where}: {lost.text}" if lost is not None else ""
     changed = {**values_of(said, better), **values_of(better, said)}
@@ -271,7 +282,7 @@ def better_options(
     if not doubtful and not any(map(_contradictions, found)) and any(history.instructions for history in found):
         return None
     events = [event for history in found for event in history.events]
-    part = _part(len(data), events, from_start=isinstance(options, ETrace))
+    part = _part(len(data), events, from_start=isinstance(options, EtraceTraceOptions))
     window = data[part.start : part.stop]
     if not any(history.instructions for history in found):
         layout = _without_flow(window, options, program.xlen, wrapped=wrapped and not part.start)
@@ -280,23 +291,25 @@ def better_options(
     search = _Search(window, program, wrapped and not part.start, progress)
     first = search.tried(options)
     best, result = search.best(options, first)
-    better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
+    better = result.reads_what(first) if isinstance(best, EtraceTraceOptions) else result.explains_what(first)
     is_explained = better and result.is_evident and not result.contradictions
     if doubtful and not part.start and not is_explained:
         other, read = search.best_of(_other_format(options, program.xlen))
         if read.worth > result.worth and read.reads_what(first) and read.is_evident:
             return other
     if better and not result.is_evident:
-        better = isinstance(best, ETrace) and _is_of_data(best, result, options, window, program.xlen)
+        better = isinstance(best, EtraceTraceOptions) and _is_of_data(best, result, options, window, program.xlen)
     return best if better else None
 
 
-def _is_of_data(best: ETrace, result: OptionTrial, said: EncoderTraceOptions, data: bytes, xlen: int) -> bool:
+def _is_of_data(
+    best: EtraceTraceOptions, result: OptionTrial, said: EncoderTraceOptions, data: bytes, xlen: int
+) -> bool:
     """Return whether there are data only, and nearly all settings were right: with some of many options noise is data,
     too.
     """
     only = not result.instructions and result.accesses > BY_CHANCE
-    near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
+    near = isinstance(said, EtraceTraceOptions) and len(values_of(best, said)) < 2
     return only and near and makes_sense(data, best, xlen)
 
 
@@ -331,7 +344,7 @@ class _Search:
     def best(self, options: EncoderTraceOptions, result: OptionTrial) -> tuple[EncoderTraceOptions, OptionTrial]:
         """Return the best options that are found from *options* on, which had *result*."""
         best = options
-        if isinstance(options, ETrace):  # several settings must be right at once before anything fits
+        if isinstance(options, EtraceTraceOptions):  # several settings must be right at once before anything fits
             layout = better_etrace_layout(self._data, options, self._program.xlen, wrapped=self._wrapped)
             if layout is not None and (trial := self.tried(layout)).worth > result.worth:
                 best, result = layout, trial
@@ -368,7 +381,7 @@ def _fits_by_chance(one: EncoderTraceOptions, other: EncoderTraceOptions) -> boo
     """
     if _has_fewer_address_bits(one, other):
         return True
-    if isinstance(one, ETrace) and isinstance(other, ETrace):
+    if isinstance(one, EtraceTraceOptions) and isinstance(other, EtraceTraceOptions):
         return one.encapsulation != other.encapsulation
     if isinstance(one, Options) and isinstance(other, Options):
         return (one.src_bits, one.timestamps) != (other.src_bits, other.timestamps)
@@ -377,7 +390,7 @@ def _fits_by_chance(one: EncoderTraceOptions, other: EncoderTraceOptions) -> boo
 
 def _other_format(options: EncoderTraceOptions, xlen: int) -> EncoderTraceOptions:
     """Return default options of the other format: E-Trace for N-Trace, and the reverse."""
-    return Options() if isinstance(options, ETrace) else etrace_of({"iaddress_width": xlen})
+    return Options() if isinstance(options, EtraceTraceOptions) else etrace_of({"iaddress_width": xlen})
 
 
 def better_layout(
@@ -386,7 +399,7 @@ def better_layout(
     """Return options with which the beginning of *data* has far fewer odd messages than with *options*, without a
     program.
     """
-    if isinstance(options, ETrace):
+    if isinstance(options, EtraceTraceOptions):
         plain = Options()
         if makes_sense(data, options, xlen, wrapped=wrapped):
             return None
@@ -414,7 +427,7 @@ def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
 
 def _changed(options: EncoderTraceOptions) -> Iterator[EncoderTraceOptions]:
     """Yield *options* with one changed: first with a given one omitted, then with others added."""
-    return changed_etrace(options) if isinstance(options, ETrace) else _changed_ntrace(options)
+    return changed_etrace(options) if isinstance(options, EtraceTraceOptions) else _changed_ntrace(options)
 
 
 def _changed_ntrace(options: Options) -> Iterator[Options]:

@@ -25,7 +25,13 @@ from rvtrace_gdb.decode.etrace.items import Item, Itemizer
 from rvtrace_gdb.decode.etrace.options import BRANCH_COUNT_BITS
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, Values, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import (
+    BadSetting,
+    EtraceTraceOptions,
+    SettingValue,
+    SettingValues,
+    etrace_of,
+)
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.format import Builders, Checker, PiecewiseDecoding, sync_period, undecodable
@@ -39,7 +45,7 @@ E_TRACE_MAJOR = 0
 """The trTeProtocolMajor that can be decoded (E-Trace 2.0, "Basic Control")."""
 
 
-def etrace_of_registers(encoder: EncoderSettings, values: Values) -> ETrace:
+def etrace_of_registers(encoder: EncoderSettings, values: SettingValues) -> EtraceTraceOptions:
     """Return the decoder's settings; *values*, which take precedence, are those that registers do not contain.
 
     Raises `BadSetting`, `Unsupported`.
@@ -47,7 +53,7 @@ def etrace_of_registers(encoder: EncoderSettings, values: Values) -> ETrace:
     if encoder.protocol_version[0] != E_TRACE_MAJOR:
         raise undecodable(encoder, f"E-Trace {'.'.join(map(str, encoder.protocol_version))}")
     modes = {feature.etrace: bool(encoder.feature(feature.field)) for feature in ETRACE}
-    told: dict[str, Value] = {
+    told: dict[str, SettingValue] = {
         **modes,
         "src_bits": encoder.src_bits,
         "timestamp_bytes": -(-encoder.timestamp_bits // 8) if encoder.timestamps else 0,
@@ -77,7 +83,7 @@ def _branch_count_bits(encoder: EncoderSettings) -> int:
     return min(exponent + SYNC_MAX_LOWEST_UNIT + _SLACK_BITS, BRANCH_COUNT_BITS)
 
 
-def options_of_encoder(encoder: CapturedEncoder) -> ETrace:
+def options_of_encoder(encoder: CapturedEncoder) -> EtraceTraceOptions:
     """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     try:
         return etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
@@ -85,13 +91,13 @@ def options_of_encoder(encoder: CapturedEncoder) -> ETrace:
         raise Unsupported(printable(f"{encoder.in_force.name}: {error}")) from None
 
 
-def without_sync_period(trace_options: ETrace) -> ETrace:
+def without_sync_period(trace_options: EtraceTraceOptions) -> EtraceTraceOptions:
     """Return *trace_options* for several encoders that synchronize after different numbers of packets."""
     return replace(trace_options, options=replace(trace_options.options, sync_packets=0))
 
 
 def decoding(
-    data: bytes, program: Program, trace_options: ETrace, *, wrapped: bool, stop_at_error: bool
+    data: bytes, program: Program, trace_options: EtraceTraceOptions, *, wrapped: bool, stop_at_error: bool
 ) -> PiecewiseDecoding:
     """See `TraceFormat`."""
     options = replace(trace_options.options, stop_at_error=stop_at_error)
@@ -101,14 +107,16 @@ def decoding(
 
 
 def arriving_decoder(
-    program: Program, trace_options: ETrace, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: EtraceTraceOptions, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> StreamDecoder:
     """See `TraceFormat`."""
     options = replace(trace_options.options, stop_at_error=stop_at_error)
     return StreamDecoder(program, options, trace_options.encapsulation, wrapped=wrapped, builders=builders)
 
 
-def checker(program: Program, trace_options: ETrace, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+def checker(
+    program: Program, trace_options: EtraceTraceOptions, progress: Progress, *, wrapped: bool, total: int
+) -> Checker:
     """See `TraceFormat`."""
     from rvtrace_gdb.decode.check.etrace import StreamChecker  # only where a trace is checked
 
@@ -117,17 +125,17 @@ def checker(program: Program, trace_options: ETrace, progress: Progress, *, wrap
     )
 
 
-def itemizer(trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: EtraceTraceOptions, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """Return an object that splits such a trace into items."""
     return Itemizer(trace_options.options, trace_options.encapsulation, xlen, wrapped=wrapped)
 
 
-def wording(trace_options: ETrace) -> Wording:
+def wording(trace_options: EtraceTraceOptions) -> Wording:
     """Return an object that writes such items as text."""
     return Wording(trace_options.options)
 
 
-def has_sources(trace_options: ETrace) -> bool:
+def has_sources(trace_options: EtraceTraceOptions) -> bool:
     """Whether the encapsulation carries the source of a packet."""
     return trace_options.has_sources
 
@@ -156,7 +164,13 @@ class Packets:
     """
 
     def __init__(
-        self, data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False, progress: Progress = silent
+        self,
+        data: bytes,
+        trace_options: EtraceTraceOptions,
+        xlen: int,
+        *,
+        wrapped: bool = False,
+        progress: Progress = silent,
     ) -> None:
         self.data, self.trace_options = data, trace_options
         self._notes: list[_PacketNote] = []

@@ -155,7 +155,7 @@ AnyWording: TypeAlias = ItemWording[Any]
 AnyNumberedItems: TypeAlias = NumberedItems[Any, Any]
 
 
-class StreamDecoder(Protocol):
+class PieceDecoder(Protocol):
     """Decodes a trace in pieces."""
 
     def feed(self, data: bytes) -> None: ...
@@ -165,9 +165,9 @@ class StreamDecoder(Protocol):
 class PiecewiseDecoding:
     """The `Decoding` of bytes by a decoder that is fed in their order. *make* returns the decoder at its beginning."""
 
-    def __init__(self, data: bytes, make: Callable[[], StreamDecoder]) -> None:
+    def __init__(self, data: bytes, make: Callable[[], PieceDecoder]) -> None:
         self._data, self._make = data, make
-        self._decoder: StreamDecoder | None = None
+        self._decoder: PieceDecoder | None = None
         self._done = 0
         self._found: SourceHistories | None = None
 

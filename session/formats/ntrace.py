@@ -125,7 +125,7 @@ _STRIDE = 1024  # items between two saved states
 _SLICE = 1 << 16  # bytes between two calls of the progress
 
 
-class _Note(NamedTuple):
+class _ItemState(NamedTuple):
     """The state before an item that starts at *offset*."""
 
     offset: int
@@ -143,13 +143,13 @@ class Messages:
     ) -> None:
         self.data, self.trace_options = data, options
         self._xlen, self._wrapped = xlen, wrapped
-        self._notes = [_Note(0, {})]
+        self._notes = [_ItemState(0, {})]
         itemizer = Itemizer(options, xlen, wrapped=wrapped)
         self._count = 0
         for item in _all(itemizer, data, 0, progress):
             self._count += 1
             if self._count % _STRIDE == 0:
-                self._notes.append(_Note(item.end, dict(itemizer.known)))
+                self._notes.append(_ItemState(item.end, dict(itemizer.known)))
 
     def __len__(self) -> int:
         return self._count

@@ -37,7 +37,7 @@ from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem import plausibility as tandem_guess
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, values_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, values_of
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -54,11 +54,11 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.formats import format, registry, sinks
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
 
-EncoderTraceOptions = NTrace | ETrace
+EncoderTraceOptions = NTrace | EtraceTraceOptions
 """How to read a trace that encoders sent."""
 
 _MAX_SRC_BITS, _MAX_SRC = 12, (1 << 12) - 1  # of trTeSrcBits and trTeSrcID
@@ -66,7 +66,7 @@ _MAX_WIDTH = (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 
 _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Format 3 packets")
 
 
-def etrace_encoder(name: str, hart: int, trace_options: ETrace, source: int = 0) -> CapturedEncoder:
+def etrace_encoder(name: str, hart: int, trace_options: EtraceTraceOptions, source: int = 0) -> CapturedEncoder:
     """Return an encoder with these settings: in its registers if they can hold them, else beside them."""
     in_force = EncoderSettings(
         name=name,
@@ -87,7 +87,7 @@ def etrace_encoder(name: str, hart: int, trace_options: ETrace, source: int = 0)
         ),
     )
     told = etrace_of_registers(in_force, {})
-    beside: dict[str, Value] = {
+    beside: dict[str, SettingValue] = {
         "iaddress_width": trace_options.options.parameters.iaddress_width,
         **values_of(trace_options, told),
     }
@@ -96,7 +96,7 @@ def etrace_encoder(name: str, hart: int, trace_options: ETrace, source: int = 0)
     return CapturedEncoder(hart, in_force, Unregistered(etrace=beside))
 
 
-def etrace_sources(data: bytes, trace_options: ETrace, *, wrapped: bool = False) -> list[int]:
+def etrace_sources(data: bytes, trace_options: EtraceTraceOptions, *, wrapped: bool = False) -> list[int]:
     """Return the sources that have a synchronizing packet, so that decoding can start; [0] if there are none."""
     found: set[int] = set()
     deframer = trace_options.encapsulation.deframer(wrapped=wrapped)
@@ -112,7 +112,7 @@ def _starts(payload: bytes) -> bool:
     return bool(payload) and payload[0] & 3 == _SYNC and payload[0] >> 2 & 3 in _WITH_ADDRESS
 
 
-def _features(trace_options: ETrace, source: int) -> int:
+def _features(trace_options: EtraceTraceOptions, source: int) -> int:
     modes = {feature.field: getattr(trace_options.options.modes, feature.etrace) for feature in ETRACE}
     bits = trace_options.encapsulation.src_bits
     fits = bits <= _MAX_SRC_BITS and source <= _MAX_SRC
@@ -201,7 +201,7 @@ def _now() -> str:
 
 def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
     trace_options = raw.trace_options
-    if isinstance(trace_options, ETrace):
+    if isinstance(trace_options, EtraceTraceOptions):
         only = raw.source
         found = raw.sources or (
             [only] if only is not None else etrace_sources(raw.data, trace_options, wrapped=raw.wrapped)
@@ -317,24 +317,24 @@ class _FormatSigns(NamedTuple):
     least: int
 
 
-_FORMATS = {NTrace: _FormatSigns("N-Trace", 25), ETrace: _FormatSigns("E-Trace", 75)}
+_FORMATS = {NTrace: _FormatSigns("N-Trace", 25), EtraceTraceOptions: _FormatSigns("E-Trace", 75)}
 _TANDEM = _FormatSigns("a tandem trace", 25)
 
 
-class _Read(NamedTuple):
+class _MessageShare(NamedTuple):
     """The number of bytes in messages, and of others that are not filling."""
 
     sensible: int
     others: int
 
 
-def empty_history(found: Harts) -> str | None:
+def empty_history(found: HartHistories) -> str | None:
     """Return a text if the trace contains nothing but idle bytes, else None. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     return f"is empty: {_count(total, 'idle byte')}, no message" if total == idle > 0 else None
 
 
-def why_unreadable(capture: Capture, found: Harts) -> str | None:
+def why_unreadable(capture: Capture, found: HartHistories) -> str | None:
     """Return why imported bytes are not trace; None: they may be one. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     instructions = sum(history.instructions for history in found.histories.values())
@@ -377,7 +377,7 @@ def _is_of_other_parameters(captured: Captured) -> bool:
     return tandem_guess.likelier_parameters(captured.data, told, wrapped=captured.wrapped) is not None
 
 
-def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool) -> _Read:
+def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool) -> _MessageShare:
     """Count the messages at the beginning of a trace, without one that the trace's end cuts off."""
     itemizer, makes_sense = registry.itemizer(trace_options, xlen, wrapped=wrapped), _judge(trace_options)
     sensible = others = 0
@@ -390,7 +390,7 @@ def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, w
             others += item.end - item.offset
         if sensible + others > _LOOKED_AT:
             break
-    return _Read(sensible, others)
+    return _MessageShare(sensible, others)
 
 
 def _items(data: bytes, itemizer: format.AnyItemizer) -> Iterator[Any]:
@@ -402,7 +402,7 @@ def _items(data: bytes, itemizer: format.AnyItemizer) -> Iterator[Any]:
 def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     """Return a function that returns whether an item is a message that such an encoder sends."""
     wording = registry.wording(trace_options)
-    if isinstance(trace_options, ETrace):
+    if isinstance(trace_options, EtraceTraceOptions):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)
     return lambda item: not wording.is_odd(item)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Harts:
+class HartHistories:
     """The histories by hart, and what was lost of the sinks' bytes. *notes*: notes for the user; no hart is missing.
 
     *sinks*: the number of the sink, counted from 0, from which a hart's history comes; 0 for harts that are not in it.
@@ -92,7 +92,7 @@ class SinkDecoding:
         self._stop_at_error = stop_at_error
         self._begun: dict[int, Decoding] = {}  # by the index of the sink
 
-    def result(self, progress: Progress = silent) -> Harts:
+    def result(self, progress: Progress = silent) -> HartHistories:
         """Return the histories of all harts whose encoders feed the sinks; a hart without trace has an empty one, and a
         hart that is in several sinks the longest one.
 
@@ -115,14 +115,14 @@ class SinkDecoding:
         if several:
             harts = f"hart{'s' * (len(several) > 1)} {', '.join(map(str, sorted(several)))}"
             notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
-        return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
+        return HartHistories(dict(sorted(histories.items())), account, tuple(notes), places)
 
-    def _harts_of(self, index: int, progress: Progress) -> Harts:
+    def _harts_of(self, index: int, progress: Progress) -> HartHistories:
         """Return the histories of one sink."""
         sink = self._sinks[index]
         if not isinstance(sink, CapturedSink):
             streams = self._streams(index, sink.in_force, progress)
-            return Harts({sink.hart: streams.histories[0]}, streams.accounting)
+            return HartHistories({sink.hart: streams.histories[0]}, streams.accounting)
         fed = feeding(sink, self._encoders)
         trace_options = options_of(fed)
         found = self._streams(index, trace_options, progress)
@@ -134,7 +134,7 @@ class SinkDecoding:
             for it in sources(fed, has_sources=has_sources, sizes=sizes)
         }
         notes = _notes(fed, by_source, has_sources=has_sources)
-        return Harts(histories, found.accounting, tuple(notes))
+        return HartHistories(histories, found.accounting, tuple(notes))
 
     def _streams(self, index: int, trace_options: TraceOptions, progress: Progress) -> SourceHistories:
         """Return what is decoded of one sink. A decoding that has begun goes on."""
@@ -149,7 +149,7 @@ class SinkDecoding:
 
 def decode(
     sinks: Sequence[Captured], encoders: tuple[CapturedEncoder, ...], program: Program, progress: Progress = silent
-) -> Harts:
+) -> HartHistories:
     """Return the histories of the harts whose encoders feed *sinks*. Raises as `SinkDecoding.result`."""
     return SinkDecoding(sinks, encoders, program).result(progress)
 

@@ -52,7 +52,7 @@ def source_of(capture: Capture) -> StreamSource:
 
 
 @dataclass
-class Counts:
+class StreamCounts:
     """The counts so far. *losses*: gaps and bytes that could not be decoded, for which there is an event."""
 
     bytes: int = 0
@@ -82,7 +82,7 @@ class StreamFollower:
     def __init__(
         self, source: StreamSource, program: Program, *, wrapped: bool = False, stop_at_error: bool = False
     ) -> None:
-        self.counts = Counts()
+        self.counts = StreamCounts()
         self._source = source
         self._builders: dict[int, IncrementalBuilder] = {}
         self._decoder = registry.format_of(source.trace_options).arriving_decoder(
@@ -132,12 +132,12 @@ class StreamFollower:
             self.counts.strangers[source] = self.counts.strangers.get(source, 0) + instructions
 
 
-def problem(counts: Counts) -> str | None:
+def problem(counts: StreamCounts) -> str | None:
     """Return a line if trace and program contradict each other."""
     return None if counts.problem is None else warning(f"{printable(counts.problem)}: is this the program that ran?")
 
 
-def strangers(counts: Counts) -> str | None:
+def strangers(counts: StreamCounts) -> str | None:
     """Return a line if there are other sources than the known encoders."""
     if not counts.strangers:
         return None

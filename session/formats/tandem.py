@@ -138,7 +138,7 @@ def _bytes(trace: TraceGroups, begin: int, size: int, head: bytes) -> bytes:
     return (known + trace.data[:size] if len(known) == -begin else known)[:size]
 
 
-class Groups:
+class NumberedGroups:
     """All groups of *data*, numbered from 1. Raises what *progress* raises."""
 
     def __init__(
@@ -368,9 +368,11 @@ def wording(trace_options: TandemPort) -> GroupWording:
     return GroupWording(trace_options.parameters)
 
 
-def numbered_items(data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:
+def numbered_items(
+    data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress
+) -> NumberedGroups:
     """See `TraceFormat`."""
-    return Groups(data, trace_options, wrapped=wrapped, progress=progress)
+    return NumberedGroups(data, trace_options, wrapped=wrapped, progress=progress)
 
 
 def has_sources(trace_options: TandemPort) -> bool:

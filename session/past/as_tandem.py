@@ -52,7 +52,7 @@ _TRAP_CSRS = {csrs.TRAPS[0].cause: "mcause", csrs.TRAPS[0].epc: "mepc", csrs.TRA
 _NAMES = {number: name for name, number in csrs.CSRS.items()}
 
 
-class _Ran(NamedTuple):
+class _RanInstruction(NamedTuple):
     """An instruction that ran; *address*: what it accesses, None if that is unknown, or it accesses nothing."""
 
     pc: int
@@ -77,7 +77,7 @@ class TandemOfPast:
     def pieces(self, progress: Progress = silent) -> Iterator[bytes]:
         """Yield the bytes of groups, in order. Raises what *progress* raises."""
         widths, end = self.parameters.widths, len(self._history)
-        ran: _Ran | None = None
+        ran: _RanInstruction | None = None
         for position in range(end + 1):  # a past that executes goes forward only: each state is asked once
             if not position % _OFTEN:
                 progress("writing what is known (instructions)", position, end)
@@ -88,7 +88,7 @@ class TandemOfPast:
                 instr = self._instruction(position, pc)
                 for elements in self._from_elsewhere(position, pc, instr):
                     yield encode_group(Group(tuple(elements)), widths)
-                ran = None if instr is None else _Ran(pc, instr, self._address(position, instr))
+                ran = None if instr is None else _RanInstruction(pc, instr, self._address(position, instr))
 
     def _from_elsewhere(self, position: int, pc: int, instr: Instr | None) -> Iterator[list[Element]]:
         """Yield the groups of what happened before the instruction at a position."""
@@ -106,7 +106,7 @@ class TandemOfPast:
 
     # -- what an instruction did
 
-    def _retired(self, ran: _Ran, after: int) -> Iterator[Element]:
+    def _retired(self, ran: _RanInstruction, after: int) -> Iterator[Element]:
         """Yield what is known of an instruction: of its effects from the state behind it, at position *after*."""
         following = self._following(after)
         if following is not None:

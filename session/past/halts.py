@@ -28,7 +28,7 @@ class _SeenResume(NamedTuple):
     pc: int
 
 
-class _Halt(NamedTuple):
+class _ListedHalt(NamedTuple):
     """A halt of the list. *pc*: None if it is not known."""
 
     pc: int | None
@@ -57,7 +57,7 @@ def halt_writes(
         return []
     whole, ends = not (captured is not None and is_overwritten(captured)), _has_end(captured)
     seen, listed = _seen(history, has_beginning=whole), list(_listed(written))
-    found: dict[int, _Halt] = {}
+    found: dict[int, _ListedHalt] = {}
     if whole and ends and _BREAK not in seen and _BREAK not in listed and len(seen) == len(listed):
         pairs = [(a, b) for a, b in zip(seen, listed, strict=True) if a is not None and b is not None]
         if all(b.may_be(a) for a, b in pairs):
@@ -134,18 +134,18 @@ def _seen(history: History, *, has_beginning: bool) -> list[_SeenResume | None]:
     return found
 
 
-def _listed(written: Sequence[DebuggerWrites]) -> Iterator[_Halt | None]:
+def _listed(written: Sequence[DebuggerWrites]) -> Iterator[_ListedHalt | None]:
     """Yield each halt by itself."""
     for it in written:
         if not it.halts:
             yield _BREAK
             continue
         for _ in range(it.halts - 1):
-            yield _Halt(None, it)
-        yield _Halt(it.pc, it)
+            yield _ListedHalt(None, it)
+        yield _ListedHalt(it.pc, it)
 
 
-def _agreeing(seen: Sequence[_SeenResume | None], listed: Sequence[_Halt | None]) -> dict[int, _Halt]:
+def _agreeing(seen: Sequence[_SeenResume | None], listed: Sequence[_ListedHalt | None]) -> dict[int, _ListedHalt]:
     """Return the halts, by position, as far as both sequences agree from here on, that are certain."""
     found = {}
     for number, (place, halt) in enumerate(zip(seen, listed, strict=False)):
@@ -156,7 +156,7 @@ def _agreeing(seen: Sequence[_SeenResume | None], listed: Sequence[_Halt | None]
     return found
 
 
-def _alone(listed: Sequence[_Halt | None], number: int, place: _SeenResume) -> bool:
+def _alone(listed: Sequence[_ListedHalt | None], number: int, place: _SeenResume) -> bool:
     """Return whether no halt beside this one, of another content, may be at the same place."""
     halt = listed[number]
     assert halt is not None
@@ -165,7 +165,11 @@ def _alone(listed: Sequence[_Halt | None], number: int, place: _SeenResume) -> b
 
 
 def _same_beside(
-    listed: Sequence[_Halt | None], number: int, step: int, place: _SeenResume, is_same: Callable[[_Halt], bool]
+    listed: Sequence[_ListedHalt | None],
+    number: int,
+    step: int,
+    place: _SeenResume,
+    is_same: Callable[[_ListedHalt], bool],
 ) -> bool:
     number += step
     while 0 <= number < len(listed):

@@ -44,7 +44,7 @@ class StoredBytes(NamedTuple):
     value: int | None
 
 
-class Window(NamedTuple):
+class StoreWindow(NamedTuple):
     """Memory around a store, with its bytes before and after; None: unknown ones."""
 
     address: int
@@ -52,7 +52,7 @@ class Window(NamedTuple):
     after: list[int | None]
 
 
-class Written(NamedTuple):
+class PastWrite(NamedTuple):
     """The last write to a register or some memory.
 
     kind      one of the constants above
@@ -76,17 +76,17 @@ class Written(NamedTuple):
     store: StoredBytes | None = None
     old: int | None = None
     new: int | None = None
-    window: Window | None = None
+    window: StoreWindow | None = None
     doubts: tuple[str, ...] = ()
 
 
-class NotWritten(NamedTuple):
+class NoWrite(NamedTuple):
     """No write is in the history. *notes*: lines that say why there may be one nevertheless, or what was read there."""
 
     notes: tuple[str, ...] = ()
 
 
-class Accessed(NamedTuple):
+class AccessedBytes(NamedTuple):
     """The instruction at *position* accesses some bytes; *address*: the first of those that were asked for."""
 
     position: int
@@ -151,17 +151,19 @@ class Past(Protocol):
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return each byte as the hart's loads would read it there; None: unknown."""
 
-    def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
-        """Return the last write to a register before a position; with *below*, of a `Written`, the one before that."""
+    def register_writer(self, position: int, register: int, below: int | None = None) -> PastWrite | NoWrite:
+        """Return the last write to a register before a position; *below*: `PastWrite.below`, for the one before."""
 
-    def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
+    def memory_writer(
+        self, position: int, address: int, size: int, below: int | None = None
+    ) -> PastWrite | NoWrite:
         """Return the last store to any of some bytes, in the same way. Raises NoTrace: no store has an address."""
 
     @property
     def has_accesses(self) -> bool:
         """Whether the addresses of loads and stores are known, of some at least: whether watchpoints can trigger."""
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         """Return the nearest access of those that are *wanted*, from a position on.
 
         A position of -1 in the result: something before the first instruction.

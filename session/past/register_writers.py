@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.reconstruction.happenings import is_lost
 from rvtrace_gdb.decode.semantics import zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder
 from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NotWritten, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NoWrite, PastWrite
 from rvtrace_gdb.support.errors import Progress, silent
 
 _ANYTHING = Writes(possible=None)
@@ -37,7 +37,7 @@ _BY_TRAPS: Mapping[int, frozenset[int]] = {
 _NO_MODE = "It is not known whether this trap led to machine or to supervisor mode, which have different registers."
 
 
-class _Trap(NamedTuple):
+class _RegisterTrap(NamedTuple):
     """*mode*: into which it led, None: not known."""
 
     position: int
@@ -74,19 +74,19 @@ class RegisterWriters:
 
     def last(
         self, position: int, register: int, below: int | None = None, progress: Progress = silent
-    ) -> Written | NotWritten:
-        """Return the last write to a register before a position, without values. *below*: that of a `Written`, for the
-        one before it. *register*: by the Debug Specification, or `PC`.
+    ) -> PastWrite | NoWrite:
+        """Return the last write to a register before a position, without values. *below*: that of a `PastWrite`,
+        for the one before it. *register*: by the Debug Specification, or `PC`.
         """
         limit = 2 * position + 1 if below is None else min(below, 2 * position + 1)
         if register == PC:
             return self._last_pc(limit)
         if register == X:
-            return NotWritten()
+            return NoWrite()
         found = max(self._candidates(limit, register, progress), key=lambda it: it.below, default=None)
         since = -1 if found is None else found.below
         doubts = tuple(self._doubts(since, limit, register, progress))
-        return NotWritten(doubts) if found is None else found._replace(doubts=(*found.doubts, *doubts))
+        return NoWrite(doubts) if found is None else found._replace(doubts=(*found.doubts, *doubts))
 
     def is_instruction(self, position: int, register: int) -> bool:
         """Return whether the instruction at a position writes a register, or one that shares bits with it."""
@@ -126,7 +126,7 @@ class RegisterWriters:
 
     # -- candidates
 
-    def _candidates(self, limit: int, register: int, progress: Progress) -> Iterator[Written]:
+    def _candidates(self, limit: int, register: int, progress: Progress) -> Iterator[PastWrite]:
         """Yield the last writers of each kind. What comes before the instruction at position n has the order 2 * n, the
         instruction itself 2 * n + 1; it is the `below` of a writer.
         """
@@ -135,20 +135,20 @@ class RegisterWriters:
         at = self._find(limit // 2, sets.writes, lambda it: not same.isdisjoint(it.registers), progress)
         if at is not None:
             written = self._at(at).registers
-            yield Written(INSTRUCTION, at, 2 * at + 1, register=register, told=self._told(register, written))
+            yield PastWrite(INSTRUCTION, at, 2 * at + 1, register=register, told=self._told(register, written))
         trap = self._last_trap((limit - 1) // 2, same)
         if trap is not None:
             told = None if trap.mode is None else self._told(register, _BY_TRAPS[trap.mode])
             doubts = (_NO_MODE,) if trap.mode is None and register != PRIVILEGE else ()
-            yield Written(TRAP, trap.position, 2 * trap.position, register=register, told=told, doubts=doubts)
+            yield PastWrite(TRAP, trap.position, 2 * trap.position, register=register, told=told, doubts=doubts)
         for position in sorted(self._halts, reverse=True):
             values = {number: value for halt in self._halts[position] for number, value in halt.registers.items()}
             if 2 * position < limit and not same.isdisjoint(values):
                 new, told = values.get(register), self._told(register, frozenset(values))
-                yield Written(OUTSIDE, position, 2 * position, register=register, told=told, new=new)
+                yield PastWrite(OUTSIDE, position, 2 * position, register=register, told=told, new=new)
                 return
 
-    def _last_trap(self, last: int, same: frozenset[int]) -> _Trap | None:
+    def _last_trap(self, last: int, same: frozenset[int]) -> _RegisterTrap | None:
         """Return the last trap up to a position that writes one of some registers, or may do so."""
         if not any(same & written for written in _BY_TRAPS.values()):
             return None
@@ -158,28 +158,32 @@ class RegisterWriters:
                 return trap
         return None
 
-    def _last_pc(self, limit: int) -> Written | NotWritten:
+    def _last_pc(self, limit: int) -> PastWrite | NoWrite:
         """Return the last instruction or trap: all of them write the pc."""
         history, at = self._history, limit // 2 - 1
         trap = self._last_trap((limit - 1) // 2, frozenset({PRIVILEGE}))
         if trap is not None and trap.position > at:
-            return Written(TRAP, trap.position, 2 * trap.position, register=PC, new=self._pc(trap.position))
+            return PastWrite(TRAP, trap.position, 2 * trap.position, register=PC, new=self._pc(trap.position))
         lost: tuple[str, ...] = ()
         if at >= 0 and history.pc(at) == GAP:
             lost = (f"Part of the trace is missing before {at + 2}: what ran last there is not known.",)
             at -= 1
         if at < 0:
-            return NotWritten(lost)
+            return NoWrite(lost)
         new = None if lost or (trap is not None and trap.position == at + 1) else self._pc(at + 1)
-        return Written(INSTRUCTION, at, 2 * at + 1, register=PC, old=history.pc(at), new=new, doubts=lost)
+        return PastWrite(INSTRUCTION, at, 2 * at + 1, register=PC, old=history.pc(at), new=new, doubts=lost)
 
     def _pc(self, position: int) -> int | None:
         pc = self._history.pc(position) if position < len(self._history) else GAP
         return None if pc == GAP else pc
 
     @cached_property
-    def _traps(self) -> list[_Trap]:
-        return [_Trap(it.position, self._mode(it.position)) for it in self._history.events if isinstance(it.fact, Trap)]
+    def _traps(self) -> list[_RegisterTrap]:
+        return [
+            _RegisterTrap(it.position, self._mode(it.position))
+            for it in self._history.events
+            if isinstance(it.fact, Trap)
+        ]
 
     def _mode(self, position: int) -> int | None:
         if self._machine_only:

@@ -26,7 +26,7 @@ from rvtrace_gdb.session.queries.pages import Cursor, Selection
 from rvtrace_gdb.session.report import other_hart
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
-from rvtrace_gdb.session.sources.ctr import CtrTrace, Recorder
+from rvtrace_gdb.session.sources.ctr import CtrTrace, HartRecorder
 from rvtrace_gdb.session.target.csr_access import Way, open_access
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
@@ -49,7 +49,7 @@ def ctr_lines(made: CtrRegisterValues, hart: int, more: str = "", *, everything:
     return [title, *(f"  {_words(csr, value)}" for csr, value in _registers(made, everything))]
 
 
-def of_recorder(recorder: Recorder, *, tracing: bool, everything: bool = False) -> list[str]:
+def of_recorder(recorder: HartRecorder, *, tracing: bool, everything: bool = False) -> list[str]:
     """Describe the registers of a hart that records or recorded: those of now, or if they cannot be read, the last
     ones.
     """
@@ -73,7 +73,7 @@ def of_hart(session: Session, hart: int, way: Way | None, *, everything: bool = 
     return ctr_lines(procedures.status(access, version, f"{PREFIX}{hart}").in_force, hart, everything=everything)
 
 
-def recorders(session: Session) -> Sequence[Recorder]:
+def recorders(session: Session) -> Sequence[HartRecorder]:
     """Return the harts that record, or recorded last."""
     return session.live.recorders if isinstance(session.live, CtrTrace) else ()
 
@@ -113,7 +113,7 @@ def _nothing(registers: CtrRegisterValues) -> str:
     return _NOTHING_YET if settings(registers).modes else _NOT_RECORDING
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """An entry: its number, the registers, the record if it is valid, and what ran between the older record and it."""
 
     number: int
@@ -131,12 +131,12 @@ class ShownRecords:
         found = list(items(records.data))
         stretches = iter(decoded.stretches)
         next(stretches, None)  # what leads to the oldest record is unknown
-        self.lines: list[Line] = []
+        self.lines: list[RecordLine] = []
         older = False
         for number, item in zip(reversed(range(len(found))), found, strict=True):
             between = next(stretches, None) if older and item.record is not None else None
             older = older or item.record is not None
-            self.lines.append(Line(number, item.entry, item.record, between))
+            self.lines.append(RecordLine(number, item.entry, item.record, between))
         self.lines.reverse()
         self._now = next(stretches, None)
 
@@ -158,7 +158,9 @@ class ShownRecords:
         return _between(self._now)
 
 
-def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[ShownRecords, list[str]]:
+def shown(
+    session: Session, context: Context, way: Way | None, progress: Progress
+) -> tuple[ShownRecords, list[str]]:
     """Return the current records of the context's hart, and lines for the user. Raises as `ctr_commands.look`."""
     ctr_commands.look(session, context, way, progress)
     decoded = session.harts(context, progress)
@@ -208,7 +210,7 @@ def _open_calls(records: list[Record]) -> list[Record]:
     return found
 
 
-def _row(line: Line) -> RecordRow:
+def _row(line: RecordLine) -> RecordRow:
     record = line.record
     return RecordRow(
         number=line.number,

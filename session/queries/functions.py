@@ -1,6 +1,6 @@
 """The functions that ran in a history, shown in pages, and how often each of their instructions ran.
 
-`Functions` answers `trace functions` and `trace calls`, `Coverage` answers `trace coverage` and `disassemble`.
+`FunctionList` answers `trace functions` and `trace calls`, `Coverage` answers `trace coverage` and `disassemble`.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ _TRAP = "trap"
 _ALL = 1 << 62
 
 
-class Functions:
+class FunctionList:
     """The functions that ran in *history*, numbered from 1. *calls*: those of the same history, if they were computed
     before.
     """

@@ -26,19 +26,19 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
 )
 from rvtrace_gdb.session.queries import registers
-from rvtrace_gdb.session.queries.missing import Looked, missing, nothing_arrives
+from rvtrace_gdb.session.queries.missing import LookedAt, missing, nothing_arrives
 from rvtrace_gdb.session.queries.registers import ComponentSeen, in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
-from rvtrace_gdb.session.target.link import Connect, Link, checked
+from rvtrace_gdb.session.target.link import ConnectLink, Link, checked
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 
 @dataclass(frozen=True)
-class ComponentFound(Looked):
+class ComponentFound(LookedAt):
     """A component as it was found. *hart*: of an encoder, what is known of its hart. *texts*: its capabilities, or its
     settings.
     """
@@ -181,7 +181,7 @@ def info(
     *,
     live: bool = False,
     progress: Progress = silent,
-    connect: Connect = OpenOcd,
+    connect: ConnectLink = OpenOcd,
     environ: Mapping[str, str] = os.environ,
 ) -> list[str]:
     """Describe the components of the capture that is open, or, without one or if *live*, those of the target.
@@ -201,17 +201,17 @@ def info(
     return records + _in_columns(_of_target(description, checked(connect, context.openocd), in_use, progress))
 
 
-class _Asked:
+class _ComponentReader:
     """Reads components until the target cannot be reached any more: *problem*. *in_use*: a trace is being recorded."""
 
-    def __init__(self, description: Description, connect: Connect, in_use: bool, progress: Progress) -> None:
+    def __init__(self, description: Description, connect: ConnectLink, in_use: bool, progress: Progress) -> None:
         self.problem: RvtraceError | None = None
         self.harts: tuple[str, ...] = ()
         self._description, self._connect, self._in_use, self._progress = description, connect, in_use, progress
         self._link: Link | None = None
         self._open = ExitStack()
 
-    def __enter__(self) -> "_Asked":
+    def __enter__(self) -> "_ComponentReader":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -235,7 +235,7 @@ class _Asked:
 
 
 def _of_target(
-    description: Description, connect: Connect, in_use: bool, progress: Progress
+    description: Description, connect: ConnectLink, in_use: bool, progress: Progress
 ) -> Iterator[ComponentEntry]:
     """Yield every component, from the encoders on."""
     file = f" ({description.file})" if description.file else ""
@@ -248,7 +248,7 @@ def _of_target(
     for port in description.tandem:
         yield ComponentEntry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
     topology, seen = Topology(description), dict[str, ComponentFound]()
-    with _Asked(description, connect, in_use, progress) as asked:
+    with _ComponentReader(description, connect, in_use, progress) as asked:
         for component in description.components:
             found = asked.found(component)
             seen |= {component.name: found} if found else {}

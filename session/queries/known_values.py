@@ -5,7 +5,7 @@ from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, V
 from rvtrace_gdb.session.capture.model import Capture, SavedAt
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, sampled_positions
+from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, KnowledgeLimit, sampled_positions
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -33,7 +33,7 @@ def known_values(
         limits=[
             ValueLimit(why.limit, None if why.position is None else why.position + 1, why.places, why.pc)
             for why in found.reasons
-            if why.limit is not Limit.CONTRADICTION
+            if why.limit is not KnowledgeLimit.CONTRADICTION
         ],
         remedies=[str(remedy) for remedy in found.remedies],
         contradicted=[Contradicted(it.position + 1, it.pc, it.dropped) for it in found.disagreements],

@@ -26,7 +26,7 @@ _GONE = ("unknown", "unavailable")
 
 
 @dataclass(frozen=True)
-class Looked:
+class LookedAt:
     """A component as it was found. *problem*: why its capabilities could not be probed.
 
     *impl*: what tr??Impl read when it was probed. *state*: of an encoder, the state of its hart; None if OpenOCD has no
@@ -39,7 +39,7 @@ class Looked:
     state: str | None = ""
 
 
-def missing(description: Description, found: Mapping[str, Looked], harts: Sequence[str]) -> Iterator[str]:
+def missing(description: Description, found: Mapping[str, LookedAt], harts: Sequence[str]) -> Iterator[str]:
     """Yield what keeps the target from being traced, or a part of it, and what to do; a line each.
 
     *found*: the components that could be looked at; *harts*: the names of all, () if they are not known.
@@ -68,7 +68,7 @@ def _has_registers(component: AnyComponent) -> bool:
     return isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
 
 
-def _unusable(component: AnyComponent, looked: Looked) -> Iterator[str]:
+def _unusable(component: AnyComponent, looked: LookedAt) -> Iterator[str]:
     seen, where = looked.seen, f"{component.name} at {component.base:#x}"
     if seen.control is None:
         yield f"{where} cannot be read: switch on its power, or correct `base`; `rvtrace init --probe` looks elsewhere"
@@ -80,7 +80,7 @@ def _unusable(component: AnyComponent, looked: Looked) -> Iterator[str]:
         yield f"{where} cannot be used as a {kind}: correct the description; `rvtrace init --probe` shows what is there"
 
 
-def _storage(sink: RamSinkDescription, looked: Looked) -> Iterator[str]:
+def _storage(sink: RamSinkDescription, looked: LookedAt) -> Iterator[str]:
     """Yield a line for a buffer where the sink cannot store."""
     impl = looked.seen.impl if looked.seen.usable else looked.impl
     if looked.seen.component.block is not RAM_SINK or impl is None:
@@ -91,7 +91,7 @@ def _storage(sink: RamSinkDescription, looked: Looked) -> Iterator[str]:
         yield f'{sink.name} has no {sink.mode}: write mode = "{can[0]}"{more} in the description'
 
 
-def _hart(encoder: EncoderDescription, looked: Looked, harts: Sequence[str]) -> Iterator[str]:
+def _hart(encoder: EncoderDescription, looked: LookedAt, harts: Sequence[str]) -> Iterator[str]:
     if looked.state is None:
         yield f"hart {encoder.hart} of {encoder.name} is not there: OpenOCD has {len(harts)}; correct `hart`"
     elif looked.state in _GONE:
@@ -99,7 +99,7 @@ def _hart(encoder: EncoderDescription, looked: Looked, harts: Sequence[str]) -> 
         yield f"hart {encoder.hart} of {encoder.name} is {looked.state}: switch on {name}, or see OpenOCD's log"
 
 
-def nothing_arrives(description: Description, found: Mapping[str, Looked]) -> Iterator[str]:
+def nothing_arrives(description: Description, found: Mapping[str, LookedAt]) -> Iterator[str]:
     """Yield a line for each RAM sink that is on and empty though its encoders trace."""
     on = [encoder for encoder in description.encoders if _traces(found.get(encoder.name))]
     topology = Topology(description)
@@ -114,7 +114,7 @@ def nothing_arrives(description: Description, found: Mapping[str, Looked]) -> It
         )
 
 
-def _traces(looked: Looked | None) -> bool:
+def _traces(looked: LookedAt | None) -> bool:
     return looked is not None and looked.seen.usable and looked.seen.flag("InstTracing")
 
 

@@ -53,7 +53,7 @@ from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import ctr_records
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
-from rvtrace_gdb.session.target.link import Connect, Link, check_type, checked, link_to
+from rvtrace_gdb.session.target.link import ConnectLink, Link, check_type, checked, link_to
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
@@ -93,7 +93,7 @@ class ComponentSeen:
 
 
 @contextmanager
-def linked(description: Description, connect: Connect) -> Iterator[Link]:
+def linked(description: Description, connect: ConnectLink) -> Iterator[Link]:
     """Provide a link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
     if description.qemu:
         raise Unsupported(f"{description.way} is not a trace component and has no registers; `trace status` shows it")
@@ -303,7 +303,7 @@ def show(
     context: Context,
     wish: RegisterRequest,
     progress: Progress = silent,
-    connect: Connect = OpenOcd,
+    connect: ConnectLink = OpenOcd,
     environ: Mapping[str, str] = os.environ,
 ) -> ShownRegisters:
     """Return the registers of the capture that is open, else of the target.
@@ -320,7 +320,7 @@ def _live(
     context: Context,
     wish: RegisterRequest,
     progress: Progress,
-    connect: Connect,
+    connect: ConnectLink,
     environ: Mapping[str, str],
 ) -> ShownRegisters:
     harts, others = _sorted(session, wish)
@@ -392,7 +392,7 @@ def _of_hart(session: Session, name: str, wish: RegisterRequest) -> list[str]:
 
 
 def _of_target(
-    description: Description, wanted: Sequence[str], wish: RegisterRequest, progress: Progress, connect: Connect
+    description: Description, wanted: Sequence[str], wish: RegisterRequest, progress: Progress, connect: ConnectLink
 ) -> list[list[str]]:
     """Describe the components called *wanted*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}

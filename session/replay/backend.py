@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     address: int
 
 
-class Stop(NamedTuple):
+class MovementStop(NamedTuple):
     """Why a movement in the past ended.
 
     at_end  "begin" or "end" if it came to that end of the history, else ""
@@ -89,7 +89,7 @@ class ReplayBackend(Protocol):
     def sees_accesses(self, hart: int | None) -> bool:
         """Return whether watchpoints can trigger: the trace of the hart has the addresses of loads and stores."""
 
-    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
+    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         """Step one instruction, *direction* 1 or -1, over gaps, but not over a hit of a watchpoint."""
 
     def step_within(
@@ -99,7 +99,7 @@ class ReplayBackend(Protocol):
         addresses: range,
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         """Step at least one instruction, and on while the next one is in *addresses*, or to a hit of a watchpoint."""
 
     def run(
@@ -109,7 +109,7 @@ class ReplayBackend(Protocol):
         breakpoints: frozenset[int],
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         """Run to the next instruction (not the current one) with a breakpoint, or to the nearest hit of a watchpoint,
         which may be at the current position. When *progress* raises, that is passed on, at a position on the way.
         """

@@ -27,7 +27,7 @@ class _Call:
         self.taken, self.begun, self.done = threading.Lock(), threading.Event(), threading.Event()
 
 
-class Calls:
+class WaitingCalls:
     """The calls that wait, once it is open. *wake* becomes readable when there is one."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """The connection of one gdb through the proxy to the stub: what passes in either direction, and what each side has set.
 
-`Stub` is a connection to the stub: the packets of gdb that it has not answered yet, and packets of the proxy's own.
-`Connection` joins it with gdb's. It is what extensions use (`ExtensionContext`).
+`StubConnection` is a connection to the stub: the packets of gdb that it has not answered yet, and packets of the
+proxy's own. `Connection` joins it with gdb's. It is what extensions use (`ExtensionContext`).
 """
 
 import logging
@@ -75,7 +75,7 @@ def _unix(path: str) -> socket.socket:
     return connection
 
 
-class Stub:
+class StubConnection:
     """A connection to the stub. Its methods and those of its wire raise StubGone when it ends.
 
     unanswered   the packets of gdb that have no answer yet, oldest first
@@ -91,7 +91,7 @@ class Stub:
         self.wire.write(b"+")  # as gdb begins: OpenOCD 0.12 serves nobody until a new connection has sent something
 
     @classmethod
-    def connect(cls, shutdown: Shutdown, address: StubAddress) -> "Stub":
+    def connect(cls, shutdown: Shutdown, address: StubAddress) -> "StubConnection":
         """Connect to the stub. Raises StubAbsent, StubGone."""
         try:
             connection = _unix(address.host) if not address.port else socket.create_connection(address, CONNECT_SECONDS)
@@ -180,7 +180,7 @@ class Connection:
     """
 
     def __init__(
-        self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[GdbPacket], None]
+        self, state: ProxyState, wire: Wire, stub: StubConnection | None, take_item: Callable[[GdbPacket], None]
     ) -> None:
         self.state, self.wire, self.stub, self._take_item = state, wire, stub, take_item
         self.past, self.lock = state.setup.past, state.setup.lock
@@ -279,7 +279,7 @@ class Connection:
                     return answer
         return None
 
-    def selected_stub(self, thread: str | None) -> Stub:
+    def selected_stub(self, thread: str | None) -> StubConnection:
         """Return the stub, in which *thread* is selected unless the target runs. Raises StubGone.
 
         gdb selects the thread of a stop, and the stub does not see stops in the past.
@@ -318,14 +318,14 @@ class Connection:
         for _ in stub.unanswered:
             self.send(b"E01")
 
-    def _connect_again(self, stub: Stub) -> bool:
+    def _connect_again(self, stub: StubConnection) -> bool:
         """Connect again: OpenOCD refuses a gdb as long as it has not noticed that the previous one has ended."""
         address = self.state.setup.stub_address
         while self._attempts and address is not None:
             self._attempts -= 1
             time.sleep(_AGAIN_SECONDS)
             try:
-                self.stub = Stub.connect(self.state.shutdown, address)
+                self.stub = StubConnection.connect(self.state.shutdown, address)
                 for body in stub.unanswered:
                     self.stub.ask(body)
             except RvtraceError:

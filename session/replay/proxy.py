@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rvtrace_gdb.session.replay.backend import ExtensionContext, HartContext
-from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone
+from rvtrace_gdb.session.replay.connection import StubAbsent, StubConnection, StubGone
 from rvtrace_gdb.session.replay.proxy_state import ProxySetup, ProxyState, TargetState
 from rvtrace_gdb.session.replay.router import Router
 from rvtrace_gdb.session.replay.wire import Wire
@@ -173,7 +173,7 @@ class Proxy:
         self._state = ProxyState(setup, writes or WriteLog())
         self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
-        self._stub: Stub | None = None  # connected, for the gdb that comes next
+        self._stub: StubConnection | None = None  # connected, for the gdb that comes next
         self.connected = False
         exchange = self._state.exchange
         self.shown, self.jump, self.take_lines = exchange.shown, exchange.jump, exchange.take_lines
@@ -254,9 +254,9 @@ class Proxy:
             self._state.exchange.say(NONE_PRIVATE)
         return found or listen_at_port(0)
 
-    def _connect(self) -> Stub | None:
+    def _connect(self) -> StubConnection | None:
         address = self._state.setup.stub_address
-        return None if address is None else Stub.connect(self._state.shutdown, address)
+        return None if address is None else StubConnection.connect(self._state.shutdown, address)
 
     def _run(self) -> None:
         listener = self._state.listener

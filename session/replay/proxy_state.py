@@ -25,7 +25,7 @@ from socket import socket
 from typing import NamedTuple
 
 from rvtrace_gdb.session.replay.backend import Extension, HartContext, ReplayBackend
-from rvtrace_gdb.session.replay.calls import Calls
+from rvtrace_gdb.session.replay.calls import WaitingCalls
 from rvtrace_gdb.session.replay.packets import hart_of
 from rvtrace_gdb.session.replay.wire import Shutdown, StubAddress
 from rvtrace_gdb.session.replay.write_log import WriteLog
@@ -271,7 +271,7 @@ class ProxyState:
         self.setup = setup
         self.target = TargetStatus(is_there=setup.stub_address is not None, writes=writes)
         self.present, self.exchange = ReturnToPresent(), SessionExchange()
-        self.shutdown, self.calls = Shutdown(), Calls()
+        self.shutdown, self.calls = Shutdown(), WaitingCalls()
         self.listener: socket | None = None
         self.connection: HartContext | None = None
 

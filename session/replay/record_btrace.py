@@ -24,20 +24,20 @@ from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
-Block = tuple[int, int]
+BtraceBlock = tuple[int, int]
 """The addresses of the first and the last instruction; if the first is higher than the last, the block is a gap."""
 
 _UNKNOWN = -2  # no address, and not GAP
 
 
-def gap_block(address: int) -> Block:
+def gap_block(address: int) -> BtraceBlock:
     """Return a block that gdb takes for a gap. *address*: where execution continues after it; gdb prints it in a
     warning.
     """
     return max(address, 1), 0
 
 
-def blocks(history: History, program: ContextImages, first: int, stop: int) -> list[Block]:
+def blocks(history: History, program: ContextImages, first: int, stop: int) -> list[BtraceBlock]:
     """Return the blocks of positions *first* to *stop* - 1, oldest first, without a gap at the
     beginning or at the end.
     """
@@ -47,7 +47,7 @@ def blocks(history: History, program: ContextImages, first: int, stop: int) -> l
     return builder.finish()
 
 
-def blocks_up_to(pc: int, recorded: list[Block], history: History, program: ContextImages) -> list[Block]:
+def blocks_up_to(pc: int, recorded: list[BtraceBlock], history: History, program: ContextImages) -> list[BtraceBlock]:
     """Return *recorded*, the blocks at the end of the history, with the instruction at *pc*, which has not run yet.
 
     A gap comes before it if other instructions must have run in between.
@@ -90,7 +90,7 @@ class _Builder:
     """Builds blocks of addresses that are added in order."""
 
     def __init__(self) -> None:
-        self._made: list[Block] = []
+        self._made: list[BtraceBlock] = []
         self._begin: int | None = None
         self._last = self._expected = _UNKNOWN
 
@@ -103,7 +103,7 @@ class _Builder:
             last, expected = pc, end_of(pc)
         self._begin, self._last, self._expected = begin, last, expected
 
-    def finish(self) -> list[Block]:
+    def finish(self) -> list[BtraceBlock]:
         if self._begin != GAP:
             self._close(self._begin, self._last, GAP)
         return self._made
@@ -147,7 +147,7 @@ class Recording:
         self._limit = limit
         self._given = _Given(traced, None)
 
-    def everything(self, traced: TracedHistory | None, pc: int) -> list[Block]:
+    def everything(self, traced: TracedHistory | None, pc: int) -> list[BtraceBlock]:
         """Return the newest instructions up to the one at *pc*, oldest block first.
 
         *traced* None: nothing could be read out; a gap follows what was read before.
@@ -162,11 +162,11 @@ class Recording:
             return [*recorded, gap_block(pc), (pc, pc)]
         return blocks_up_to(pc, recorded, known.history, known.program)
 
-    def nothing_new(self, pc: int) -> list[Block] | None:
+    def nothing_new(self, pc: int) -> list[BtraceBlock] | None:
         """Return the blocks if nothing ran since. None: *pc* was changed, so that gdb must ask for everything."""
         return [(0, pc)] if pc == self._given.pc else None
 
-    def more(self, traced: TracedHistory | None, pc: int) -> list[Block] | None:
+    def more(self, traced: TracedHistory | None, pc: int) -> list[BtraceBlock] | None:
         """Return the blocks that ran since the last ones, as far as *traced* has them. None: gdb must ask for
         everything.
 
@@ -297,7 +297,7 @@ class Btrace:
 
     def _blocks(
         self, plan: BtraceRequest, annex: bytes, hart: int | None, connection: ExtensionContext
-    ) -> Sequence[Block] | None:
+    ) -> Sequence[BtraceBlock] | None:
         pc = connection.live_pc()
         if pc is None or annex not in (b"all", b"new", b"delta"):
             return None
@@ -357,7 +357,7 @@ def configuration(*, on: bool) -> bytes:
     )
 
 
-def branch_trace(recorded: Sequence[Block]) -> bytes:
+def branch_trace(recorded: Sequence[BtraceBlock]) -> bytes:
     """Return the document for blocks, which are given oldest first, and written newest first as gdb wants."""
     lines = "".join(f'<block begin="{begin:#x}" end="{end:#x}"/>\n' for begin, end in reversed(recorded))
     return f'<!DOCTYPE btrace SYSTEM "btrace.dtd">\n<btrace version="1.0">\n{lines}</btrace>\n'.encode()

@@ -7,7 +7,7 @@ gdb's numbers of x and f registers and of the pc are those of its riscv-tdep.h; 
 from collections.abc import Sequence
 
 from rvtrace_gdb.decode.program.csrs import CSRS, F, X
-from rvtrace_gdb.session.replay.target_xml import Description, Register
+from rvtrace_gdb.session.replay.target_xml import TargetXml, XmlRegister
 
 PC = -1
 GDB_PC = 32
@@ -19,7 +19,7 @@ _READ = frozenset({CSRS[name] for name in _CSRS.split()})
 """The CSRs that programs compute with. Others change by themselves, or their values do not matter."""
 
 
-def debug_number(register: Register) -> int | None:
+def debug_number(register: XmlRegister) -> int | None:
     """Return a register's number in the Debug Specification; None if it has none, and for the pc."""
     number = register.number
     if number < GDB_PC:
@@ -32,7 +32,7 @@ def debug_number(register: Register) -> int | None:
     return CSRS.get(name)
 
 
-def numbered(description: Description) -> dict[int, Register]:
+def numbered(description: TargetXml) -> dict[int, XmlRegister]:
     """Return the registers of a description by their numbers in the Debug Specification, without the pc."""
     numbers = ((debug_number(register), register) for register in description.registers.values())
     return {number: register for number, register in numbers if number is not None}
@@ -46,7 +46,7 @@ def value_of(answer: bytes) -> int | None:
         return None
 
 
-def pc_in(description: Description, g: bytes) -> int | None:
+def pc_in(description: TargetXml, g: bytes) -> int | None:
     """Return the pc in an answer to g, None if it is not there."""
     pc = description.by_name.get("pc")
     if pc is None:
@@ -56,12 +56,12 @@ def pc_in(description: Description, g: bytes) -> int | None:
     return value_of(digits) if len(digits) == 2 * pc.size else None
 
 
-def packets_of(description: Description) -> list[bytes]:
+def packets_of(description: TargetXml) -> list[bytes]:
     """Return the packets that read the registers of a halted hart."""
     return [b"g", *(b"p%x" % register.number for register in _beside_g(description).values())]
 
 
-def values_in(description: Description, answers: Sequence[bytes]) -> dict[int, int]:
+def values_in(description: TargetXml, answers: Sequence[bytes]) -> dict[int, int]:
     """Return the registers in the answers to `packets_of`, by number, with the pc."""
     by_name = {} if answers[0][:1] == b"E" else description.values(answers[0])
     values = {it: by_name.get(found.name) for it, found in numbered(description).items() if X <= it < F}
@@ -70,6 +70,6 @@ def values_in(description: Description, answers: Sequence[bytes]) -> dict[int, i
     return {number: value for number, value in values.items() if value is not None}
 
 
-def _beside_g(description: Description) -> dict[int, Register]:
+def _beside_g(description: TargetXml) -> dict[int, XmlRegister]:
     """Return the registers that an answer to g need not contain."""
     return {it: found for it, found in numbered(description).items() if it >= F or it in _READ}

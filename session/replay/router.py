@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 
 from rvtrace_gdb.session.replay.caretaker import OF_FRAMES, Caretaker
-from rvtrace_gdb.session.replay.connection import Connection, ConnectionEnded, Stub, StubGone
+from rvtrace_gdb.session.replay.connection import Connection, ConnectionEnded, StubConnection, StubGone
 from rvtrace_gdb.session.replay.live_target import LiveTarget
 from rvtrace_gdb.session.replay.packets import THREAD_LIST_QUERIES
 from rvtrace_gdb.session.replay.proxy_state import Mode, ProxyState
@@ -27,7 +27,7 @@ _Side = Wire | socket.socket
 class Router:
     """The router for one gdb, which is at the other end of *wire*. *stub*: None if there is none."""
 
-    def __init__(self, state: ProxyState, wire: Wire, stub: Stub | None) -> None:
+    def __init__(self, state: ProxyState, wire: Wire, stub: StubConnection | None) -> None:
         self._state, self._wire = state, wire
         self._gdb = Connection(state, wire, stub, lambda item: self._live.reply(item))
         self._stepper = Stepper(self._gdb)
@@ -137,7 +137,7 @@ class Router:
             return None
         return max(0.0, self._stub_deadline - time.monotonic())
 
-    def _turn_to_stub(self, stub: Stub, *, read: bool, write: bool) -> None:
+    def _turn_to_stub(self, stub: StubConnection, *, read: bool, write: bool) -> None:
         try:
             if write:
                 stub.wire.flush()

@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, Watchpoints
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
 from rvtrace_gdb.session.replay.connection import Connection, StubGone
 from rvtrace_gdb.session.replay.packets import Resume, resume_of
 from rvtrace_gdb.session.replay.target_xml import in_hex
@@ -246,7 +246,9 @@ class Stepper:
             if line:
                 gdb.print(line)
 
-    def _move(self, hart: int | None, resume: Resume, progress: ReplayProgress, watchpoints: Watchpoints) -> Stop:
+    def _move(
+        self, hart: int | None, resume: Resume, progress: ReplayProgress, watchpoints: Watchpoints
+    ) -> MovementStop:
         breakpoints = self._gdb.breakpoints.addresses()
         if not resume.is_step:
             return self._past.run(hart, resume.direction, breakpoints, progress, watchpoints)
@@ -255,7 +257,7 @@ class Stepper:
             return self._past.step_within(hart, resume.direction, within, progress, watchpoints)
         return self._past.step(hart, resume.direction, watchpoints)
 
-    def _arrived(self, hart: int | None, stop: Stop) -> None:
+    def _arrived(self, hart: int | None, stop: MovementStop) -> None:
         """Report what was passed, and return to the present if all harts are at the end."""
         for line in stop.lines:
             self._gdb.print(line)

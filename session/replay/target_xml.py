@@ -46,7 +46,7 @@ _FIRST_CSR, _PRIVILEGE = 65, 4161  # gdb's own numbers (riscv-tdep.h)
 _POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr", "fp": "data_ptr"}
 
 
-class Register(NamedTuple):
+class XmlRegister(NamedTuple):
     """A register: name, *size* in bytes."""
 
     name: str
@@ -54,12 +54,12 @@ class Register(NamedTuple):
     size: int
 
 
-class Description:
+class TargetXml:
     """All registers by number, and the document, which includes trace_pos. *ours*: its number, None if there was no
     room.
     """
 
-    def __init__(self, document: bytes, registers: dict[int, Register], ours: int | None) -> None:
+    def __init__(self, document: bytes, registers: dict[int, XmlRegister], ours: int | None) -> None:
         self.document, self.registers, self.ours = document, registers, ours
         self.by_name = {register.name: register for register in registers.values()}
 
@@ -153,9 +153,9 @@ def _with_includes(document: bytes, annex: Callable[[bytes], bytes], deepest: in
     return _INCLUDE.sub(lambda match: _with_includes(annex(match[1]), annex, deepest - 1), plain)
 
 
-def _registers(document: bytes) -> dict[int, Register]:
+def _registers(document: bytes) -> dict[int, XmlRegister]:
     """Return the registers of a document. One without a number follows the one before."""
-    registers: dict[int, Register] = {}
+    registers: dict[int, XmlRegister] = {}
     number = -1
     for match in _REGISTER.finditer(document):
         attributes = {name: value.decode(errors="replace") for name, value in _ATTRIBUTE.findall(match[1])}
@@ -164,7 +164,7 @@ def _registers(document: bytes) -> dict[int, Register]:
             size = int(attributes[b"bitsize"], 0) // 8
         except (KeyError, ValueError):
             continue
-        registers[number] = Register(attributes.get(b"name", ""), number, max(size, 1))
+        registers[number] = XmlRegister(attributes.get(b"name", ""), number, max(size, 1))
     return registers
 
 
@@ -182,13 +182,13 @@ class TargetDescriptions:
 
     def __init__(self, state: ProxyState, threads: Threads, transact: Callable[[bytes], bytes]) -> None:
         self._state, self._threads, self._transact = state, threads, transact
-        self._by_process: dict[str, Description] = {}
+        self._by_process: dict[str, TargetXml] = {}
         self._g_sizes: dict[str, int] = {}
         self._live: dict[str | None, bytes] = {}  # what g was answered last in the present, by thread
-        self._last: Description | None = None
+        self._last: TargetXml | None = None
         self.announced = False
 
-    def current(self) -> Description:
+    def current(self) -> TargetXml:
         """Return the description of gdb's current thread. Raises StubGone."""
         found = self._by_process.get(self._process())
         if found is None:
@@ -265,7 +265,7 @@ class TargetDescriptions:
     def _process(self) -> str:
         return (self._threads.current or "").rpartition(".")[0]
 
-    def _assumed(self) -> Description:
+    def _assumed(self) -> TargetXml:
         """Return the description that gdb assumes if the stub has none, or that of a capture alone."""
         if not self._state.target.has_stub():
             return self._of_trace()
@@ -273,20 +273,20 @@ class TargetDescriptions:
         if self._state.target.is_halted():
             answer = self._transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
-        usual = Description.of_hart(xlen)
-        return Description(b"", {n: register for n, register in usual.registers.items() if n != usual.ours}, None)
+        usual = TargetXml.of_hart(xlen)
+        return TargetXml(b"", {n: register for n, register in usual.registers.items() if n != usual.ours}, None)
 
-    def _read(self) -> Description | None:
+    def _read(self) -> TargetXml | None:
         if not self._state.target.has_stub():
             return self._by_process.get(self._process()) or self._last or self._of_trace()
         document = self._document(TARGET)
-        return Description.of(document, self._document) if document else None
+        return TargetXml.of(document, self._document) if document else None
 
-    def _of_trace(self) -> Description:
+    def _of_trace(self) -> TargetXml:
         """Return the description of a capture alone."""
         with self._state.setup.lock:
             traced = self._state.setup.past.traced_registers(self._threads.hart(self._threads.current))
-        return Description.of_hart(self._state.setup.xlen, traced)
+        return TargetXml.of_hart(self._state.setup.xlen, traced)
 
     def _document(self, annex: bytes) -> bytes:
         """Return a whole document of the stub, b"" if it has none."""

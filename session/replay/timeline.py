@@ -9,12 +9,12 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
 from rvtrace_gdb.session.queries.ends import can_lead_to
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Stop, Watchpoints
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, MovementStop, Watchpoints
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-Select = Callable[[int | None, Progress], SelectedHistory]
+SelectHistory = Callable[[int | None, Progress], SelectedHistory]
 """Returns the history of a hart, decoding it if necessary. Raises RvtraceError."""
 
 PastOf = Callable[[SelectedHistory, Progress], Past | None]
@@ -45,7 +45,7 @@ class _TimelinePlace(NamedTuple):
 class Timeline:
     """The positions of the harts. *select* returns their histories, *past_of* the values in these."""
 
-    def __init__(self, select: Select, past_of: PastOf) -> None:
+    def __init__(self, select: SelectHistory, past_of: PastOf) -> None:
         self._select, self._past_of = select, past_of
         self._places: dict[int | None, _TimelinePlace] = {}
         self._only: dict[int | None, int] = {}
@@ -125,7 +125,7 @@ class Timeline:
         past = self._past_of(self.selected(hart), silent)
         return past is not None and past.has_accesses
 
-    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
+    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         """Step one instruction, over gaps."""
         self._only.pop(hart, None)
         place = self._place(hart, silent)
@@ -136,9 +136,9 @@ class Timeline:
             if passed is not None:
                 return self._move_over(hart, place, *passed)
             watching.reported(hit, direction, watchpoints)
-            return Stop(hit=hit)
+            return MovementStop(hit=hit)
         if watching.stays(place.position, direction, watchpoints):
-            return Stop()
+            return MovementStop()
         history = place.history
         position = place.position + direction
         if 0 <= position < len(history) and history.pc(position) == GAP:
@@ -154,12 +154,12 @@ class Timeline:
         addresses: range,
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         """Step while the next instruction is in *addresses*; only the first step goes over a gap."""
         stop = self.step(hart, direction, watchpoints)
         place = self._place(hart, progress)
         length = len(place.history)
-        if stop != Stop() or place.position == length or place.history.pc(place.position) not in addresses:
+        if stop != MovementStop() or place.position == length or place.history.pc(place.position) not in addresses:
             return stop
         found = self._find(place, direction, OutsideRange(addresses.start, addresses.stop), progress)
         if 0 <= found < length and place.history.pc(found) == GAP:
@@ -173,7 +173,7 @@ class Timeline:
         breakpoints: frozenset[int],
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         """Run to the next instruction that has a breakpoint, or to the nearest hit of a watchpoint."""
         place, only = self._place(hart, progress), self._only.pop(hart, None)
         hit = self._watching(hart, place).nearest(place.position, direction, watchpoints, progress)
@@ -284,7 +284,7 @@ class Timeline:
         position: int,
         watchpoints: Watchpoints,
         progress: Progress,
-    ) -> Stop:
+    ) -> MovementStop:
         """Move to a position, or to a hit before it. gdb also checks breakpoints where it stops for a hit."""
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints, progress)
@@ -300,18 +300,18 @@ class Timeline:
         lines = watching.missed(place.position, self._places[hart].position, watchpoints)
         return stop._replace(lines=(*stop.lines, *lines))
 
-    def _move_over(self, hart: int | None, place: _TimelinePlace, position: int, line: str) -> Stop:
+    def _move_over(self, hart: int | None, place: _TimelinePlace, position: int, line: str) -> MovementStop:
         """Move over an instruction that triggers a watchpoint, and say so."""
         stop = self._move(hart, place, position)
         return stop._replace(lines=(*stop.lines, line))
 
-    def _move(self, hart: int | None, place: _TimelinePlace, position: int) -> Stop:
+    def _move(self, hart: int | None, place: _TimelinePlace, position: int) -> MovementStop:
         """Move to a position, or to the end of the history that comes before it."""
         history = place.history
         at_end = "begin" if position < 0 else "end" if position >= len(history) else ""
         position = min(max(position, 0), len(history))
         self._places[hart] = place._replace(position=position)
-        return Stop(at_end, _passed(history, place.position, position))
+        return MovementStop(at_end, _passed(history, place.position, position))
 
 
 def _passed(history: History, start: int, end: int) -> tuple[str, ...]:

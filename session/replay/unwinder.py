@@ -22,7 +22,7 @@ _SP, _RA = 2, 1
 _PRESERVED = (_SP, 3, 4, 8, 9, *range(18, 28))  # gp, tp, s0 to s11: a function preserves them
 
 
-class Unwound(NamedTuple):
+class UnwoundFrame(NamedTuple):
     """A frame. *native*: gdb's own unwinder finds its caller. *sp*: the canonical frame address, None: unknown.
 
     *saved*: the caller's integer registers, for rvtrace's unwinder.
@@ -41,7 +41,7 @@ class Unwinder:
         self._past, self._cfi = past, cfi
         self._bytes = xlen // 8
 
-    def frames(self, position: int, frames: Iterable[CallFrame]) -> Iterator[Unwound]:
+    def frames(self, position: int, frames: Iterable[CallFrame]) -> Iterator[UnwoundFrame]:
         """Yield the frames of *frames*, which is the call stack at a position, innermost first.
 
         gdb's identity of a frame must not change while the function runs: it is the stack pointer at its call, which
@@ -49,7 +49,7 @@ class Unwinder:
         """
         return in_order(self._unwound(position, frames))
 
-    def _unwound(self, position: int, frames: Iterable[CallFrame]) -> Iterator[Unwound]:
+    def _unwound(self, position: int, frames: Iterable[CallFrame]) -> Iterator[UnwoundFrame]:
         """Yield the frames, each by itself."""
         known = self._past.integers(position)
         waiting = chain[CallFrame | None](frames, (None,))
@@ -59,7 +59,7 @@ class Unwinder:
             found = self._natively(frame, known, position, is_caller=number > 0)
             if found is not None and _leads_to(found, caller, left):
                 known = found[1]
-                yield Unwound(frame, True, known.get(_SP), {})
+                yield UnwoundFrame(frame, True, known.get(_SP), {})
             else:
                 if (
                     number and frame.kind is StackOperationKind.TRAP
@@ -68,7 +68,7 @@ class Unwinder:
                     found = exact if exact is not None and _leads_to(exact, caller, left) else None
                 sp = left.get(_SP) if found is None else found[1][_SP]
                 known = left
-                yield Unwound(frame, False, sp, known)
+                yield UnwoundFrame(frame, False, sp, known)
 
     def _natively(
         self, frame: CallFrame, known: Integers, position: int, *, is_caller: bool
@@ -126,13 +126,13 @@ def _leads_to(found: tuple[int | None, Integers], caller: CallFrame | None, left
 _LOOK_AHEAD = 16  # frames
 
 
-def in_order(frames: Iterator[Unwound]) -> Iterator[Unwound]:
+def in_order(frames: Iterator[UnwoundFrame]) -> Iterator[UnwoundFrame]:
     """Yield the frames so that none is below the one that it called: there gdb would end the backtrace.
 
     A frame whose stack pointer is not known is put right below the next one that has one. On the stack of an interrupt,
     frames may be above those of what was interrupted: those are then not left to gdb's own unwinder.
     """
-    last, unknown = 0, list[Unwound]()
+    last, unknown = 0, list[UnwoundFrame]()
     for frame in frames:
         if frame.sp is None:
             unknown.append(frame)

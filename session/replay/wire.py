@@ -1,7 +1,7 @@
 """Sockets that carry packets of gdb's remote serial protocol, with their own state of acknowledgment.
 
-`Stream` splits bytes into packets: framing, escapes, repeats. Nothing here interprets a packet. `Wire` is one side of
-the proxy. It never blocks: it keeps what the other end does not accept yet.
+`GdbPacketStream` splits bytes into packets: framing, escapes, repeats. Nothing here interprets a packet. `Wire` is one
+side of the proxy. It never blocks: it keeps what the other end does not accept yet.
 
 Source: GDB manual, "Overview" of the remote protocol (packets, acknowledgment, escapes, run lengths), "Notification
 Packets", "Interrupts".
@@ -63,7 +63,7 @@ _SINGLE = {
 }
 
 
-class Stream:
+class GdbPacketStream:
     """Splits what one side sends into items, wherever the pieces end. Meaningless bytes between packets are dropped."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ class Wire:
         self.connection = connection
         self.acknowledges = True
         self._gone = gone
-        self._stream = Stream()
+        self._stream = GdbPacketStream()
         self._unsent = bytearray()
         self._last = b""
         self._settled = 0  # packets that were acknowledged before they came

@@ -26,7 +26,7 @@ _ANY_HART = (None, OFF_HART)
 """What may be any hart, or a task that is on none."""
 
 
-class _Halt(NamedTuple):
+class _EndedHalt(NamedTuple):
     """A halt that has ended. *pcs*: where harts were resumed, as far as known; *resumed*: those that were, None: all.
 
     *counted*: so many halts in a row, 0: nobody knows how many.
@@ -45,7 +45,7 @@ class _Halt(NamedTuple):
         """Whether nothing was written, and the halt was counted."""
         return not self.unknown and not self.memory and not any(self.registers.values()) and self.counted > 0
 
-    def is_like(self, other: "_Halt") -> bool:
+    def is_like(self, other: "_EndedHalt") -> bool:
         same = (self.resumed, self.breakpoints) == (other.resumed, other.breakpoints)
         return same and self.is_plain and other.is_plain
 
@@ -67,16 +67,16 @@ class _Halt(NamedTuple):
         return DebuggerWrites(hart, pc, registers, self.memory, unknown, self.breakpoints, counted)
 
 
-class Kept(NamedTuple):
+class KeptWrites(NamedTuple):
     """What was in the registers and the bytes of memory that gdb has written in a halt, None: not known."""
 
     registers: Mapping[int, int | None]
     memory: Mapping[int, int | None]
 
 
-_GAP = _Halt({}, None, unknown=True, counted=0)
+_GAP = _EndedHalt({}, None, unknown=True, counted=0)
 """Nobody knows what happened, and how often the harts were halted."""
-_RAN = _Halt({}, None, unknown=True)
+_RAN = _EndedHalt({}, None, unknown=True)
 """The harts ran when the trace was started: that is where its list begins."""
 
 
@@ -105,7 +105,7 @@ class WriteLog:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._halts: list[_Halt] = []
+        self._halts: list[_EndedHalt] = []
         self._kept = 0  # bytes in them
         self._streak = 0  # how many plain halts that are alike are the newest
         self.recording = False
@@ -202,7 +202,7 @@ class WriteLog:
             for at in range(size):
                 self._halt.old_memory.setdefault(address + at, old[at] if at < len(old) else None)
 
-    def kept(self, hart: int) -> Kept | None:
+    def kept(self, hart: int) -> KeptWrites | None:
         """Return what a hart, and memory, held before gdb wrote in this halt; None: anything may have changed."""
         with self._guard:
             unkept = not self.keeps and bool(self._halt.registers or self._halt.memory)
@@ -210,7 +210,7 @@ class WriteLog:
                 return None
             registers = self._halt.old_registers.get(hart) or self._halt.old_registers.get(None) or {}
             inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
-            return Kept(dict(registers), {**self._halt.old_memory, **dict.fromkeys(inserted)})
+            return KeptWrites(dict(registers), {**self._halt.old_memory, **dict.fromkeys(inserted)})
 
     def written_registers(self, hart: HartNumber) -> set[int]:
         """Return which registers were written in this halt."""
@@ -222,7 +222,7 @@ class WriteLog:
         """Note that harts (None: all) are resumed at *pcs*, with the breakpoints that are *inserted*."""
         with self._guard:
             now = self._halt
-            halt = _Halt(
+            halt = _EndedHalt(
                 pcs=pcs,
                 resumed=resumed,
                 registers=now.registers,
@@ -245,7 +245,7 @@ class WriteLog:
             self._begin_halt()
             self._halt.unknown = True  # what was written in this halt until now
 
-    def _add(self, halt: _Halt) -> None:
+    def _add(self, halt: _EndedHalt) -> None:
         halts = self._halts
         self._streak = self._streak + 1 if halts and halt.is_like(halts[-1]) else 1
         halts.append(halt)

@@ -13,7 +13,7 @@ from rvtrace_gdb.session.replay.connection import Connection
 from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of_packet
 from rvtrace_gdb.session.replay.packets import canonical
 from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
-from rvtrace_gdb.session.replay.target_xml import Description, Register
+from rvtrace_gdb.session.replay.target_xml import TargetXml, XmlRegister
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.replay.write_log import HartNumber
 from rvtrace_gdb.support.extents import Extent
@@ -36,7 +36,7 @@ class WriteWatch:
         self._gdb, self._log = gdb, gdb.state.target.writes
         self._pcs: dict[HartNumber, int] = {}  # as gdb has written them in this halt
         self._g: dict[HartNumber, bytes] = {}  # what g was answered first in this halt
-        self._numbered: tuple[Description, dict[int, Register]] | None = None
+        self._numbered: tuple[TargetXml, dict[int, XmlRegister]] | None = None
 
     # Packets from gdb, and their answers
 
@@ -125,14 +125,14 @@ class WriteWatch:
             if whole is not None and not self._log.keeps_register(hart, whole[0]):
                 self._log.keep_register(hart, whole[0], value_of(gdb.transact(b"p%x" % whole[1].number)))
 
-    def _numbers(self) -> dict[int, Register]:
+    def _numbers(self) -> dict[int, XmlRegister]:
         """Return the registers that gdb knows, by their numbers in the Debug Specification."""
         description = self._gdb.descriptions.current()
         if self._numbered is None or self._numbered[0] is not description:
             self._numbered = description, numbered(description)
         return self._numbered[1]
 
-    def _whole(self, written: int) -> tuple[int, Register] | None:
+    def _whole(self, written: int) -> tuple[int, XmlRegister] | None:
         """Return the register that changes with one of gdb's, and its number in the Debug Specification."""
         register = self._gdb.descriptions.current().registers.get(written)
         number = None if register is None else debug_number(register)

@@ -36,7 +36,7 @@ from rvtrace_gdb.rows.answers import Writer, WriterAnswer
 from rvtrace_gdb.rows.list_rows import Happened
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import past_of
-from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NotWritten, Past, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NoWrite, Past, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
@@ -137,7 +137,7 @@ def _register(
         found = writers.last(position, number, below, progress)
     else:
         found = past.register_writer(position, number, below)
-    if isinstance(found, NotWritten):
+    if isinstance(found, NoWrite):
         counts = ["It counts by itself."] if number >= 0 and is_counter(number) else []
         return {"none": list(dict.fromkeys((none, *found.notes, *counts)))}
     known = None if past is None else past.traced_registers()
@@ -155,14 +155,14 @@ def _memory(
     if past is None:
         raise NoTrace(f"the stores are not known: a tandem trace has them (docs/tandem.md); {NO_ACCESSES}")
     found = past.memory_writer(position, address, size, below)
-    if isinstance(found, NotWritten):
+    if isinstance(found, NoWrite):
         program = _in_program(image, address, size) if past.traced_registers() is not None else []
         return {"none": [none, *found.notes, *program]}
     writer = _writer(it, position, found)._replace(where=(address, size))
     return {"writer": writer._asdict(), "below": found.below + 1}
 
 
-def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
+def _writer(it: SelectedHistory, position: int, found: PastWrite) -> Writer:
     history, at = it.history, found.position
     row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
     first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
@@ -182,7 +182,7 @@ def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
     )
 
 
-def _happened(it: SelectedHistory, found: Written) -> list[Happened]:
+def _happened(it: SelectedHistory, found: PastWrite) -> list[Happened]:
     """Return the event of a writer that is not an instruction, if it has one."""
     kinds = (EventKind.TRAP, EventKind.SYNC)
     events = it.history.events_between(found.position, found.position + 1)

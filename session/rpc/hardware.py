@@ -33,7 +33,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError, Sink, UsbDescription
+from rvtrace_gdb.session.description.model import DescriptionError, SinkDescription, UsbDescription
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
 from rvtrace_gdb.session.rpc import protocol
@@ -41,7 +41,7 @@ from rvtrace_gdb.session.rpc.protocol import BadRequest, Params, answer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands, esp32_memory
 from rvtrace_gdb.session.sources.ctr_commands import let_go
-from rvtrace_gdb.session.sources.esp32_memory import Chip
+from rvtrace_gdb.session.sources.esp32_memory import ChipReading
 from rvtrace_gdb.session.target.csr_access import resolved
 from rvtrace_gdb.session.target.usb import HartState, bench, hart_lines, register_lines
 from rvtrace_gdb.support.errors import Progress
@@ -72,7 +72,7 @@ def start_choices(session: Session, params: Params, progress: Progress) -> Any:
         description = params.context().description()
     except DescriptionError:
         return {}
-    sinks: tuple[Sink, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
+    sinks: tuple[SinkDescription, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
     return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}
 
 
@@ -193,7 +193,7 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
     if answer is None:
         if context.elf is None:
             raise NoElf("no program: load the ELF that runs on the chip first (`file app.elf`)")
-        session.chip = Chip(
+        session.chip = ChipReading(
             esp32_memory.live_capture(context.elf, params.paths("elves"), params.optional_number("address"))
         )
     elif session.chip is None:

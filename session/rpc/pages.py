@@ -45,7 +45,7 @@ from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRo
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.history_rows import annotations
 from rvtrace_gdb.session.queries.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.interleaved import Interleaved
@@ -141,7 +141,7 @@ class Range(NamedTuple):
 
 
 def _folded(
-    listed: PagedResults | Functions, params: Params, requested: Range, rows: Fetch
+    listed: PagedResults | FunctionList, params: Params, requested: Range, rows: Fetch
 ) -> tuple[Selection, Folding | None]:
     """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
     is_page = requested.most is None and requested.args in ("", "+", "-") and requested.size and len(listed)

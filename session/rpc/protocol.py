@@ -269,7 +269,7 @@ def reported_facts(lines: Sequence[str]) -> dict[str, Any]:
     return state | ({"lost": lost} if lost else {})
 
 
-Message = dict[str, Any]
+JsonMessage = dict[str, Any]
 _INTERRUPTED = "KeyboardInterrupt"
 
 
@@ -297,14 +297,14 @@ class ClientFailed(RvtraceError):
 class ClientCallbacks:
     """The requests of a server to its client. *send* sends a message; *gone* returns whether the client has ended."""
 
-    def __init__(self, lock: threading.RLock, send: Callable[[Message], None], gone: Callable[[], bool]) -> None:
+    def __init__(self, lock: threading.RLock, send: Callable[[JsonMessage], None], gone: Callable[[], bool]) -> None:
         self._changed = threading.Condition(lock)
         self._send, self._gone = send, gone
         self._number: object = None
         self._worker: int | None = None
         self._question = 0
         self._expects = False
-        self._answer: Message | None = None
+        self._answer: JsonMessage | None = None
 
     def begin(self, number: object) -> None:
         """Note that this thread begins to work on the client's request *number*."""
@@ -314,7 +314,7 @@ class ClientCallbacks:
         """Note that no request is being worked on."""
         self._number = None
 
-    def ask(self, need: Message) -> Any:
+    def ask(self, need: JsonMessage) -> Any:
         """Return what the client answers to *need*. Raises CannotAsk, NotDone, Cancelled, ClientGone.
 
         The session's lock is released meanwhile: what gdb does may pass through the proxy, which takes the lock.
@@ -339,7 +339,7 @@ class ClientCallbacks:
             raise ClientGone
         return _result(self._answer)
 
-    def answered(self, message: Message) -> None:
+    def answered(self, message: JsonMessage) -> None:
         """Take an answer of the client, which may be unexpected. Called by the thread that reads from the client."""
         if self._expects and message.get("question") == self._question:
             with self._changed:
@@ -358,7 +358,7 @@ class ClientCallbacks:
                 self._changed.notify_all()
 
 
-def _result(answer: Message) -> Any:
+def _result(answer: JsonMessage) -> Any:
     error = answer.get("error")
     if error is None:
         return answer.get("result")

@@ -50,7 +50,7 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.replay.backend import RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
-from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound
+from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
 from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
@@ -116,7 +116,7 @@ class _Unwinders:
         return self._last[2]
 
 
-def _full_row(unwound: Unwound, number: int) -> FrameRow:
+def _full_row(unwound: UnwoundFrame, number: int) -> FrameRow:
     saved = tuple(unwound.saved.items())
     return _row(unwound.frame, number)._replace(native=unwound.native, sp=unwound.sp, saved=saved)
 

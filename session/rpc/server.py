@@ -101,7 +101,7 @@ _PROGRESS_SECONDS = 0.2  # seconds between two progress notifications
 log = logging.getLogger("rvtrace.session")
 
 
-class Server:
+class SessionServer:
     """Reads requests from *source* and writes answers to *sink*.
 
     Internal errors are logged; `str(log_file)` is then the log's name.
@@ -217,7 +217,7 @@ class _Watch:
     cancels.
     """
 
-    def __init__(self, server: Server, number: object) -> None:
+    def __init__(self, server: SessionServer, number: object) -> None:
         self._server, self._number = server, number
         self._next = time.monotonic() + _PROGRESS_SECONDS
 

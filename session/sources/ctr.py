@@ -25,7 +25,7 @@ from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.target.access_reader import AccessReader
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
-from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, TargetReader, Wishes
+from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, SaveRequest, TargetReader
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -131,7 +131,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 @dataclass
-class Recorder:
+class HartRecorder:
     """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not; *set_up*:
     their values then. *begin*: where it was when recording began and its entries were empty, None if that is not known.
     """
@@ -157,7 +157,7 @@ class CtrTrace(TraceSource):
 
     shows_halts = False
 
-    def __init__(self, recorders: list[Recorder], way: Way) -> None:
+    def __init__(self, recorders: list[HartRecorder], way: Way) -> None:
         self.recorders, self.way = recorders, way
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
@@ -279,7 +279,12 @@ class CtrTrace(TraceSource):
         return True
 
     def save_state(
-        self, image: Image, ranges: Sequence[MemoryRange], wishes: Wishes, begun: Collection[int], progress: Progress
+        self,
+        image: Image,
+        ranges: Sequence[MemoryRange],
+        wishes: SaveRequest,
+        begun: Collection[int],
+        progress: Progress,
     ) -> None:
         """Let registers and memory be saved where the trace ends, and do so now for the harts in *begun*."""
         harts = [recorder.hart for recorder in self.recorders]
@@ -330,7 +335,7 @@ class CtrTrace(TraceSource):
             else:
                 recorder.found = None
 
-    def _check_still(self) -> list[Recorder]:
+    def _check_still(self) -> list[HartRecorder]:
         """Return the recorders whose harts were reset. Raises HartRuns if a hart runs; other errors will be in
         `failure`.
         """
@@ -343,14 +348,14 @@ class CtrTrace(TraceSource):
                 reset.append(recorder)
         return reset
 
-    def _state(self, recorder: Recorder) -> "procedures.CtrStatus | RvtraceError":
+    def _state(self, recorder: HartRecorder) -> "procedures.CtrStatus | RvtraceError":
         try:
             return procedures.status(recorder.access, recorder.version, recorder.captured.in_force.name)
         except RvtraceError as error:
             return error
 
 
-def _reset(recorder: Recorder, now: CtrStatus | RvtraceError | None) -> list[str]:
+def _reset(recorder: HartRecorder, now: CtrStatus | RvtraceError | None) -> list[str]:
     """Return a note if *now* shows that a hart which rvtrace let record records nothing any more. What a program
     records otherwise is its own matter.
     """
@@ -359,7 +364,7 @@ def _reset(recorder: Recorder, now: CtrStatus | RvtraceError | None) -> list[str
     return _was_reset(recorder) if recorder.differs(now) else []
 
 
-def _was_reset(recorder: Recorder) -> list[str]:
+def _was_reset(recorder: HartRecorder) -> list[str]:
     return [
         f"hart {recorder.hart} was reset since `trace ctr start`, or other software ended the recording: what ran since"
         " then is not recorded, and its registers stay as they are"

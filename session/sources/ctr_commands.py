@@ -21,10 +21,10 @@ from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import BadOption, Busy, NoTrace, WrongXlen
-from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr
-from rvtrace_gdb.session.sources.ctr import MODES, CtrTrace, Recorder, captured
+from rvtrace_gdb.session.sources.ctr import MODES, CtrTrace, HartRecorder, captured
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way, open_access
 from rvtrace_gdb.session.target.target_state import wishes_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -110,12 +110,12 @@ def _begun(
     request: CtrRequest,
     found: Mapping[int, SavedSetup],
     progress: Progress,
-) -> tuple[list[Recorder], list[str]]:
+) -> tuple[list[HartRecorder], list[str]]:
     """Set up all *harts*, or none; return recorders, and notes about what was not granted.
 
     *found*: the original register values of harts that record already.
     """
-    begun: list[Recorder] = []
+    begun: list[HartRecorder] = []
     notes: list[str] = []
     try:
         for hart in harts:
@@ -123,7 +123,7 @@ def _begun(
             version = procedures.detect(access, request.version)
             it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
             records = captured(hart, it.in_force, [])
-            begun.append(Recorder(hart, access, version, records, it.found, it.in_force, it.in_force.pc))
+            begun.append(HartRecorder(hart, access, version, records, it.found, it.in_force, it.in_force.pc))
             notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
     except BaseException:
         _undo([recorder for recorder in begun if recorder.hart not in found])
@@ -153,7 +153,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
     version = procedures.detect(access, way.get("version"))
     in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
     others = live.recorders if isinstance(live, CtrTrace) and live.tracing and live.way == way else []
-    mine = Recorder(hart, access, version, captured(hart, in_force, entries))
+    mine = HartRecorder(hart, access, version, captured(hart, in_force, entries))
     trace = CtrTrace(_by_hart([*(it for it in others if it.hart != hart), mine]), way)
     trace.save_state(image, _memory(context), wishes_of({}, context.save_memory), (), progress)
     session.begin(trace, _reading(context, image), ctr.target(access), just_read=context)
@@ -220,14 +220,14 @@ def _recording(session: Session) -> CtrTrace:
     return session.live
 
 
-def _undo(recorders: list[Recorder]) -> None:
+def _undo(recorders: list[HartRecorder]) -> None:
     """Stop recorders: another hart could not be set up."""
     for recorder in recorders:
         with suppress(RvtraceError):
             procedures.stop(recorder.access, recorder.version, recorder.found)
 
 
-def _by_hart(recorders: list[Recorder]) -> list[Recorder]:
+def _by_hart(recorders: list[HartRecorder]) -> list[HartRecorder]:
     return sorted(recorders, key=lambda it: it.hart)
 
 
@@ -272,4 +272,4 @@ def _open(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
 
 def _reading(context: Context, image: Image) -> DecodedCapture:
     assert context.elf is not None
-    return DecodedCapture(program.new_capture("the target", image), Program(context.elf))
+    return DecodedCapture(program.new_capture("the target", image), LoadedProgram(context.elf))

@@ -38,8 +38,8 @@ from rvtrace_gdb.decode.history.events import GAP_KINDS
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image, ReadMissing, read_elf
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
-from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, Code, ElfIdentity
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
+from rvtrace_gdb.session.capture.model import Capture, CapturedCode, CapturedEncoder, CapturedSink, ElfIdentity
 from rvtrace_gdb.session.errors import NoElf
 from rvtrace_gdb.session.formats import sinks
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
@@ -222,7 +222,7 @@ def _identity(snapshot: Snapshot, image: Image) -> ElfIdentity:
     return ElfIdentity(image.path, None, told.hex())
 
 
-def _code_of(others: Iterable[Elf]) -> Code:
+def _code_of(others: Iterable[Elf]) -> CapturedCode:
     """Return the code of further ELF files, such as the ROM's."""
     return tuple((part.vaddr, part.data) for elf in others for part in elf.segments if part.executable)
 
@@ -230,7 +230,7 @@ def _code_of(others: Iterable[Elf]) -> Code:
 def _traced(snapshot: Snapshot, core: SnapshotCore) -> tuple[CapturedEncoder, CapturedSink]:
     """Return the encoder and the buffer of a core. Raises `BadSnapshot`."""
     ring = ring_of(core)
-    trace_options = ETrace(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
+    trace_options = EtraceTraceOptions(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
     encoder = etrace_encoder(f"core{core.core_id}", core.core_id, trace_options)
     name = encoder.in_force.name
     lost = (name,) if core.fifo_overflow else ()
@@ -266,7 +266,7 @@ def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSi
     return notes
 
 
-class Chip(NamedTuple):
+class ChipReading(NamedTuple):
     """A chip whose memory is being read. *reading* yields requests, and returns the capture.
     *asked*: its last request.
     """

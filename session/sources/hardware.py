@@ -33,7 +33,7 @@ from rvtrace_gdb.session.description.model import (
     FunnelDescription,
     PibSinkDescription,
     RamSinkDescription,
-    Sink,
+    SinkDescription,
     SourceDescription,
 )
 from rvtrace_gdb.session.errors import BadOption
@@ -55,7 +55,7 @@ class Route:
 
     encoder: EncoderDescription
     hops: tuple[Hop, ...]
-    sink: Sink
+    sink: SinkDescription
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Topology:
         self.description = description
         self._by_name = {component.name: component for component in description.components}
 
-    def receivers_of(self, source: SourceDescription) -> tuple[FunnelDescription | Sink, ...]:
+    def receivers_of(self, source: SourceDescription) -> tuple[FunnelDescription | SinkDescription, ...]:
         """Return what *source* feeds, in the order of the description."""
         return tuple(
             fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, EncoderDescription)
@@ -117,7 +117,7 @@ class Topology:
                     found.append(Route(encoder, ways[fed.name], fed))
         return tuple(found)
 
-    def route(self, encoder: EncoderDescription, sink: Sink) -> Route:
+    def route(self, encoder: EncoderDescription, sink: SinkDescription) -> Route:
         """Return the shortest route from *encoder* to *sink*. Raises `DescriptionError` if there is none."""
         for route in self.routes(encoder):
             if route.sink.name == sink.name:
@@ -125,7 +125,7 @@ class Topology:
         problem = f'nothing leads from it to "{sink.name}", only to {", ".join(self._reached(encoder))}'
         raise DescriptionError(problem, self.description.file, f'[[component]] "{encoder.name}"', "to")
 
-    def encoders_of(self, sink: Sink) -> tuple[EncoderDescription, ...]:
+    def encoders_of(self, sink: SinkDescription) -> tuple[EncoderDescription, ...]:
         """Return the encoders whose trace can reach *sink*."""
         return tuple(encoder for encoder in self.description.encoders if sink.name in self._reached(encoder))
 
@@ -246,7 +246,7 @@ class Hardware:
         return tuple(part for part in self._parts if isinstance(part, EncoderDescription))
 
     @property
-    def sinks(self) -> tuple[Sink, ...]:
+    def sinks(self) -> tuple[SinkDescription, ...]:
         """The sinks that are used."""
         return tuple(part for part in self._parts if not isinstance(part, EncoderDescription | FunnelDescription))
 
@@ -309,7 +309,7 @@ def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Compon
     return Component(target, host.base, registers, part.name)
 
 
-def _sinks(description: Description) -> tuple[Sink, ...]:
+def _sinks(description: Description) -> tuple[SinkDescription, ...]:
     return (*description.sinks, *description.pib_sinks, *description.bridges)
 
 

@@ -190,7 +190,7 @@ class PortSocket:
             self._stream.close()
 
 
-class _Port:
+class _ReadPort:
     """One port, whose trace arrives in *file*."""
 
     def __init__(self, port: TandemDescription, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
@@ -208,12 +208,12 @@ class TandemTrace(TraceSource):
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
-        self._ports: list[_Port] = []
+        self._ports: list[_ReadPort] = []
         self._captured: dict[str, CapturedTandem] = {}
         try:
             for port in ports:
                 parameters = parameters_of(port, image)
-                self._ports.append(_Port(port, _opened(port), parameters))
+                self._ports.append(_ReadPort(port, _opened(port), parameters))
         except RvtraceError:
             self.close()
             raise
@@ -288,7 +288,7 @@ class TandemTrace(TraceSource):
             for it, captured in zip(self._ports, self.tandem, strict=True)
         ]
 
-    def _line(self, port: _Port, captured: CapturedTandem, *, tracing: bool) -> str:
+    def _line(self, port: _ReadPort, captured: CapturedTandem, *, tracing: bool) -> str:
         """Describe a port, without reading what has arrived, which may be much."""
         state, unread = "tracing" if tracing else "off", self._unread(port) if tracing else 0
         more = f"{unread} more to read, " if unread else ""
@@ -296,7 +296,7 @@ class TandemTrace(TraceSource):
         facts = {"encoder": (port.made.name, state), "filled": filled, "unread": unread}
         return report.line("tandem", f"{report.tandem(captured)}, {more}{state}", **facts)
 
-    def _unread(self, port: _Port) -> int:
+    def _unread(self, port: _ReadPort) -> int:
         """Return how much has arrived and was not read; 0 if the file or socket cannot be asked, which is kept."""
         try:
             return port.file.unread
@@ -331,7 +331,9 @@ def is_requested(description: Description, options: Mapping[str, Any]) -> bool:
     return bool(ports) and (ports.issuperset(names) or not description.encoders)
 
 
-def start(session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+def start(
+    session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any]
+) -> list[str]:
     """Begin to read, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.

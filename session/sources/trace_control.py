@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkSt
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, GraphSettings, TraceRequest
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
     CapturedSink,
@@ -31,7 +31,7 @@ from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, Li
 from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.target.link import (
-    Connect,
+    ConnectLink,
     Link,
     Marks,
     checked,
@@ -109,7 +109,7 @@ class LiveTrace(TraceSource):
         bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
         if in_force.format != TeFormat.E_TRACE:
             return Unregistered(timestamp_bits=bits, repeat_bits=encoder.repeat_bits)
-        known: dict[str, Value] = {} if self.xlen is None else {"iaddress_width": self.xlen}
+        known: dict[str, SettingValue] = {} if self.xlen is None else {"iaddress_width": self.xlen}
         if self.tvec is not None and in_force.feature("trTeInstNoTrapAddr"):
             known["trap_vector"] = f"{self.tvec:#x}"
         if bits is not None and in_force.timestamps:
@@ -353,7 +353,7 @@ def start(
     description: Description,
     context: Context,
     options: Mapping[str, Any],
-    connect: Connect,
+    connect: ConnectLink,
     progress: Progress = silent,
 ) -> list[str]:
     """Start tracing, and drop the trace that the session had. Return lines about what was set up.

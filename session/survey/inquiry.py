@@ -19,10 +19,10 @@ from rvtrace_gdb.session.description.model import OpenOcdDescription as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
 from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
 from rvtrace_gdb.session.survey.harts import SurveyedHart
-from rvtrace_gdb.session.survey.openocd_config import Server
+from rvtrace_gdb.session.survey.openocd_config import ConfiguredServer
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
-from rvtrace_gdb.session.survey.questions import Ask, BoardError, Question, Setting, Unfit, yes_or_no
-from rvtrace_gdb.session.target.link import Connect, Link
+from rvtrace_gdb.session.survey.questions import Ask, BoardError, Question, SurveySetting, Unfit, yes_or_no
+from rvtrace_gdb.session.target.link import ConnectLink, Link
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
 
@@ -31,7 +31,7 @@ _GIVEN = "given by you"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class BoardFacts:
     """What is known before anything is asked. *name*: of the board; *elf*: the program."""
 
     name: str | None = None
@@ -42,7 +42,7 @@ class Wishes:
 class _Board:
     """What is known so far. *link* None: the target is not reached."""
 
-    server: Server
+    server: ConfiguredServer
     link: Link | None
     harts: list[SurveyedHart] = field(default_factory=list)
     tree: Tree | None = None
@@ -50,7 +50,7 @@ class _Board:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenDescription:
     """A description that has been read back from *text*."""
 
     text: str
@@ -58,8 +58,8 @@ class Written:
 
 
 def inquire(
-    ask: Ask, read_tree: Callable[[str], Tree], wishes: Wishes, output: str, connect: Connect = OpenOcd
-) -> Written:
+    ask: Ask, read_tree: Callable[[str], Tree], wishes: BoardFacts, output: str, connect: ConnectLink = OpenOcd
+) -> WrittenDescription:
     """Return the description of a board. *output*: its file, for messages; *read_tree*: reads a device tree.
 
     Raises BoardError, DescriptionError, BadElf and what *ask* raises.
@@ -76,7 +76,7 @@ def inquire(
         if board.link is not None:
             board.link.close()
     text = parts.text(_header(board), _tables(board, wishes, xlen, components))
-    return Written(text, file.parse(text, output))
+    return WrittenDescription(text, file.parse(text, output))
 
 
 def _program(elf: str | None) -> tuple[list[range], int | None]:
@@ -88,7 +88,7 @@ def _program(elf: str | None) -> tuple[list[range], int | None]:
     return [*loaded, *(range(part.start, part.end) for part in program.sections)], program.xlen
 
 
-def _reached(ask: Ask, connect: Connect) -> _Board:
+def _reached(ask: Ask, connect: ConnectLink) -> _Board:
     """Return the board as OpenOCD has it."""
 
     def parse(text: str) -> _Board:
@@ -109,11 +109,11 @@ def _reached(ask: Ask, connect: Connect) -> _Board:
     return board
 
 
-def _nowhere() -> Server:
-    return Server(Defaults.host, Defaults.tcl_port, "default", "default")
+def _nowhere() -> ConfiguredServer:
+    return ConfiguredServer(Defaults.host, Defaults.tcl_port, "default", "default")
 
 
-def _connected(server: Server, connect: Connect) -> tuple[Link, list[SurveyedHart]]:
+def _connected(server: ConfiguredServer, connect: ConnectLink) -> tuple[Link, list[SurveyedHart]]:
     link = connect(server.host, server.port)
     try:
         found = harts.find(link)
@@ -131,13 +131,13 @@ def _connected(server: Server, connect: Connect) -> tuple[Link, list[SurveyedHar
     return link, found
 
 
-def _xlen(board: _Board, of_elf: int | None, elf: str | None) -> Setting | None:
+def _xlen(board: _Board, of_elf: int | None, elf: str | None) -> SurveySetting | None:
     of_hart = board.link.xlen() if board.link else None
     if of_hart and of_elf and of_hart != of_elf:
         raise BoardError(f"{elf} is a program for RV{of_elf}, OpenOCD says RV{of_hart}: is it this board's?")
     if of_hart:
-        return Setting(of_hart, "found: OpenOCD's `riscv info`")
-    return Setting(of_elf, f"of {Path(elf).name}") if of_elf and elf else None
+        return SurveySetting(of_hart, "found: OpenOCD's `riscv info`")
+    return SurveySetting(of_elf, f"of {Path(elf).name}") if of_elf and elf else None
 
 
 def _components(board: _Board, ask: Ask, read_tree: Callable[[str], Tree]) -> list[SurveyedComponent]:
@@ -269,13 +269,16 @@ _WORTH_A_LINE = (
 
 
 def _tables(
-    board: _Board, wishes: Wishes, xlen: Setting | None, components: Iterable[SurveyedComponent]
-) -> list[parts.Table]:
+    board: _Board, wishes: BoardFacts, xlen: SurveySetting | None, components: Iterable[SurveyedComponent]
+) -> list[parts.SettingsTable]:
     of_tree = board.tree.description.xlen if board.tree else None
-    xlen = xlen or (Setting(of_tree, "device tree") if of_tree else None)
+    xlen = xlen or (SurveySetting(of_tree, "device tree") if of_tree else None)
     target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})
     server = board.server
-    openocd = {"host": Setting(server.host, server.host_source), "tcl_port": Setting(server.port, server.port_source)}
+    openocd = {
+        "host": SurveySetting(server.host, server.host_source),
+        "tcl_port": SurveySetting(server.port, server.port_source),
+    }
     memory = board.tree.description.memory if board.tree else ()
     return [
         ("[target]", target),
@@ -285,18 +288,18 @@ def _tables(
     ]
 
 
-def _memory(memory: MemoryRange) -> dict[str, Setting]:
+def _memory(memory: MemoryRange) -> dict[str, SurveySetting]:
     """Return the table of memory that a device tree has."""
     found = {"name": memory.name, "address": memory.address, "size": memory.size, "kind": memory.kind.value}
-    settings = {key: Setting(value, "device tree") for key, value in found.items() if value != ""}
-    return settings | {"dma": Setting(True, "a device tree does not say: remove it if only the harts write here")}
+    settings = {key: SurveySetting(value, "device tree") for key, value in found.items() if value != ""}
+    return settings | {"dma": SurveySetting(True, "a device tree does not say: remove it if only the harts write here")}
 
 
-def _name(board: _Board, wishes: Wishes) -> Setting:
+def _name(board: _Board, wishes: BoardFacts) -> SurveySetting:
     if wishes.name:
-        return Setting(wishes.name, f"{_GIVEN} (--name)")
+        return SurveySetting(wishes.name, f"{_GIVEN} (--name)")
     if board.tree:
-        return Setting(board.tree.description.name, "device tree")
+        return SurveySetting(board.tree.description.name, "device tree")
     if board.server.files:
-        return Setting(Path(board.server.files[-1]).stem, "of OpenOCD's configuration")
-    return Setting("board", "default: any name, for messages")
+        return SurveySetting(Path(board.server.files[-1]).stem, "of OpenOCD's configuration")
+    return SurveySetting("board", "default: any name, for messages")

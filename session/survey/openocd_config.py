@@ -20,7 +20,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "*")
 DEFAULT = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
 
 
-class Server(NamedTuple):
+class ConfiguredServer(NamedTuple):
     """The Tcl server, and where host and port come from. *files*: the configuration, if it was given."""
 
     host: str
@@ -35,7 +35,7 @@ class Server(NamedTuple):
         return " ".join(["openocd", *(f"-f {file}" for file in self.files)])
 
 
-def server(words: Sequence[str], source: str) -> Server:
+def server(words: Sequence[str], source: str) -> ConfiguredServer:
     """Return the server that *words* mean: HOST:PORT, or names of configuration files. Raises Unfit.
 
     *source*: of the words, for comments.
@@ -43,11 +43,11 @@ def server(words: Sequence[str], source: str) -> Server:
     if len(words) == 1 and not Path(words[0]).exists():
         host, colon, port = words[0].rpartition(":")
         if port.isdecimal() and (colon or not host):
-            return Server(host.strip("[]") or DEFAULT_HOST, _port(port, words[0]), source, source)
+            return ConfiguredServer(host.strip("[]") or DEFAULT_HOST, _port(port, words[0]), source, source)
     return _of_files(words)
 
 
-def _of_files(files: Sequence[str]) -> Server:
+def _of_files(files: Sequence[str]) -> ConfiguredServer:
     found: dict[str, tuple[str, str]] = {}
     for file in files:
         try:
@@ -61,7 +61,7 @@ def _of_files(files: Sequence[str]) -> Server:
     port, port_source = found.get("tcl_port", (str(DEFAULT_PORT), f"default: no tcl_port in {', '.join(files)}"))
     if host in _EVERYWHERE:
         host = DEFAULT_HOST
-    return Server(host, _port(port, port_source), host_source, port_source, tuple(files))
+    return ConfiguredServer(host, _port(port, port_source), host_source, port_source, tuple(files))
 
 
 def _port(text: str, where: str) -> int:

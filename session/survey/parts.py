@@ -14,7 +14,7 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
 )
 from rvtrace_gdb.session.description.tables import quoted
-from rvtrace_gdb.session.survey.questions import Setting
+from rvtrace_gdb.session.survey.questions import SurveySetting
 from rvtrace_gdb.support.text import printable
 
 PREFIXES = {"encoder": "encoder", "funnel": "funnel", "ram_sink": "ram", "pib_sink": "pib", "atb_bridge": "atb"}
@@ -29,12 +29,12 @@ class SurveyedComponent:
     name: str
     kind: str
     base: int
-    settings: dict[str, Setting] = field(default_factory=dict)
+    settings: dict[str, SurveySetting] = field(default_factory=dict)
     storage: tuple[str, ...] = ()
     buffer: tuple[int, int] | None = None
 
     def set(self, key: str, value: object, source: str) -> None:
-        self.settings[key] = Setting(value, source)
+        self.settings[key] = SurveySetting(value, source)
 
 
 def probed(seen: Iterable[ProbedComponent]) -> list[SurveyedComponent]:
@@ -97,11 +97,11 @@ def checked(parts: Sequence[SurveyedComponent], seen: Iterable[ProbedComponent])
             yield f"{each.base:#x}: {each.kind} is not in the device tree, which is believed; left out"
 
 
-Table = tuple[str, Mapping[str, Setting]]
+SettingsTable = tuple[str, Mapping[str, SurveySetting]]
 """A table's head, "[target]", and its keys."""
 
 
-def text(header: Iterable[str], tables: Iterable[Table]) -> str:
+def text(header: Iterable[str], tables: Iterable[SettingsTable]) -> str:
     """Return the text of a description, in which each line has a comment with its source."""
     lines = [f"# {printable(line)}".rstrip() for line in header]
     for head, settings in tables:

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from rvtrace_gdb.support.errors import RvtraceError
 
-Value = TypeVar("Value")
+QuestionValue = TypeVar("QuestionValue")
 
 
 class BoardError(RvtraceError):
@@ -29,7 +29,7 @@ class MissingAnswer(BoardError):
         super().__init__(f"{text}: there is no terminal to ask on; give {option}{other}")
 
 
-class Setting(NamedTuple):
+class SurveySetting(NamedTuple):
     """A value of the target description. *source*: where it comes from, for the comment beside it."""
 
     value: object
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question(Generic[Value]):
+class Question(Generic[QuestionValue]):
     """*option*: the option of the command line that has the answer as well. *key*: what it is about, if the option is
     given for several.
 
@@ -48,7 +48,7 @@ class Question(Generic[Value]):
 
     text: str
     option: str
-    parse: Callable[[str], Value]
+    parse: Callable[[str], QuestionValue]
     default: str | None = None
     because: str = ""
     key: str = ""
@@ -63,17 +63,17 @@ class Question(Generic[Value]):
         return f"{name} {self.key + '=' if self.key else ''}{form}".rstrip()
 
 
-class Answered(NamedTuple, Generic[Value]):
+class Answered(NamedTuple, Generic[QuestionValue]):
     """An answer. *source*: "given by you (--hart)", or why it is the default."""
 
-    value: Value
+    value: QuestionValue
     source: str
 
 
 class Ask(Protocol):
     """Gets answers. *tell* says what was found meanwhile, a line at a time."""
 
-    def ask(self, question: Question[Value]) -> Answered[Value]:
+    def ask(self, question: Question[QuestionValue]) -> Answered[QuestionValue]:
         """Return the answer. Raises MissingAnswer, Unfit."""
         ...
 

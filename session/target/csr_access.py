@@ -30,7 +30,7 @@ from rvtrace_gdb.session.description.model import DescriptionError, UsbDescripti
 from rvtrace_gdb.session.errors import CsrsNotExposed, HartUnreachable, NoUsbTable, NoWay
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.target.gdb_csrs import Gdb, NamedAccess, PacketAccess, expose_csrs, names, numbers
+from rvtrace_gdb.session.target.gdb_csrs import GdbCsrs, NamedAccess, PacketAccess, expose_csrs, names, numbers
 from rvtrace_gdb.session.target.link import OTHER_TYPES
 from rvtrace_gdb.session.target.usb import link_by
 from rvtrace_gdb.support.errors import Progress, silent
@@ -258,9 +258,9 @@ def _usb(way: Way, session: Session, hart: int | None) -> CsrAccess:
     return access
 
 
-def _gdb(way: Way, session: Session, hart: int | None) -> Gdb:
+def _gdb(way: Way, session: Session, hart: int | None) -> GdbCsrs:
     connection = way.get("connection")
-    return Gdb(session, hart, connection if isinstance(connection, int) else None)
+    return GdbCsrs(session, hart, connection if isinstance(connection, int) else None)
 
 
 def _version(way: Way) -> str | None:

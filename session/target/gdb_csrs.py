@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.csrs import CSRS, X
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.target_xml import READ, TARGET, Description, in_hex
+from rvtrace_gdb.session.replay.target_xml import READ, TARGET, TargetXml, in_hex
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
@@ -58,7 +58,7 @@ NOWHERE = ("utvt", "uintstatus")
 """Registers of an abandoned extension: OpenOCD has them for every hart, and no hart does."""
 
 
-class Gdb:
+class GdbCsrs:
     """gdb, which executes requests for the thread of *hart* (None: the selected one).
 
     *connection*: the number of gdb's connection that is meant, None: any. If gdb waits for the proxy (an IDE goes back
@@ -125,7 +125,7 @@ class NamedAccess:
 
     name = "gdb's registers"
 
-    def __init__(self, gdb: Gdb, instead: CsrAccess, *, openocd: bool = False) -> None:
+    def __init__(self, gdb: GdbCsrs, instead: CsrAccess, *, openocd: bool = False) -> None:
         self._gdb, self._instead, self._unchecked = gdb, instead, openocd
         self._xlen = 0
 
@@ -204,7 +204,7 @@ class PacketAccess:
 
     name = "gdb's register packets"
 
-    def __init__(self, gdb: Gdb, *, openocd: bool = False) -> None:
+    def __init__(self, gdb: GdbCsrs, *, openocd: bool = False) -> None:
         self._gdb, self._openocd = gdb, openocd
         self._numbers: Numbers | None = None
 
@@ -271,7 +271,7 @@ class PacketAccess:
 
     def _opened(self) -> Numbers:
         if self._numbers is None:
-            description = Description.of(self._document(TARGET), self._document)
+            description = TargetXml.of(self._document(TARGET), self._document)
             numbers = _numbers(description)
             if self._openocd:
                 numbers = numbers._replace(base=None)
@@ -300,7 +300,7 @@ class PacketAccess:
                 return b"".join(parts)
 
 
-def _numbers(description: Description) -> Numbers:
+def _numbers(description: TargetXml) -> Numbers:
     """Return the numbers of CSRs. Raises NoNumbers if no CSR is named, or they are not consecutive."""
     by_name = {name: register.number for name, register in description.by_name.items()}
     bases = {by_name[name] - number for name, number in _KNOWN.items() if name in by_name}

@@ -120,11 +120,11 @@ class Link(Target, Protocol):
 
 MARK = "::rvtrace_connection"
 """The variable of OpenOCD's; as gdbext.same_openocd.VARIABLE."""
-Connect = Callable[[str, int], Link]
+ConnectLink = Callable[[str, int], Link]
 """Creates the link to OpenOCD at a host and port; it may connect only when used."""
 
 
-def open_link(description: Description, encoder: EncoderDescription, connect: Connect = OpenOcd) -> Link:
+def open_link(description: Description, encoder: EncoderDescription, connect: ConnectLink = OpenOcd) -> Link:
     """Return a tested link to the hart that *encoder* traces. Raises HartUnreachable and the transport's errors."""
     link = link_to(description, connect)
     try:
@@ -139,7 +139,7 @@ def open_link(description: Description, encoder: EncoderDescription, connect: Co
     return link
 
 
-def link_to(description: Description, connect: Connect) -> Link:
+def link_to(description: Description, connect: ConnectLink) -> Link:
     """Return the link of *description*: through OpenOCD, created by *connect*, or over USB. Nothing
     is connected yet.
     """
@@ -173,7 +173,7 @@ def _mark_of(link: Link) -> str:
     return link.command(f"expr {{[info exists {MARK}] ? ${MARK} : {{}}}}").strip()
 
 
-def checked(connect: Connect, mark: str | None) -> Connect:
+def checked(connect: ConnectLink, mark: str | None) -> ConnectLink:
     """Return a function like *connect* whose links lead to the OpenOCD that the debugger is connected to: the debugger
     has set a variable of it to *mark*. None: that is not an OpenOCD, or not known. It raises OtherOpenOcd.
     """

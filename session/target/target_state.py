@@ -18,7 +18,7 @@ from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegiste
 from rvtrace_gdb.session.description.memory import rams
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.replay.register_numbers import PC
-from rvtrace_gdb.session.replay.write_log import Kept
+from rvtrace_gdb.session.replay.write_log import KeptWrites
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
 from rvtrace_gdb.session.target.saved_registers import NAMES, read_registers
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
@@ -95,7 +95,7 @@ class LinkReader:
 WITH_MEMORY = "with_memory"
 
 
-class Wishes(NamedTuple):
+class SaveRequest(NamedTuple):
     """What the user asks to be saved. *memory*: also RAM where the trace begins; *ranges*: this memory, instead of the
     declared RAM, there and where it ends; None: not said.
     """
@@ -104,9 +104,9 @@ class Wishes(NamedTuple):
     ranges: tuple[Extent, ...] | None = None
 
 
-def wishes_of(options: Mapping[str, Any], save_memory: str | None) -> Wishes:
+def wishes_of(options: Mapping[str, Any], save_memory: str | None) -> SaveRequest:
     """Return the wishes of `trace start`. *save_memory*: the setting. Raises BadOption."""
-    return Wishes(bool(options.get(WITH_MEMORY)), None if save_memory is None else ranges_of(save_memory))
+    return SaveRequest(bool(options.get(WITH_MEMORY)), None if save_memory is None else ranges_of(save_memory))
 
 
 _NUMBER = r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}"
@@ -136,14 +136,19 @@ class SavedTarget:
     """
 
     def __init__(
-        self, reader: TargetReader, harts: Iterable[int], image: Image, ranges: Sequence[MemoryRange], wishes: Wishes
+        self,
+        reader: TargetReader,
+        harts: Iterable[int],
+        image: Image,
+        ranges: Sequence[MemoryRange],
+        wishes: SaveRequest,
     ) -> None:
         self._reader, self._harts, self._image = reader, sorted(set(harts)), image
         self.ranges = tuple(ranges)
         self.wishes = wishes
         self._registers: dict[SavedAt, tuple[SavedRegisters, ...]] = {}
         self._memory: dict[SavedAt, tuple[SavedMemory, ...]] = {}
-        self.kept: Callable[[int], Kept | None] = lambda hart: Kept({}, {})
+        self.kept: Callable[[int], KeptWrites | None] = lambda hart: KeptWrites({}, {})
         """Returns what was where a debugger has written since a hart came to where it stands now; None: that may be
         anywhere.
         """

@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Column, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
-from rvtrace_gdb.session.verify.model import Counts, Difference, DifferenceKind, ModelState, ModelStep, Stored
+from rvtrace_gdb.session.verify.model import Difference, DifferenceKind, ModelState, ModelStep, ModelStore, VerifyCounts
 
 _STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)
@@ -118,10 +118,10 @@ class ComparisonResult(NamedTuple):
     set: dict[int, int]
 
 
-class Comparison:
+class GroupComparison:
     """Compares groups with steps. *held*: bits of mip that were taken from the model for this step, and may differ."""
 
-    def __init__(self, tandem: DecodedTandem, cache: ModelState, masks: Masks, counts: Counts) -> None:
+    def __init__(self, tandem: DecodedTandem, cache: ModelState, masks: Masks, counts: VerifyCounts) -> None:
         self._tandem, self._cache, self._masks, self._counts = tandem, cache, masks, counts
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen
@@ -321,7 +321,7 @@ class Comparison:
         return found
 
     def _in_space(
-        self, reported: GroupState, stores: list[Store], done: tuple[Stored, ...], *, physical: bool
+        self, reported: GroupState, stores: list[Store], done: tuple[ModelStore, ...], *, physical: bool
     ) -> Iterable[Difference]:
         if len(stores) == len(done) == 1 and stores[0].size == len(done[0].data):
             return self._one(stores[0], done[0], physical=physical)
@@ -329,7 +329,7 @@ class Comparison:
         written = {_place(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)}
         return list(_byte_differences(expected, written, bus=reported.requests))
 
-    def _one(self, store: Store, done: Stored, *, physical: bool) -> Iterable[Difference]:
+    def _one(self, store: Store, done: ModelStore, *, physical: bool) -> Iterable[Difference]:
         """Compare the usual case: one store on either side."""
         place = _place(done, physical=physical)
         written = int.from_bytes(done.data, "little")
@@ -350,7 +350,7 @@ def is_load(word: int, xlen: int) -> bool:
     return found is not None and (found.kind == LOAD or word & 0x7F == 0x2F)
 
 
-def _place(stored: Stored, *, physical: bool) -> int:
+def _place(stored: ModelStore, *, physical: bool) -> int:
     return stored.physical if physical and stored.physical is not None else stored.address
 
 

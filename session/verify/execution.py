@@ -15,17 +15,17 @@ from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import Comparison, ComparisonResult, GroupState, is_load
+from rvtrace_gdb.session.verify.compare import ComparisonResult, GroupComparison, GroupState, is_load
 from rvtrace_gdb.session.verify.masks import inputs
 from rvtrace_gdb.session.verify.model import (
     Difference,
     DifferenceKind,
-    Expected,
+    ExpectedStep,
     Model,
     ModelState,
     ModelStep,
-    Running,
-    Trap,
+    ModelTrap,
+    PipelinedModel,
 )
 from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, ModelInputs, UnknownState, addressed
 
@@ -39,7 +39,7 @@ class Bridge(NamedTuple):
     step: ModelStep | None = None
 
 
-class Outcome(NamedTuple):
+class ExecutionOutcome(NamedTuple):
     """The model's step; *result*: of the comparison. *executed*: the model executed it, instead of
     getting its results.
     """
@@ -57,7 +57,7 @@ class GroupExecution:
         tandem: DecodedTandem,
         model: Model,
         cache: ModelState,
-        comparison: Comparison,
+        comparison: GroupComparison,
         inputs: ModelInputs,
         unknown: UnknownState,
     ) -> None:
@@ -66,7 +66,7 @@ class GroupExecution:
         self.pending: ModelStep | None = None
         """A step of the model that has already been executed, for the next group."""
 
-    def attempt(self, reported: GroupState, trap: TrapEffect | None, gap: Break | None) -> Outcome:
+    def attempt(self, reported: GroupState, trap: TrapEffect | None, gap: Break | None) -> ExecutionOutcome:
         """Execute an instruction, or a trap. *gap*: the group does not continue the previous one."""
         bridge = Bridge() if gap is None else self._bridged(reported, trap, gap)
         origin = self._index.origin(reported.group)
@@ -78,7 +78,7 @@ class GroupExecution:
         self._comparison.held = 0
         if why:
             self._put(reported, step, why)
-        return Outcome(step, result, not why)
+        return ExecutionOutcome(step, result, not why)
 
     def _stepped(self, reported: GroupState, trap: TrapEffect | None) -> tuple[ModelStep, str]:
         """Return the model's step; if it cannot execute it, the step it would have made, and why it cannot."""
@@ -149,7 +149,7 @@ class GroupExecution:
         """Compare everything about one group; *place*: the address of its load or store in the model."""
         if reported.instr is not None and step.instr is not None and not same(reported.instr, step.instr):
             differences.append(Difference(DifferenceKind.INSTRUCTION, step.pc, None, reported.instr.word, step.instr))
-        taken = None if trap is None else Trap(trap.cause, trap.interrupt)
+        taken = None if trap is None else ModelTrap(trap.cause, trap.interrupt)
         if (taken is None) != (step.trap is None) or (taken and step.trap and taken != step.trap and taken.cause >= 0):
             differences.append(Difference(DifferenceKind.TRAP, step.pc))
         next_pc = self._index.pcs[reported.group]
@@ -184,7 +184,7 @@ class GroupExecution:
         self._cache.pc = step.next_pc
         self._cache.go(step.pc)
 
-    def resume(self, reported: GroupState, outcome: Outcome) -> None:
+    def resume(self, reported: GroupState, outcome: ExecutionOutcome) -> None:
         """Make the model's state that of the trace, as far as it is known to differ."""
         cache, step, result = self._cache, outcome.step, outcome.result
         cache.values.update(cache.wholes(step.registers))
@@ -245,17 +245,17 @@ class _StepAccess(NamedTuple):
 
 
 class BatchExecution:
-    """Executes many steps at once, if the *model* supports it (`Running`).
+    """Executes many steps at once, if the *model* supports it (`PipelinedModel`).
 
     step   the model's step in the group after those that `run` returned, if it differs from the expected one
     """
 
     def __init__(
-        self, tandem: DecodedTandem, model: Model, cache: ModelState, comparison: Comparison, inputs: ModelInputs
+        self, tandem: DecodedTandem, model: Model, cache: ModelState, comparison: GroupComparison, inputs: ModelInputs
     ) -> None:
         self._tandem, self._index, self._cache = tandem, tandem.index, cache
         self._comparison, self._inputs = comparison, inputs
-        self._model = model if isinstance(model, Running) else None
+        self._model = model if isinstance(model, PipelinedModel) else None
         parameters = tandem.trace.parameters
         self._xlen, self._pc_register = parameters.xlen, parameters.dialect.pc_register
         self._mask = (1 << parameters.xlen) - 1
@@ -287,15 +287,15 @@ class BatchExecution:
             self._comparison.agreed(one, stored=done.store is not None)
         return reported[:agreed]
 
-    def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[Expected]]:
+    def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[ExpectedStep]]:
         """Return the next groups, and the expected step of each, except for the last one if it cannot be predicted."""
         self._written.clear()
-        reported, expected, pc = [self.group_state(group)], list[Expected](), self._cache.pc
+        reported, expected, pc = [self.group_state(group)], list[ExpectedStep](), self._cache.pc
         first = self._expected(reported[0], pc)
         if first is None or self._is_asked():
             self._states[group] = reported[0]
             return reported, expected
-        found: Expected | None = first
+        found: ExpectedStep | None = first
         while found is not None:
             expected.append(found)
             if len(expected) == limit:
@@ -311,7 +311,7 @@ class BatchExecution:
         mip = self._cache.get(csrs.MIP)
         return bool(mip and mip & (self._cache.get(csrs.MIE) or 0))
 
-    def _expected(self, reported: GroupState, pc: int) -> Expected | None:
+    def _expected(self, reported: GroupState, pc: int) -> ExpectedStep | None:
         """Return the model's step if it does what the group reports; None: it cannot be predicted, or needs input."""
         instr, next_pc = reported.instr, self._index.pcs[reported.group]
         if instr is None or next_pc == NOWHERE or reported.group in self._apart:
@@ -332,8 +332,8 @@ class BatchExecution:
         place, loads = self._access(word)
         if place is None:
             plain = reported.effective is None and not reported.stores and not self._inputs.why_not(reported, pc)
-            return Expected(pc, word, next_pc, registers) if plain else None
-        return self._at(reported, place, Expected(pc, word, next_pc, registers), loads=loads)
+            return ExpectedStep(pc, word, next_pc, registers) if plain else None
+        return self._at(reported, place, ExpectedStep(pc, word, next_pc, registers), loads=loads)
 
     def _is_kept(self, reported: GroupState, regno: int, value: int | None) -> bool:
         """Return whether a CSR is reported with the value it has in the model, e.g. mstatus with each floating-point
@@ -343,7 +343,7 @@ class BatchExecution:
             return False
         return self._cache.values.get(regno) == value and self._comparison.mode_written(reported.group) is None
 
-    def _at(self, reported: GroupState, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
+    def _at(self, reported: GroupState, place: Addressed, step: ExpectedStep, *, loads: bool) -> ExpectedStep | None:
         """Return *step* with its load or store."""
         base = 0 if place.base == GPR else self._written.get(place.base, self._cache.values.get(place.base))
         if base is None or loads != (place.data < 0) or self._inputs.why_not(reported, step.pc):

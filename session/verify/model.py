@@ -9,7 +9,7 @@ decided here.
 requests: each register is read from the model once. Registers that share bits with others (sstatus and mstatus, sie and
 mie, sip and mip, fflags, frm and fcsr) are kept as the one that has all of them.
 
-`Divergence` and `Counts` are the results of a verification, and how much was compared.
+`Divergence` and `VerifyCounts` are the results of a verification, and how much was compared.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class ModelFailed(RvtraceError):
     """The model has ended, or cannot continue: its process died, or it lacks what it needs."""
 
 
-class Stored(NamedTuple):
+class ModelStore(NamedTuple):
     """Bytes that an instruction stored. *address*: the effective one; *physical*: None if the model
     does not know it.
     """
@@ -41,7 +41,7 @@ class Stored(NamedTuple):
     physical: int | None = None
 
 
-class Trap(NamedTuple):
+class ModelTrap(NamedTuple):
     """A trap. *cause*: as in xcause, without the interrupt bit."""
 
     cause: int
@@ -65,11 +65,11 @@ class ModelStep(NamedTuple):
     instr: int | None
     next_pc: int
     registers: Mapping[int, int]
-    stores: tuple[Stored, ...] = ()
-    trap: Trap | None = None
+    stores: tuple[ModelStore, ...] = ()
+    trap: ModelTrap | None = None
 
 
-class Expected(NamedTuple):
+class ExpectedStep(NamedTuple):
     """A step with no other effects than these: no trap, and no change of the privilege mode.
 
     instr      16 bits, or 32
@@ -129,10 +129,10 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class Running(Model, Protocol):
+class PipelinedModel(Model, Protocol):
     """A model that accepts expected steps in advance, so that many steps cost one round trip."""
 
-    def run(self, expected: Sequence[Expected]) -> tuple[int, ModelStep | None]:
+    def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Attempt one instruction after the other, up to the first that does anything other than expected.
 
         Returns how many did as expected, and the step after them; None: no other was attempted. The model has never
@@ -198,14 +198,14 @@ class Divergence(NamedTuple):
     pc: int | None
     instr: Instr | None
     other: int | None
-    trap: Trap | None
-    model_trap: Trap | None
+    trap: ModelTrap | None
+    model_trap: ModelTrap | None
     differences: tuple[Difference, ...]
     registers: tuple[tuple[int, int | None, int | None], ...] = ()
 
 
 @dataclass
-class Counts:
+class VerifyCounts:
     """How much was compared, copied, and found.
 
     groups        read; *instructions*, *traps*, *interrupts*, *resets*, *initializations*, *loose* are kinds of them

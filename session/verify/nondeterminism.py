@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.verify.compare import GroupState, is_load
-from rvtrace_gdb.session.verify.model import Counts, Model, ModelState, ModelStep, Stored
+from rvtrace_gdb.session.verify.model import Model, ModelState, ModelStep, ModelStore, VerifyCounts
 
 _LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
@@ -165,7 +165,7 @@ class ModelInputs:
         tandem: DecodedTandem,
         model: Model,
         cache: ModelState,
-        counts: Counts,
+        counts: VerifyCounts,
         devices: Sequence[tuple[int, int]],
         program: Image | None,
     ) -> None:
@@ -307,7 +307,7 @@ class ModelInputs:
         registers = {regno: value for regno, value in reported.registers.items() if value is not None}
         next_pc = self._index.pcs[reported.group]
         done = tuple(
-            Stored(store.address, store.value.to_bytes(store.size, "little"))
+            ModelStore(store.address, store.value.to_bytes(store.size, "little"))
             for _, store in self._tandem.stored(reported.group)
             if store.value is not None
         )
@@ -326,7 +326,7 @@ class ModelInputs:
         found = {regno: reported.registers.get(regno) for regno in candidates}
         return {regno: value for regno, value in found.items() if value is not None}
 
-    def _stored(self, reported: GroupState, why: str) -> tuple[Stored, ...]:
+    def _stored(self, reported: GroupState, why: str) -> tuple[ModelStore, ...]:
         """Return the bytes that a store writes: the model's register, at the model's address."""
         assert reported.instr is not None
         place = addressed(reported.instr.word, self._xlen)
@@ -334,13 +334,15 @@ class ModelInputs:
             return ()
         stores = [store for _, store in self._tandem.stored(reported.group)]
         if place.data < 0:  # an AMO: the device's answer decides
-            return tuple(Stored(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None)
+            return tuple(
+                ModelStore(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None
+            )
         base, value = self._cache.get(place.base) if place.base != GPR else 0, self._value(place.data)
         if base is None or value is None or not stores:
             return ()
         size = stores[0].size
         address = base + place.offset & (1 << self._xlen) - 1
-        return (Stored(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little")),)
+        return (ModelStore(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little")),)
 
     def _value(self, regno: int) -> int | None:
         return 0 if regno == GPR else self._cache.get(regno)

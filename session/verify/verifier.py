@@ -15,19 +15,19 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import Comparison, GroupState
-from rvtrace_gdb.session.verify.execution import BatchExecution, GroupExecution, Outcome, same
+from rvtrace_gdb.session.verify.compare import GroupComparison, GroupState
+from rvtrace_gdb.session.verify.execution import BatchExecution, ExecutionOutcome, GroupExecution, same
 from rvtrace_gdb.session.verify.masks import ALL, STORES, Masks, absent_of, inputs
 from rvtrace_gdb.session.verify.model import (
     PC,
-    Counts,
     Difference,
     DifferenceKind,
     Divergence,
     Model,
     ModelState,
     ModelStep,
-    Trap,
+    ModelTrap,
+    VerifyCounts,
 )
 from rvtrace_gdb.session.verify.nondeterminism import ModelInputs, UnknownState
 from rvtrace_gdb.support.errors import Progress, silent
@@ -43,7 +43,9 @@ class FullComparison:
               not accept when they were copied: an instruction that reads them will differ
     """
 
-    def __init__(self, tandem: DecodedTandem, model: Model, cache: ModelState, masks: Masks, counts: Counts) -> None:
+    def __init__(
+        self, tandem: DecodedTandem, model: Model, cache: ModelState, masks: Masks, counts: VerifyCounts
+    ) -> None:
         self._tandem, self._model, self._cache = tandem, model, cache
         self._masks, self._counts = masks, counts
         self.diverged: dict[int, int] = {}
@@ -179,9 +181,9 @@ class Verifier:
         self.masked = tuple(choices.masks.described())
         losses, groups = self._trace.losses, range(1, len(self._trace))
         holes = sum(loss.group in groups for loss in losses)
-        self.counts = Counts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
+        self.counts = VerifyCounts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
         self._cache = ModelState(model, tandem.trace.parameters.xlen)
-        self._comparison = Comparison(tandem, self._cache, masks, self.counts)
+        self._comparison = GroupComparison(tandem, self._cache, masks, self.counts)
         self._inputs = ModelInputs(tandem, model, self._cache, self.counts, choices.devices, program)
         self._unknown = UnknownState(tandem, self._cache)
         self._execution = GroupExecution(tandem, model, self._cache, self._comparison, self._inputs, self._unknown)
@@ -326,7 +328,7 @@ class Verifier:
         else:
             self.counts.traps += 1
 
-    def _found(self, reported: GroupState, trap: TrapEffect | None, outcome: Outcome) -> Divergence | None:
+    def _found(self, reported: GroupState, trap: TrapEffect | None, outcome: ExecutionOutcome) -> Divergence | None:
         differences = outcome.result.differences
         if not differences:
             return None
@@ -357,7 +359,7 @@ class Verifier:
             step.pc if step is not None else None if origin == NOWHERE else origin,
             reported.instr,
             other if other is not None and reported.instr is not None and not same(reported.instr, other) else None,
-            None if trap is None else Trap(trap.cause, trap.interrupt),
+            None if trap is None else ModelTrap(trap.cause, trap.interrupt),
             None if step is None else step.trap,
             tuple(differences),
             self._full.both(group) if self._choices.states else (),

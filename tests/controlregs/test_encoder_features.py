@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext import start_options
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats import detect_options, registry
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of
@@ -67,7 +67,7 @@ def is_on(trace_options: Any, feature: EncoderFeature) -> bool:
     """Whether the decoder's options say that the feature is on."""
     return bool(
         getattr(trace_options.options.modes, feature.etrace)
-        if isinstance(trace_options, ETrace)
+        if isinstance(trace_options, EtraceTraceOptions)
         else getattr(trace_options, feature.ntrace)
     )
 
@@ -128,7 +128,7 @@ def test_raw_bytes_have_an_option_that_the_capture_keeps(feature: EncoderFeature
 
 @EACH
 def test_it_is_tried_where_bytes_do_not_fit_and_named_in_the_hint(feature: EncoderFeature) -> None:
-    plain: dict[str, Any] = {"ntrace": Options(), "etrace": ETrace()}
+    plain: dict[str, Any] = {"ntrace": Options(), "etrace": EtraceTraceOptions()}
     option = f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"
     for format in formats(feature):
         if format == "ntrace" and feature.in_messages:

@@ -16,17 +16,14 @@ STILL_SEVERAL = set(
     re.findall(
         r"\w+",
         """
-    Accessed Accesses Action AnyEncoder Arrival Asked BadOption Block Buffer Calls Change Check Chip Clock
-    CmdErr Code Command Comparison Connect Context Count Counts Coverage DebugModule Debugger Description
-    Disassembler Dtm ETrace Edge EncoderOptions End Expected Export Fetch Field Fields File Filter Follower
-    Frame Functions Gdb Graph Group Groups Halt Handler Happened HartContext HartNotHalted HartNumber HartOf
-    Harts History Info Instruction Kept Latency Limit Line Lines Looked Machine Memory Message Method Mode
-    NTrace NoAnswer NotStopped NotWritten Note Objects Open Option Outcome Output Page PagedList Paint
-    PendingTrap Pins Port Probe Problem Program ProgressLine Ran Raw Reach Read Record Recorder Records Register
-    RegisterRefused Registers Report Resume Retired Row Rows Running Said Section Segment Select Selection
-    Server Setting Settings Sink Snapshot Stack Start Status Stop Stored Stream StreamDecoder Stub Symbol
-    Symbols SyncMode Table TandemPort Target Text Texts Trace Tracer Transfer Trap TrapKind Trigger
-    TriggerModule Unknown Unwound Value Values Verb Verdict Watcher Window Wishes Words Writer Written
+    Action AnyEncoder Arrival Asked BadOption Block Buffer Change Check Clock CmdErr Command Context Count
+    Counts Coverage DebugModule Debugger Description Disassembler Dtm ETrace EncoderOptions Export Fetch Field
+    Fields File Filter Follower Frame Functions Group Handler HartContext HartNotHalted HartNumber HartOf Harts
+    History Info Instruction Latency Line Lines Machine Memory Method Mode NTrace NoAnswer NotStopped Objects
+    Open Option Output Page PagedList Paint PendingTrap Pins Probe Problem Program ProgressLine Raw Reach Record
+    RegisterRefused Report Resume Retired Row Rows Said Section Segment Selection Server Setting Settings
+    Snapshot Stack Start Status Stop Stream Symbol Symbols SyncMode TandemPort Target Text Texts Trace Tracer
+    Transfer Trap TrapKind Trigger TriggerModule Value Values Verb Verdict Watcher Window Words Writer
     """,
     )
 )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 
 _booleans = {field.name: st.booleans() for field in fields(Modes)}
 
@@ -61,4 +61,4 @@ encapsulations = st.builds(
     block_size=st.integers(0, 1 << 30),
     block_start=st.integers(0, 1 << 30),
 ) | st.builds(Encapsulation, name=st.sampled_from(["atb", "esp32", "pulp", "qemu"]))
-etraces = st.builds(ETrace, options, encapsulations)
+etraces = st.builds(EtraceTraceOptions, options, encapsulations)

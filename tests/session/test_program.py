@@ -5,7 +5,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_DATA
 from rvtrace_gdb.decode.program.image import CodeMissing
-from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.session.board import DEMO
 
@@ -27,7 +27,7 @@ class Asked(OpenOcd):
 @pytest.mark.parametrize("address", [0x2000_0000, 0x2000_0FFE, 0x2000_1000 + RAM_DATA.offset, 0x2000_1FFE])
 def test_registers_of_trace_components_are_not_read(address: int) -> None:
     link = Asked()
-    image = Program(str(DEMO), target=CodeOnTarget(link, (ENCODER, SINK))).image()
+    image = LoadedProgram(str(DEMO), target=CodeOnTarget(link, (ENCODER, SINK))).image()
     with pytest.raises(CodeMissing):
         image.instruction(address)
     assert link.reads == []

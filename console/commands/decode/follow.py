@@ -33,7 +33,7 @@ from rvtrace_gdb.session.formats.stream import (
     StreamReader,
     open_stream,
 )
-from rvtrace_gdb.session.program import Program, elf_of, other_elf
+from rvtrace_gdb.session.program import LoadedProgram, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from rvtrace_gdb.support.text import counted, warning
@@ -269,11 +269,11 @@ def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _program(request: RequestedTrace, capture: Capture) -> tuple[Program, list[str]]:
+def _program(request: RequestedTrace, capture: Capture) -> tuple[LoadedProgram, list[str]]:
     """Return the program that runs, and notes about it. Raises NoElf, BadElf, WrongXlen."""
     settings = request.raw.file if isinstance(request.raw, SettingsBytes) else "the command line"
     path = request.elf_of_settings() or elf_of(capture, settings)
-    program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
+    program = LoadedProgram(path, code=capture.code, images=capture.images, xlen=capture.xlen)
     image = program.image()
     if image.xlen != capture.xlen:
         raise WrongXlen(program.path, image.xlen, settings, capture.xlen)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.session.formats.stream import Arrived, Counts
+from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts
 from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.text import columns, counted, json_line
 from rvtrace_gdb.views import json_rows, text_rows
@@ -63,7 +63,7 @@ class FollowedRows:
             else:
                 yield before + text_rows.event_line(piece.history, event, self._program, self.paint)
 
-    def end(self, counts: Counts, why: str) -> Iterator[str]:
+    def end(self, counts: StreamCounts, why: str) -> Iterator[str]:
         """Return the last row, only as JSON: for text, a summary on standard error says the same."""
         if self._json:
             so_far = {name: getattr(counts, name) for name in ("bytes", "instructions", "gaps", "losses")}
@@ -88,7 +88,7 @@ class Status:
         self._before = 0
         self._rate = 0.0
 
-    def show(self, counts: Counts, waiting: int, *, ending: bool) -> None:
+    def show(self, counts: StreamCounts, waiting: int, *, ending: bool) -> None:
         """Draw the status. *waiting*: the bytes that wait to be decoded; *ending*: nothing arrives any more."""
         now = time.monotonic()
         if not self._able or now < self._next or os.tcgetpgrp(2) != os.getpgrp():
@@ -115,7 +115,7 @@ class Status:
             self.clear()
             print(columns(line), file=sys.stderr, flush=True)
 
-    def _text(self, counts: Counts, waiting: int, ending: bool) -> str:
+    def _text(self, counts: StreamCounts, waiting: int, ending: bool) -> str:
         parts = [f"{size(counts.bytes)}", f"{size(int(self._rate))}/s", counted(counts.instructions, "instruction")]
         if counts.losses:
             parts.append(counted(counts.losses, "loss"))
@@ -124,7 +124,7 @@ class Status:
         return f"{'decoding the rest of ' if ending else ''}{self._name}: {', '.join(parts)}"
 
 
-def summary(counts: Counts) -> str:
+def summary(counts: StreamCounts) -> str:
     """Return how much was decoded and lost, as text."""
     done = f"{counted(counts.bytes, 'byte')}: {counted(counts.instructions, 'instruction')}"
     if counts.losses:

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import LONGEST_PERIOD, ETrace
+from rvtrace_gdb.session.capture.etrace_settings import LONGEST_PERIOD, EtraceTraceOptions
 
 # In quotation marks: sections of E-Trace 2.0.
 HELP: Mapping[str, str] = {
@@ -130,7 +130,7 @@ class _ETrace(Encoding):
     messages_are = "packets"
 
     def __init__(
-        self, options: EncoderOptions, trace_options: ETrace, source: int, alignment: int, idle: list[str]
+        self, options: EncoderOptions, trace_options: EtraceTraceOptions, source: int, alignment: int, idle: list[str]
     ) -> None:
         super().__init__()
         self._idle = idle
@@ -146,7 +146,7 @@ class _ETrace(Encoding):
         self._several: set[tuple[int, bool]] = set()
 
     @property
-    def trace_options(self) -> ETrace:
+    def trace_options(self) -> EtraceTraceOptions:
         """How to decode the trace, with the trap handlers in the log if packets and options do not give them."""
         options = self._trace_options.options
         known = options.trap_handlers

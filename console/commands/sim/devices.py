@@ -22,7 +22,7 @@ from typing import Any
 
 from rvtrace_gdb.console.commands.sim.encoder import FORMATS
 from rvtrace_gdb.session.description.model import DescriptionError
-from rvtrace_gdb.session.description.tables import Table, Tables
+from rvtrace_gdb.session.description.tables import Tables, TomlTable
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
@@ -58,7 +58,7 @@ _NUMBER = "must be a number from 0 to 2**32 - 1"
 class Section:
     """The table of a component, which may have *keys*. All methods raise `DescriptionError`."""
 
-    def __init__(self, read: Tables, table: Table, part: AnyPart, keys: Sequence[str]) -> None:
+    def __init__(self, read: Tables, table: TomlTable, part: AnyPart, keys: Sequence[str]) -> None:
         self.part = part
         self.where = f"[{part.name}]"
         self._read = read

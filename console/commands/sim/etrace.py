@@ -10,7 +10,7 @@ from rvtrace_gdb.console.commands.sim.encoder import SWITCH, BadEncoderOption
 from rvtrace_gdb.console.options.encoder import dashed, in_words
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Options, Parameters
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of, values_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of, values_of
 from rvtrace_gdb.transport.simulated.devices.etrace import SET_BY_REGISTERS, ETraceBuild
 
 _BUILT = ETraceBuild()
@@ -84,13 +84,13 @@ def _wanted(default: Any) -> str:
     return f"it is one of {', '.join(_choices(default))}" if isinstance(default, Enum) else "it is a number"
 
 
-def described(built: ETraceBuild, values: Mapping[str, Value]) -> ETraceBuild:
+def described(built: ETraceBuild, values: Mapping[str, SettingValue]) -> ETraceBuild:
     """Return *built* with the settings *values* of a target description."""
     encoder = built.encoder
-    options = etrace_of(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
+    options = etrace_of(values, EtraceTraceOptions(Options(encoder.parameters, support=encoder.support))).options
     return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
 
 
-def settings(options: Options) -> dict[str, Value]:
+def settings(options: Options) -> dict[str, SettingValue]:
     """Return the settings in a target description that no register of the encoder has."""
-    return values_of(ETrace(Options(options.parameters, support=options.support)))
+    return values_of(EtraceTraceOptions(Options(options.parameters, support=options.support)))

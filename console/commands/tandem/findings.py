@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context, trap_text
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
-from rvtrace_gdb.session.verify.model import PC, Counts, Difference, DifferenceKind, Divergence, Trap
+from rvtrace_gdb.session.verify.model import PC, Difference, DifferenceKind, Divergence, ModelTrap, VerifyCounts
 from rvtrace_gdb.session.verify.verifier import Verifier
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -117,7 +117,7 @@ def _name(regno: int) -> str:
     return "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
 
 
-def _trap_fields(trap: Trap | None) -> Fields | None:
+def _trap_fields(trap: ModelTrap | None) -> Fields | None:
     if trap is None:
         return None
     if trap.cause < 0:  # the trace does not have it
@@ -272,7 +272,7 @@ class Sentences:
 _MASK = (1 << 64) - 1
 
 
-def _verified(counts: Counts) -> str:
+def _verified(counts: VerifyCounts) -> str:
     kinds = [
         (counts.instructions, "instruction"), (counts.traps, "trap"), (counts.interrupts, "interrupt"),
         (counts.resets, "reset"), (counts.initializations, "state initialization"),
@@ -287,7 +287,7 @@ def _number(count: int, what: str, several: str | None = None) -> str:
     return f"{count} {what if count == 1 else several or what + 's'}"
 
 
-def _trap(trap: Trap | None) -> str:
+def _trap(trap: ModelTrap | None) -> str:
     return "none" if trap is None else "cause not known" if trap.cause < 0 else trap_text(trap.cause, trap.interrupt)
 
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, MemoryAccess
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
-from rvtrace_gdb.session.past.past import Accessed
+from rvtrace_gdb.session.past.past import AccessedBytes
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -37,7 +37,7 @@ def is_load(access: MemoryAccess) -> bool:
     return access.kind in _LOADING and access.operation != STORE_FAILURE
 
 
-class Unknown(NamedTuple):
+class UnknownAddresses(NamedTuple):
     """Positions of instructions that store, or load, and for which the trace has no address, in order."""
 
     stores: "array[int]"
@@ -59,18 +59,18 @@ class LocatedAccesses:
                 _add(self.loads, access, access.value if access.kind == LOAD and not access.failed else None)
         self._storing = Counter(_position(access) for access in known if access.kind in _STORING)
         self._loading = Counter(_position(access) for access in known if is_load(access))
-        self._unknown = Unknown(array("Q"), array("Q"))
+        self._unknown = UnknownAddresses(array("Q"), array("Q"))
         self.examined = 0
         """The position up to which `unknown` says all: a short trace may stand for any number of instructions."""
         self._most = _POSITIONS[0] + _POSITIONS[1] * len(history.accesses)
 
     def nearest(
         self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
-    ) -> Accessed | None:
+    ) -> AccessedBytes | None:
         """Return the first access to any of some bytes at or after a position, or the last one before it."""
         kinds = [self.stores] * stores + [self.loads] * loads
         each = (it.nearest(position, address, size, forward=forward) for it in kinds)
-        found = [Accessed(it.group, max(it.address, address)) for it in each if it is not None]
+        found = [AccessedBytes(it.group, max(it.address, address)) for it in each if it is not None]
         if forward:
             return min(found, default=None)
         return max(found, key=lambda access: (access.position, -access.address), default=None)
@@ -95,7 +95,7 @@ class LocatedAccesses:
             return True
         return any(within(it, position, position + 1) for it in (unknown.stores, *([unknown.loads] * loads)))
 
-    def unknown(self, progress: Progress = silent) -> Unknown:
+    def unknown(self, progress: Progress = silent) -> UnknownAddresses:
         """Return where unknown bytes are accessed. What *progress* ends continues at the next call."""
         end = min(len(self._history), self._most)
         known: dict[Image, Mapping[int, tuple[int, int] | None]] = {}

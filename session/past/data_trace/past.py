@@ -14,12 +14,12 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within
 from rvtrace_gdb.session.past.past import (
     INSTRUCTION,
-    Accessed,
-    NotWritten,
+    AccessedBytes,
+    NoWrite,
+    PastWrite,
     StoredBytes,
     TracedRegisters,
     WantedAccess,
-    Written,
 )
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -68,7 +68,7 @@ class DataTracePast:
     def values_stay_known(self, position: int, names: Sequence[str]) -> bool:
         return False
 
-    def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
+    def register_writer(self, position: int, register: int, below: int | None = None) -> PastWrite | NoWrite:
         """Return the last write to a register; the trace does not have the value."""
         return self._writers.last(position, register, below)
 
@@ -88,7 +88,9 @@ class DataTracePast:
             self._memories[image] = ProgramMemory(image)
         return self._memories[image]
 
-    def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
+    def memory_writer(
+        self, position: int, address: int, size: int, below: int | None = None
+    ) -> PastWrite | NoWrite:
         """Return the last store to some bytes; doubts say how many stores after it may also have been to them."""
         if not any(is_store(access) and access.address is not None for access in self._history.accesses):
             raise NoTrace(_NO_STORES)
@@ -105,7 +107,7 @@ class DataTracePast:
                 return _written(access, address, size, doubts)
             elif access.position is None:
                 unplaced += 1
-        return NotWritten(tuple(self._doubts(unknown, unplaced, 0, position, "in the trace")))
+        return NoWrite(tuple(self._doubts(unknown, unplaced, 0, position, "in the trace")))
 
     def _doubts(self, unknown: int, unplaced: int, first: int, last: int, when: str) -> Iterator[str]:
         """Yield what is not known of stores. *unknown*, *unplaced*: those in the trace without an address, or place."""
@@ -119,7 +121,7 @@ class DataTracePast:
 
     # Accesses
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         return self._accesses.nearest(position, **wanted._asdict())
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
@@ -137,12 +139,12 @@ def _place(access: MemoryAccess) -> int:
     return access.after if access.position is None else access.position
 
 
-def _written(access: MemoryAccess, address: int, size: int, doubts: Iterable[str]) -> Written:
+def _written(access: MemoryAccess, address: int, size: int, doubts: Iterable[str]) -> PastWrite:
     assert access.address is not None
     store = StoredBytes(access.address, access.size, access.value if access.kind == STORE else None)
     no_place = () if access.position is not None else (_NO_PLACE,)
     at, new = max(_place(access), 0), _part(store, address, size)
-    return Written(INSTRUCTION, at, at, store=store, new=new, doubts=(*no_place, *doubts))
+    return PastWrite(INSTRUCTION, at, at, store=store, new=new, doubts=(*no_place, *doubts))
 
 
 def _s(count: int) -> str:

@@ -8,9 +8,17 @@ from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, byte_of
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, Accessed, NotWritten, StoredBytes, Window, Written
+from rvtrace_gdb.session.past.past import (
+    INSTRUCTION,
+    OUTSIDE,
+    AccessedBytes,
+    NoWrite,
+    PastWrite,
+    StoredBytes,
+    StoreWindow,
+)
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
-from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.reconstructed.values import ReconstructedValues
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -20,13 +28,13 @@ LostDoubts = Callable[[int, int], Iterator[str]]
 """Yields what is missing from a position up to another, that included."""
 
 
-class Accesses:
+class ReconstructedAccesses:
     """The loads and stores of a history. *halts*: what a debugger wrote. *traced*: those that the trace itself has."""
 
     def __init__(
         self,
         execution: Execution,
-        values: Values,
+        values: ReconstructedValues,
         windows: Windows,
         halts: Sequence[HaltWrites],
         lost: LostDoubts,
@@ -45,17 +53,17 @@ class Accesses:
 
     def nearest(
         self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool, progress: Progress
-    ) -> Accessed | None:
+    ) -> AccessedBytes | None:
         """Return the first access to any of some bytes at or after a position, or the last one before it."""
 
-        def search(executed: Forward) -> Accessed | None:
+        def search(executed: Forward) -> AccessedBytes | None:
             stretches = self._later(executed, position, progress) if forward else _earlier(executed, position, progress)
             for segment in stretches:
                 if loads or executed.may_store(segment, address, size):
                     log = executed.accesses(segment)
                     found = log.nearest(position, address, size, forward=forward, stores=stores, loads=loads)
                     if found is not None:
-                        return Accessed(found.position, found.address)
+                        return AccessedBytes(found.position, found.address)
             return None
 
         found = self._execution.ask(search)
@@ -65,7 +73,7 @@ class Accesses:
         for it in self._windows.solved(*span, progress):
             if found is None or not (found.position < it.first if forward else found.position >= it.last):
                 other = it.window.accesses().nearest(position, address, size, **only)
-                near += [] if other is None else [Accessed(other.position, other.address)]
+                near += [] if other is None else [AccessedBytes(other.position, other.address)]
         if self._traced is not None:
             other_kind = self._traced.nearest(position, address, size, **only)
             near += [] if other_kind is None else [other_kind]
@@ -96,13 +104,13 @@ class Accesses:
 
     # -- the last store
 
-    def memory_writer(self, position: int, address: int, size: int, below: int | None) -> Written | NotWritten:
+    def memory_writer(self, position: int, address: int, size: int, below: int | None) -> PastWrite | NoWrite:
         """Return the last store to any of some bytes before a position; *below*: an earlier one than that."""
         if not self.are_known:
             raise NoTrace("nothing is known of memory: what the trace says contradicts itself (`trace values`)")
         last = position if below is None else min(position, below)
         found = self.nearest(last, address, size, forward=False, stores=True, loads=False, progress=silent)
-        written: Written | None = None
+        written: PastWrite | None = None
         halted = self._halt(last if below is None else last - 1, address, size)
         if halted is not None and (found is None or found.position < halted.position):
             written = self._by_debugger(halted, address, size)
@@ -112,7 +120,7 @@ class Accesses:
         unknown = len(self.unknown(since + 1, position, loads=False))
         doubts = tuple(self._lost(since, position))
         if written is None:
-            return NotWritten((*doubts, *_unknown_doubts(unknown, "in the trace")))
+            return NoWrite((*doubts, *_unknown_doubts(unknown, "in the trace")))
         return written._replace(doubts=(*doubts, *_unknown_doubts(unknown, "since")))
 
     def _halt(self, last: int, address: int, size: int) -> HaltWrites | None:
@@ -138,14 +146,14 @@ class Accesses:
         stores = [] if self._traced is None else self._traced.stores.of(position)
         return next((it for it in stores if it.address < address + size and address < it.address + it.size), None)
 
-    def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> Written:
+    def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> PastWrite:
         begin, content = next(it for it in halt.memory if it[0] < address + size and address < it[0] + len(it[1]))
         store = StoredBytes(begin, len(content), int.from_bytes(content, "little"))
         low, high = max(begin, address), min(begin + len(content), address + size)
         new = int.from_bytes(content[low - begin : high - begin], "little")
-        return Written(OUTSIDE, halt.position, halt.position, store=store, new=new)
+        return PastWrite(OUTSIDE, halt.position, halt.position, store=store, new=new)
 
-    def _stored(self, position: int, address: int, size: int) -> Written:
+    def _stored(self, position: int, address: int, size: int) -> PastWrite:
         """Return the store at a position, with memory around it before and after."""
         begin, length = self._store_at(position, address, size)
         low, high = max(begin, address), min(begin + length, address + size)
@@ -154,14 +162,14 @@ class Accesses:
         before = self._values.memory(position, first, stop - first)
         after = self._after(position, first, stop - first)
         is_shown = high <= stop
-        return Written(
+        return PastWrite(
             INSTRUCTION,
             position,
             position,
             store=StoredBytes(begin, length, _number(self._after(position, begin, length))),
             old=_number(before[low - first : high - first]) if is_shown else None,
             new=_number(after[low - first : high - first]) if is_shown else None,
-            window=Window(first, before, after),
+            window=StoreWindow(first, before, after),
         )
 
 

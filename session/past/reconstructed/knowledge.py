@@ -18,7 +18,7 @@ SAMPLE = 64
 """Positions that are looked at."""
 
 
-class Limit(StrEnum):
+class KnowledgeLimit(StrEnum):
     """Why not everything is known. Each is documented with its place, and its count."""
 
     NO_BEGINNING = "no-beginning"
@@ -67,7 +67,7 @@ class Remedy(StrEnum):
 class Reason(NamedTuple):
     """*position*: None where there is no place. *places*: how many there are. *pc*: of an instruction."""
 
-    limit: Limit
+    limit: KnowledgeLimit
     position: int | None = None
     places: int = 1
     pc: int | None = None
@@ -129,27 +129,27 @@ def reasons(
     """
     beginning = known.beginning
     if beginning is None:
-        yield Reason(Limit.OVERWRITTEN if overwritten else Limit.NO_BEGINNING)
+        yield Reason(KnowledgeLimit.OVERWRITTEN if overwritten else KnowledgeLimit.NO_BEGINNING)
     if not known.memory:
-        yield Reason(Limit.MEMORY_OFF)
+        yield Reason(KnowledgeLimit.MEMORY_OFF)
     elif not known.machine.rams:
-        yield Reason(Limit.NO_RAM)
+        yield Reason(KnowledgeLimit.NO_RAM)
     elif beginning is not None and not beginning.memory:
-        yield Reason(Limit.MEMORY_NOT_SAVED)
+        yield Reason(KnowledgeLimit.MEMORY_NOT_SAVED)
     if known.stop is None:
-        yield Reason(Limit.NO_STOP)
+        yield Reason(KnowledgeLimit.NO_STOP)
     halted = {it.position for it in known.halts}
     first = 0 if beginning is None else beginning.position
     lost = [it for it in history.events if _is_lost(it, known, halted) and first < it.position < len(history)]
-    yield from _places(Limit.HALT, [it.position for it in lost if _is_halt(it)])
+    yield from _places(KnowledgeLimit.HALT, [it.position for it in lost if _is_halt(it)])
     gaps = {*(it.position for it in lost if not _is_halt(it)), *history.gap_positions}
-    yield from _places(Limit.GAP, sorted(gaps))
+    yield from _places(KnowledgeLimit.GAP, sorted(gaps))
     if translated is not None and known.memory and known.machine.rams:
-        yield Reason(Limit.TRANSLATION, translated)
-    yield from _places(Limit.CONTRADICTION, [it.position for it in disagreements])
+        yield Reason(KnowledgeLimit.TRANSLATION, translated)
+    yield from _places(KnowledgeLimit.CONTRADICTION, [it.position for it in disagreements])
     if unknown:
         position, pc = unknown[0]
-        yield Reason(Limit.UNKNOWN_INSTRUCTION, position, len(unknown), pc)
+        yield Reason(KnowledgeLimit.UNKNOWN_INSTRUCTION, position, len(unknown), pc)
 
 
 def remedies(found: Iterable[Reason]) -> Sequence[Remedy]:
@@ -157,14 +157,14 @@ def remedies(found: Iterable[Reason]) -> Sequence[Remedy]:
     return list(dict.fromkeys(it for reason in found for it in _REMEDIES.get(reason.limit, ())))
 
 
-_REMEDIES: Mapping[Limit, Sequence[Remedy]] = {
-    Limit.NO_BEGINNING: (Remedy.START_HALTED, Remedy.SAVE_MEMORY),
-    Limit.OVERWRITTEN: (Remedy.STOP_EARLIER,),
-    Limit.NO_STOP: (Remedy.HALT,),
-    Limit.MEMORY_OFF: (Remedy.WANT_MEMORY,),
-    Limit.NO_RAM: (Remedy.DECLARE_RAM,),
-    Limit.MEMORY_NOT_SAVED: (Remedy.SAVE_MEMORY,),
-    Limit.HALT: (Remedy.CONNECT,),
+_REMEDIES: Mapping[KnowledgeLimit, Sequence[Remedy]] = {
+    KnowledgeLimit.NO_BEGINNING: (Remedy.START_HALTED, Remedy.SAVE_MEMORY),
+    KnowledgeLimit.OVERWRITTEN: (Remedy.STOP_EARLIER,),
+    KnowledgeLimit.NO_STOP: (Remedy.HALT,),
+    KnowledgeLimit.MEMORY_OFF: (Remedy.WANT_MEMORY,),
+    KnowledgeLimit.NO_RAM: (Remedy.DECLARE_RAM,),
+    KnowledgeLimit.MEMORY_NOT_SAVED: (Remedy.SAVE_MEMORY,),
+    KnowledgeLimit.HALT: (Remedy.CONNECT,),
 }
 
 
@@ -178,6 +178,6 @@ def _is_halt(event: Event) -> bool:
     return isinstance(event.fact, Start) and event.fact.reason.resumes
 
 
-def _places(limit: Limit, positions: Sequence[int]) -> Iterator[Reason]:
+def _places(limit: KnowledgeLimit, positions: Sequence[int]) -> Iterator[Reason]:
     if positions:
         yield Reason(limit, positions[0], len(positions))

@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
-from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, WantedAccess, Written
+from rvtrace_gdb.session.past.past import PC, AccessedBytes, NoWrite, PastWrite, TracedRegisters, WantedAccess
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
-from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
+from rvtrace_gdb.session.past.reconstructed.accesses import ReconstructedAccesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, HartFacts
 from rvtrace_gdb.session.past.reconstructed.knowledge import (
@@ -25,7 +25,7 @@ from rvtrace_gdb.session.past.reconstructed.knowledge import (
     sampled_positions,
     share,
 )
-from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.reconstructed.values import ReconstructedValues
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.session.past.reconstructed.writers import with_values
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -46,12 +46,14 @@ class ReconstructedPast:
         self._history, self._program, self._known = history, program, known
         self._execution = Execution(history, program, known)
         self._windows = Windows(history, program, known, self._execution)
-        self._values = Values(history, known, self._execution, self._windows)
+        self._values = ReconstructedValues(history, known, self._execution, self._windows)
         machine_only = known.machine.machine_only
         self._writers = RegisterWriters(history, program, halts=known.halts, machine_only=machine_only)
         lost = self._writers.lost_between
         self._traced = LocatedAccesses(history, program) if history.accesses else None
-        self._accesses = Accesses(self._execution, self._values, self._windows, known.halts, lost, self._traced)
+        self._accesses = ReconstructedAccesses(
+            self._execution, self._values, self._windows, known.halts, lost, self._traced
+        )
         self._memories: dict[Image, ProgramMemory] = {}
 
     @property
@@ -171,12 +173,14 @@ class ReconstructedPast:
 
     # -- writers
 
-    def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
+    def register_writer(self, position: int, register: int, below: int | None = None) -> PastWrite | NoWrite:
         """Return the last write to a register, which is certain whether or not values are known."""
         found = self._writers.last(position, register, below)
-        return found if isinstance(found, NotWritten) else with_values(found, self._values, self._writers)
+        return found if isinstance(found, NoWrite) else with_values(found, self._values, self._writers)
 
-    def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
+    def memory_writer(
+        self, position: int, address: int, size: int, below: int | None = None
+    ) -> PastWrite | NoWrite:
         """Return the last store to any of some bytes; a doubt counts the stores since that may have been to them."""
         return self._accesses.memory_writer(position, address, size, below)
 
@@ -186,7 +190,7 @@ class ReconstructedPast:
     def has_accesses(self) -> bool:
         return self._accesses.are_known
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         """Return the nearest access at a known address."""
         return self._accesses.nearest(position, **wanted._asdict(), progress=progress)
 

@@ -11,7 +11,7 @@ from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
-Registers = Callable[[int], KnownValue]
+RegistersAt = Callable[[int], KnownValue]
 """Returns a register by its number of the Debug Specification, or `PRIVILEGE`; None: unknown."""
 _KEPT = 64
 _POOR = 4
@@ -19,7 +19,7 @@ _POOR = 4
 _REGISTERS = F + 32
 
 
-class Values:
+class ReconstructedValues:
     """The values of a history. Those of a few positions are kept."""
 
     def __init__(self, history: History, known: HartFacts, execution: Execution, windows: Windows) -> None:
@@ -27,7 +27,7 @@ class Values:
         self._states: dict[int, RegistersCopy | None] = {}
         self._of = execution.forward
 
-    def at(self, position: int, progress: Progress = silent) -> Registers:
+    def at(self, position: int, progress: Progress = silent) -> RegistersAt:
         """Return the registers before the instruction at a position."""
         state = self._state(position, progress)
         is_poor = state is None or state.x.count(None) >= _POOR

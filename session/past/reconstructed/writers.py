@@ -1,12 +1,12 @@
 """The values that the writer of a register left, and found."""
 
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, Written
-from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, PastWrite
+from rvtrace_gdb.session.past.reconstructed.values import ReconstructedValues
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 
 
-def with_values(written: Written, values: Values, writers: RegisterWriters) -> Written:
+def with_values(written: PastWrite, values: ReconstructedValues, writers: RegisterWriters) -> PastWrite:
     """Return a writer with the values of the register before it and after it, as far as they are known."""
     register, position = written.register, written.position
     if register is None or register == PC:

@@ -18,7 +18,7 @@ _BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
 """Size and value of stores that write an ebreak, whole or in halves, or a c.ebreak."""
 
 
-class Memory:
+class TandemMemory:
     """The memory of a tandem trace. *image*: the program."""
 
     def __init__(self, tandem: DecodedTandem, image: Image) -> None:

@@ -8,8 +8,8 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
-from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, WantedAccess, Written
-from rvtrace_gdb.session.past.tandem.memory import Memory
+from rvtrace_gdb.session.past.past import PC, AccessedBytes, NoWrite, PastWrite, TracedRegisters, WantedAccess
+from rvtrace_gdb.session.past.tandem.memory import TandemMemory
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.past.wording import SHOWN, loaded_notes
 from rvtrace_gdb.support.errors import Progress, silent
@@ -27,7 +27,7 @@ class TandemPast:
     def __init__(self, tandem: DecodedTandem, program: ContextImages) -> None:
         self._tandem, self._program = tandem, program
         self._watched = WatchpointSearch(tandem)
-        self._memories: dict[Image, Memory] = {}
+        self._memories: dict[Image, TandemMemory] = {}
 
     @property
     def history(self) -> History:
@@ -77,30 +77,32 @@ class TandemPast:
         image = self._program.image_of(self.history.context_at(at))
         known = self._memories.get(image)
         if known is None:
-            known = self._memories[image] = Memory(self._tandem, image)
+            known = self._memories[image] = TandemMemory(self._tandem, image)
         return known.read(position, address, size)
 
     # Writers
 
-    def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
-        return LastWriters(self._tandem, position, below).register(register) or NotWritten()
+    def register_writer(self, position: int, register: int, below: int | None = None) -> PastWrite | NoWrite:
+        return LastWriters(self._tandem, position, below).register(register) or NoWrite()
 
-    def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
+    def memory_writer(
+        self, position: int, address: int, size: int, below: int | None = None
+    ) -> PastWrite | NoWrite:
         last = LastWriters(self._tandem, position, below)
         found = last.memory(address, size)
         if found is not None:
             return found
         loaded = last.loaded(address, size) if below is None and size <= SHOWN else None
-        return NotWritten() if loaded is None else NotWritten(loaded_notes(loaded))
+        return NoWrite() if loaded is None else NoWrite(loaded_notes(loaded))
 
     # Accesses
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> Accessed | None:
+    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         """Return the nearest access; see `WatchpointSearch`."""
         found = self._watched.nearest(position, **wanted._asdict())
         if found is None:
             return None
-        return Accessed(self._tandem.position_of(found.group + 1) - 1, found.address)
+        return AccessedBytes(self._tandem.position_of(found.group + 1) - 1, found.address)
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         tandem = self._tandem

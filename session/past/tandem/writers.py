@@ -13,7 +13,16 @@ from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import TandemState
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, TRAP, StoredBytes, Window, Written
+from rvtrace_gdb.session.past.past import (
+    INSTRUCTION,
+    OUTSIDE,
+    PC,
+    RESET,
+    TRAP,
+    PastWrite,
+    StoredBytes,
+    StoreWindow,
+)
 
 _ELSEWHERE = ("The address spaces of this store and of the accesses here are not known: it may be other memory.",)
 _WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
@@ -30,7 +39,7 @@ class LastWriters:
         self._now = tandem.before(position)
         self._last = self._now.group if below is None else min(below - 1, self._now.group)
 
-    def register(self, number: int) -> Written | None:
+    def register(self, number: int) -> PastWrite | None:
         """Return the last writer of a register, by its Debug Specification number, or `PC`. None: there is none in the
         trace.
         """
@@ -45,7 +54,7 @@ class LastWriters:
         doubts = tuple(self._register_doubts(number, writer.group, new, then))
         return self._made(writer.group)._replace(register=number, told=told, old=old, new=new, doubts=doubts)
 
-    def memory(self, address: int, size: int) -> Written | None:
+    def memory(self, address: int, size: int) -> PastWrite | None:
         """Return the last store to one of some bytes. Loads and stores of this moment use the address."""
         found = [it for piece in _pages(address, size) if (it := self._in_page(*piece)) is not None]
         return max(found, key=lambda it: it.below, default=None)
@@ -55,11 +64,11 @@ class LastWriters:
         found = self._now.memory(address, size, loads=True)
         return None if None in found else bytes(byte or 0 for byte in found)
 
-    def _made(self, group: int) -> Written:
+    def _made(self, group: int) -> PastWrite:
         """Return the writer of a group."""
         tandem, history = self._tandem, self._tandem.history
         position = _behind_gap(history, tandem.position_of(group))
-        return Written(self._kind(group), position, group, group, tandem.trace.offsets[group])
+        return PastWrite(self._kind(group), position, group, group, tandem.trace.offsets[group])
 
     def _kind(self, group: int) -> str:
         index = self._index
@@ -70,7 +79,7 @@ class LastWriters:
             return TRAP
         return RESET if group in index.resets else OUTSIDE
 
-    def _pc(self) -> Written | None:
+    def _pc(self) -> PastWrite | None:
         """Return the last instruction or trap: all of them write the pc."""
         for group in range(self._last, -1, -1):
             made = self._made(group)
@@ -111,7 +120,7 @@ class LastWriters:
             more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
             yield f"Part of the trace is missing since ({lost[0]}{more}): it may have been written there."
 
-    def _in_page(self, address: int, size: int) -> Written | None:
+    def _in_page(self, address: int, size: int) -> PastWrite | None:
         """Return the last store, as `memory`, to bytes of one page."""
         physical = self._now.physical_address(address)
         own, there = (self._now.space, address) if physical is None else (PHYSICAL, physical)
@@ -122,7 +131,9 @@ class LastWriters:
         ]
         return max((it for it in found if it is not None), key=lambda it: it.below, default=None)
 
-    def _in_space(self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]) -> Written | None:
+    def _in_space(
+        self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]
+    ) -> PastWrite | None:
         """Return the last store, as `memory`, to bytes at *there* in an address space."""
         then = TandemState(self._index, self._last)
         stores = then.place(there, space=space).writes.last(then.group, there, size)
@@ -136,7 +147,9 @@ class LastWriters:
         made = self._made(group)._replace(doubts=(*doubts, *more))
         return self._with_values(made, address - there, store, (there, size), space)
 
-    def _with_values(self, made: Written, shift: int, store: Store, asked: tuple[int, int], space: int) -> Written:
+    def _with_values(
+        self, made: PastWrite, shift: int, store: Store, asked: tuple[int, int], space: int
+    ) -> PastWrite:
         """Return the writer with the values before and after. *shift*: from requested addresses to memory addresses."""
         group = store.group
         begin, end = max(store.address, asked[0]), min(store.address + store.size, asked[0] + asked[1])
@@ -150,7 +163,7 @@ class LastWriters:
             store=StoredBytes(store.address + shift, store.size, store.value),
             old=_number(before[begin - first : end - first]) if told else None,
             new=_number(after[begin - first : end - first]) if told else None,
-            window=Window(first + shift, before, after),
+            window=StoreWindow(first + shift, before, after),
         )
 
     def _memory_doubts(self, store: Store, holds: bool) -> Iterator[str]:

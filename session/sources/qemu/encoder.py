@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.ntrace.encoder.state import NO_BLOCK
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder, full_sink
 from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem
@@ -52,13 +52,15 @@ class ETraceOptions:
     """The options of an E-Trace encoder, and of the decoder of its packets."""
 
     options: etrace_options.EncoderOptions
-    trace_options: ETrace
+    trace_options: EtraceTraceOptions
 
 
-EncoderOptions = NTraceOptions | ETraceOptions
+QemuEncoderOptions = NTraceOptions | ETraceOptions
 
 
-def encoder_options(request: TraceRequest, xlen: int, options: Mapping[str, Any]) -> tuple[EncoderOptions, list[str]]:
+def encoder_options(
+    request: TraceRequest, xlen: int, options: Mapping[str, Any]
+) -> tuple[QemuEncoderOptions, list[str]]:
     """Return the encoder for a hart of *xlen* bits, and notes about what it does not support of the request.
 
     *options*: the user's options, for the notes.
@@ -109,7 +111,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
         notes.append("addresses of traps are not left out: they could not be recovered afterwards")
         on.discard("implicit_exception")
     notes += _unknown(request, ETRACE, "E-Trace")
-    values: dict[str, Value] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}
+    values: dict[str, SettingValue] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}
     values |= {"return_stack_size": _STACK} if "implicit_return" in on else {}
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
     values |= {"cache_size": _TABLE} if "jump_target_cache" in on else {}
@@ -135,7 +137,7 @@ def _sync(request: TraceRequest) -> tuple[int, int]:
     return request.sync_mode, 0 if request.sync_max is None else request.sync_max
 
 
-def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
+def encoder(hart: int, wanted: QemuEncoderOptions, image: Image) -> CapturedEncoder:
     """Return the capture's description of a hart's encoder."""
     name = f"encoder{hart}"
     if not isinstance(wanted, NTraceOptions):
@@ -215,7 +217,7 @@ class HartEncoder(ABC):
     def _restore(self, kept: Any) -> None: ...
 
 
-class _NTrace(HartEncoder):
+class _NtraceHartEncoder(HartEncoder):
     def __init__(self, wanted: NTraceOptions) -> None:
         super().__init__()
         self._shared += [wanted.options]
@@ -284,6 +286,6 @@ class _Efficient(HartEncoder):
         self._encoder, self._clock[0] = kept
 
 
-def encoder_for(wanted: EncoderOptions) -> HartEncoder:
+def encoder_for(wanted: QemuEncoderOptions) -> HartEncoder:
     """Return an encoder that has started to trace."""
-    return _NTrace(wanted) if isinstance(wanted, NTraceOptions) else _Efficient(wanted)
+    return _NtraceHartEncoder(wanted) if isinstance(wanted, NTraceOptions) else _Efficient(wanted)

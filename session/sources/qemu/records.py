@@ -80,7 +80,7 @@ class Entered:
         return last.offset == 0 or last.is_uninferable
 
 
-class Code:
+class RecordedCode:
     """The blocks in the file of *ring*'s recorder, by number. *image*: the program."""
 
     def __init__(self, ring: Ring, image: Image) -> None:
@@ -184,7 +184,7 @@ class Jumped(NamedTuple):
     pc: int
 
 
-class Happened(NamedTuple):
+class TrapTaken(NamedTuple):
     """A trap whose handler the next block, or the next trap, shows."""
 
     interrupt: bool
@@ -196,15 +196,15 @@ class Happened(NamedTuple):
 QemuIngressItem = Block | IngressTrap | Context | Jumped
 
 
-class Records:
+class HartRecords:
     """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded."""
 
-    def __init__(self, code: Code, *, contexts: bool = False) -> None:
+    def __init__(self, code: RecordedCode, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts
         self._out: list[QemuIngressItem] = []
         self._last: Entered | None = None  # the block entered last
         self._count = _ALL  # how many of its instructions had begun
-        self._traps: list[Happened] = []
+        self._traps: list[TrapTaken] = []
         self._data: list[int] = []  # of a trap that is being read
         self._interrupt = False
         self._block: Block | None = None  # output last, if nothing came after it
@@ -296,7 +296,7 @@ class Records:
                 epc, cause, tval = (sum(self._data[i + n] << 30 * n for n in range(3)) for i in (0, 3, 6))
                 if len(self._traps) == _MOST_TRAPS:
                     self._traps.pop()
-                self._traps.append(Happened(self._interrupt, epc, cause & _CAUSE_MASK, tval))
+                self._traps.append(TrapTaken(self._interrupt, epc, cause & _CAUSE_MASK, tval))
 
     def _settle(self, pc: int) -> None:
         """Determine the fate of the previous block, now that one is entered at *pc*."""

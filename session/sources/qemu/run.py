@@ -26,14 +26,14 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcdDescription
 from rvtrace_gdb.session.description.tables import text
-from rvtrace_gdb.session.program import Program, new_capture
+from rvtrace_gdb.session.program import LoadedProgram, new_capture
 from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu import encoder, trace
-from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
+from rvtrace_gdb.session.sources.qemu.encoder import QemuEncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
-from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, lacking
 from rvtrace_gdb.session.sources.qemu.saved import ResetReader
-from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes
+from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.support.text import counted
@@ -100,10 +100,10 @@ _FAR = 1 << 62  # words: no ring gets there
 
 
 class _QemuHart:
-    def __init__(self, ring: Ring, hart: int, code: Code, wanted: EncoderOptions, file: IO[bytes]) -> None:
+    def __init__(self, ring: Ring, hart: int, code: RecordedCode, wanted: QemuEncoderOptions, file: IO[bytes]) -> None:
         self.hart, self.file = hart, file
         self._ring, self._at = ring, 0
-        self._records = Records(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
+        self._records = HartRecords(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
         self.encoder = encoder_for(wanted)
 
     def read(self) -> bool:
@@ -133,14 +133,16 @@ class _QemuHart:
 class Streaming:
     """A stream to call `read` on until it returns False and QEMU has ended; then call `save`."""
 
-    def __init__(self, ring: Ring, wanted: EncoderOptions, program: Program, target: str, resources: ExitStack) -> None:
+    def __init__(
+        self, ring: Ring, wanted: QemuEncoderOptions, program: LoadedProgram, target: str, resources: ExitStack
+    ) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts do not wait any more then."""
         self.state: SavedTarget | None = None
         """What is saved of the target where the run begins."""
         self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
         self._image = program.image()
-        self._code = Code(ring, self._image)
+        self._code = RecordedCode(ring, self._image)
         resources.callback(self._code.close)
         self._harts = [
             _QemuHart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
@@ -257,7 +259,7 @@ def run_qemu(
     """
     named, options = launch.split_arguments(run.arguments)
     qemu = launch.find_qemu(run.program or named, options)
-    program = None if run.elf is None else Program(run.elf)
+    program = None if run.elf is None else LoadedProgram(run.elf)
     if program is not None:
         program.image()
     for path in (run.output, run.write_target):
@@ -320,9 +322,9 @@ def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def _state_at_reset(folder: Path, harts: int, program: Program, options: Sequence[str]) -> SavedTarget:
+def _state_at_reset(folder: Path, harts: int, program: LoadedProgram, options: Sequence[str]) -> SavedTarget:
     """Return what is saved of a QEMU that has run nothing yet: it is known how everything begins."""
-    state = SavedTarget(ResetReader(folder), range(harts), program.image(), _memory(options), Wishes())
+    state = SavedTarget(ResetReader(folder), range(harts), program.image(), _memory(options), SaveRequest())
     state.begin()
     return state
 

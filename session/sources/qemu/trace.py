@@ -20,12 +20,12 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import encoder
-from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
-from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.session.sources.qemu.encoder import QemuEncoderOptions, encoder_for, encoder_options
+from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, lacking
 from rvtrace_gdb.session.sources.qemu.saved import QemuReader
 from rvtrace_gdb.session.target.target_state import SavedTarget, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
@@ -42,13 +42,13 @@ class HartTrace:
     """The trace of *hart* in *ring* from now on. *kept*: see KEPT; a tail is added, so it may be a little longer."""
 
     def __init__(
-        self, ring: Ring, hart: int, code: Code, wanted: EncoderOptions, image: Image, *, kept: int = KEPT
+        self, ring: Ring, hart: int, code: RecordedCode, wanted: QemuEncoderOptions, image: Image, *, kept: int = KEPT
     ) -> None:
         self.hart = hart
         self._ring, self._code, self._wanted, self._kept = ring, code, wanted, kept
         self._at = ring.written(hart)
         self._contexts = bool(getattr(wanted.options, "context", False)) is True
-        self._records = Records(code, contexts=self._contexts)
+        self._records = HartRecords(code, contexts=self._contexts)
         self._encoder = encoder_for(wanted)
         self._pieces: deque[bytes] = deque()
         self._size = 0
@@ -101,7 +101,7 @@ class HartTrace:
 
     def _lose(self) -> None:
         """Begin anew: words were overwritten before they were read, so what was read before has no continuation."""
-        self._records = Records(self._code, contexts=self._contexts)
+        self._records = HartRecords(self._code, contexts=self._contexts)
         instructions = self._encoder.instructions
         self._encoder = encoder_for(self._wanted)
         self._encoder.instructions = instructions
@@ -179,7 +179,7 @@ class QemuTrace(TraceSource):
 
     shows_halts = False
 
-    def __init__(self, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> None:
+    def __init__(self, folder: Path, harts: list[int], wanted: QemuEncoderOptions, program: LoadedProgram) -> None:
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
@@ -189,12 +189,12 @@ class QemuTrace(TraceSource):
         self._recorded_before = self._ring.recording
         image = program.image()
         self._image: Image | None = image
-        self._code = Code(self._ring, image)
+        self._code = RecordedCode(self._ring, image)
         self._fresh: list[tuple[int, bytes]] = []
         self._harts = [HartTrace(self._ring, hart, self._code, wanted, image) for hart in harts]
 
     @classmethod
-    def start(cls, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> "QemuTrace":
+    def start(cls, folder: Path, harts: list[int], wanted: QemuEncoderOptions, program: LoadedProgram) -> "QemuTrace":
         """Start recording. Raises QemuError."""
         if not recorder.is_running(folder):
             recorder.synchronize(folder)
@@ -338,7 +338,11 @@ class QemuTrace(TraceSource):
 
 
 def start(
-    session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any], progress: Progress
+    session: TraceOwner,
+    description: Description,
+    context: Context,
+    options: Mapping[str, Any],
+    progress: Progress,
 ) -> list[str]:
     """Start tracing, and drop the trace that the session had. Return lines about what was set up.
 

@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.console.commands.encode import etrace
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.formats.sinks import options_of
 from rvtrace_gdb.session.session import Session
@@ -136,7 +136,7 @@ def test_a_capture_knows_the_handlers_that_the_log_shows(words: list[str], tmp_p
     """events.csv: interrupt 7 and exception 2, both to 0x800001b0."""
     assert main([*words, "--implicit-exception", "-o", str(tmp_path / "x.rvt")]) == 0
     trace_options = options_of(list(load(tmp_path / "x.rvt").encoders))
-    assert isinstance(trace_options, ETrace)
+    assert isinstance(trace_options, EtraceTraceOptions)
     assert trace_options.options.trap_handlers.handlers == {(7, True): 0x800001B0, (2, False): 0x800001B0}
 
 

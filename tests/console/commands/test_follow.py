@@ -23,7 +23,7 @@ from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import with_settings
@@ -433,7 +433,7 @@ def test_accesses_are_not_collected_while_it_is_followed() -> None:
     )
     assert isinstance(request, EncoderBytes)
     trace_options = request.trace_options(64)
-    assert isinstance(trace_options, ETrace)
+    assert isinstance(trace_options, EtraceTraceOptions)
     image, data = Image.from_elf(ROOT / "qsort" / "qsort.riscv"), record.read_bytes()[:20_000]
     whole = registry.decode(data, image, trace_options).histories[0]
     followed = StreamFollower(StreamSource(trace_options, None, alone=False), image)

@@ -22,7 +22,7 @@ from rvtrace_gdb.console.models.spike import VERSION, Spike
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
-from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, ModelStore, ModelTrap
 from tests.decode.tandem.corpus import Step as Logged
 from tests.decode.tandem.corpus import golden_steps, program_of
 from tests.helpers.spike import needs_spike, spike_program
@@ -94,9 +94,9 @@ def after(model: Model, step: ModelStep, regno: int) -> int | None:
     return step.registers[regno] if regno in step.registers else model.read_register(regno)
 
 
-def trap_of(said: str) -> Trap:
+def trap_of(said: str) -> ModelTrap:
     interrupt = said.startswith("interrupt #")
-    return Trap(int(said.partition("#")[2]), True) if interrupt else Trap(CAUSES[said])
+    return ModelTrap(int(said.partition("#")[2]), True) if interrupt else ModelTrap(CAUSES[said])
 
 
 def differences(model: Model, step: ModelStep, logged: Logged) -> list[str]:
@@ -246,7 +246,7 @@ def test_a_store_and_where_it_goes(model: Model) -> None:
     model.write_register(X + 1, 0xABCD)
     model.write_register(X + 2, RAM + 0x100)
     step = model.step()
-    assert step.stores == (Stored(RAM + 0x108, b"\xcd\xab\0\0", RAM + 0x108),)
+    assert step.stores == (ModelStore(RAM + 0x108, b"\xcd\xab\0\0", RAM + 0x108),)
     assert model.read_memory(RAM + 0x108, 4) == b"\xcd\xab\0\0"
 
 
@@ -259,7 +259,7 @@ def test_interrupts_come_from_mip_as_written_and_from_nowhere_else(model: Model,
     model.write_register(MIP, 1 << line)
     assert model.read_register(MIP) == 1 << line
     step = model.step()
-    assert (step.pc, step.instr, step.next_pc, step.trap) == (RAM + 4, None, RAM + 0x100, Trap(line, True))
+    assert (step.pc, step.instr, step.next_pc, step.trap) == (RAM + 4, None, RAM + 0x100, ModelTrap(line, True))
     assert after(model, step, MEPC) == RAM + 4
     model.write_register(MIP, 0)
     assert model.read_register(MIP) == 0
@@ -295,7 +295,7 @@ def test_what_would_stop_a_hart_for_its_debugger_does_not_stop_a_model(model: Mo
     write_code(model, EBREAK)
     model.write_register(DCSR, 0xFFFF_FFFF)
     step = model.step()
-    assert (step.instr, step.trap) == (EBREAK, Trap(3))
+    assert (step.instr, step.trap) == (EBREAK, ModelTrap(3))
 
 
 def test_traps_and_returns_change_the_mode(model: Model) -> None:
@@ -305,10 +305,10 @@ def test_traps_and_returns_change_the_mode(model: Model) -> None:
         model.write_register(regno, value)
     assert model.step().registers[PRIVILEGE] == 0
     step = model.step()
-    assert (step.instr, step.trap, step.registers[PRIVILEGE]) == (ECALL, Trap(8), 3)
+    assert (step.instr, step.trap, step.registers[PRIVILEGE]) == (ECALL, ModelTrap(8), 3)
     model.write_register(PC, NOTHING)
     step = model.step()
-    assert (step.instr, step.trap) == (None, Trap(1))
+    assert (step.instr, step.trap) == (None, ModelTrap(1))
 
 
 def test_a_reset_loads_the_program_again(spikes: dict[tuple[int, str], Model]) -> None:

@@ -1,4 +1,4 @@
-"""Spike told ahead what steps do (`Running`): it stops where it does anything else, and what is found is the same."""
+"""Spike told ahead what steps do (`PipelinedModel`): it stops where it does anything else, and finds the same."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rvtrace_gdb.console.models import ModelOptions, open_model
 from rvtrace_gdb.console.models.spike import Spike
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
-from rvtrace_gdb.session.verify.model import PC, Expected, Model, ModelFailed, Running
+from rvtrace_gdb.session.verify.model import PC, ExpectedStep, Model, ModelFailed, PipelinedModel
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, parameters_of, program_of
 from tests.helpers.spike import spike_program
@@ -29,7 +29,7 @@ def spike(xlen: int = 64, python: str | None = None) -> Spike:
     spike_program()
     options = ModelOptions(memory=(BOOT_ROM,), python=python)
     found = open_model("spike", None, RV64 if xlen == 64 else RV32, options)
-    assert isinstance(found, Spike) and isinstance(found, Running)
+    assert isinstance(found, Spike) and isinstance(found, PipelinedModel)
     return found
 
 
@@ -42,7 +42,7 @@ def spikes() -> Iterator[dict[int, list[Spike]]]:
         model.close()
 
 
-def prepared(model: Spike) -> list[Expected]:
+def prepared(model: Spike) -> list[ExpectedStep]:
     """A program, and what the instruction set says that its steps do."""
     model.reset()
     code = b"".join(word.to_bytes(4, "little") for word in (ADDI, ADDI, STORE, LOAD, FLOAD, NOP))
@@ -51,13 +51,13 @@ def prepared(model: Spike) -> list[Expected]:
         model.write_register(regno, value)
     at = RAM + 0x2000
     return [
-        Expected(RAM, ADDI, RAM + 4, {X + 1: 7}),
-        Expected(RAM + 4, ADDI, RAM + 8, {X + 1: 8}),
-        Expected(RAM + 8, STORE, RAM + 12, {}, store=(at, 8, at)),
-        Expected(RAM + 12, LOAD, RAM + 16, {X + 3: at}, load=at),
-        Expected(RAM + 16, FLOAD, RAM + 20, {F + 4: at}, load=at),
-        Expected(RAM + 20, NOP, RAM + 24, {}),
-        Expected(RAM + 24, LI, RAM + 26, {X + 2: 1}),
+        ExpectedStep(RAM, ADDI, RAM + 4, {X + 1: 7}),
+        ExpectedStep(RAM + 4, ADDI, RAM + 8, {X + 1: 8}),
+        ExpectedStep(RAM + 8, STORE, RAM + 12, {}, store=(at, 8, at)),
+        ExpectedStep(RAM + 12, LOAD, RAM + 16, {X + 3: at}, load=at),
+        ExpectedStep(RAM + 16, FLOAD, RAM + 20, {F + 4: at}, load=at),
+        ExpectedStep(RAM + 20, NOP, RAM + 24, {}),
+        ExpectedStep(RAM + 24, LI, RAM + 26, {X + 2: 1}),
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_trap_and_a_csr_are_never_as_expected(spikes: dict[int, list[Spike]]) 
         model.reset()
         model.write_memory(RAM, word.to_bytes(4, "little"))
         model.write_register(PC, RAM)
-        agreed, step = model.run([Expected(RAM, word, RAM + 4, {}), Expected(RAM + 4, NOP, RAM + 8, {})])
+        agreed, step = model.run([ExpectedStep(RAM, word, RAM + 4, {}), ExpectedStep(RAM + 4, NOP, RAM + 8, {})])
         assert agreed == 0 and step is not None and (step.trap is not None or step.registers)
 
 
@@ -169,8 +169,8 @@ def test_a_spike_that_dies_in_a_run(tmp_path: Path) -> None:
         model.close()
 
 
-def prepared_without_asking() -> list[Expected]:
-    return [Expected(RAM, ADDI, RAM + 4, {X + 1: 7})]
+def prepared_without_asking() -> list[ExpectedStep]:
+    return [ExpectedStep(RAM, ADDI, RAM + 4, {X + 1: 7})]
 
 
 def test_the_simulated_hart_tells_every_change_of_a_csr() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.request import EncoderBytes
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, etrace_of
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.search import NO_ACCESSES
@@ -121,12 +121,12 @@ TOO_WIDE = "iaddress_width is 99, must be a number from 2 to 64"
 NO_PARAMETERS = "--parameters text: has neither lines like `iaddress_width_p = 64` nor JSON with such names"
 
 
-def said(*words: object) -> ETrace:
+def said(*words: object) -> EtraceTraceOptions:
     """How the bytes of an RV64 program were made, in these words."""
     request = raw.raw_bytes(parser().parse_args(["dump", STREAM, "--etrace", *map(str, words)]))
     assert isinstance(request, EncoderBytes)
     trace_options = request.trace_options(64)
-    assert isinstance(trace_options, ETrace)
+    assert isinstance(trace_options, EtraceTraceOptions)
     return trace_options
 
 

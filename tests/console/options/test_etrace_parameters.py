@@ -10,7 +10,7 @@ from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.etrace import BadParametersFile
 from rvtrace_gdb.console.options.request import EncoderBytes
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, etrace_of
 
 WANTED = {"iaddress_width": 39, "cache_size": 5, "jump_target_cache": True, "context_width": 0}
 FILES = {
@@ -24,12 +24,12 @@ FILES = {
 }
 
 
-def said(file: Path, *words: str) -> ETrace:
+def said(file: Path, *words: str) -> EtraceTraceOptions:
     """How the bytes of an RV64 program were made, as the file says."""
     request = raw.raw_bytes(parser().parse_args(["dump", "x", "--etrace", "--parameters", str(file), *words]))
     assert isinstance(request, EncoderBytes)
     trace_options = request.trace_options(64)
-    assert isinstance(trace_options, ETrace)
+    assert isinstance(trace_options, EtraceTraceOptions)
     return trace_options
 
 

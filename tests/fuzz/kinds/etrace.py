@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.program.instructions import (
     STORE_FAILURE,
     MemoryAccess,
 )
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from tests.decode.etrace.random_programs import Case, legal
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 
@@ -89,7 +89,7 @@ def etrace_of(number: int) -> Trace:
     if number % 4 == 3:
         dialect, support = random.Random(number).choice(list(_others()))
         options = replace(options, dialect=dialect, support=support)
-    trace_options = ETrace(options, Encapsulation())
+    trace_options = EtraceTraceOptions(options, Encapsulation())
     return Trace(case.trace, ContextImages(case.image), trace_options, wrapped=number % 3 == 0)
 
 
@@ -106,7 +106,9 @@ class Encapsulated(Traces):
         traces = {}
         for number, (name, encapsulation) in enumerate(_ENCAPSULATIONS.items()):
             case = _case(number + 100)
-            trace_options = ETrace(replace(case.options, dialect=_DIALECTS.get(name, Dialect.STANDARD)), encapsulation)
+            trace_options = EtraceTraceOptions(
+                replace(case.options, dialect=_DIALECTS.get(name, Dialect.STANDARD)), encapsulation
+            )
             data = _put(case.packets, encapsulation)
             for wrapped in (False, True):
                 traces[f"{name}{' wrapped' * wrapped}"] = Trace(data, ContextImages(case.image), trace_options, wrapped)
@@ -145,7 +147,7 @@ class DataTrace(Traces):
         for number, (name, (parameters, modes)) in enumerate(_DATA.items()):
             case = _case(number + 200)
             options = _with_data(case.options, parameters, modes)
-            trace_options = ETrace(options, Encapsulation("encap", type_bits=1))
+            trace_options = EtraceTraceOptions(options, Encapsulation("encap", type_bits=1))
             traces[name] = Trace(
                 _mixed(case, trace_options, number), ContextImages(case.image), trace_options, wrapped=number % 2 == 0
             )
@@ -163,7 +165,7 @@ def _with_data(options: Options, parameters: Parameters, modes: Modes) -> Option
     )
 
 
-def _mixed(case: Case, trace_options: ETrace, number: int) -> bytes:
+def _mixed(case: Case, trace_options: EtraceTraceOptions, number: int) -> bytes:
     rng, stream, framer = random.Random(number), bytearray(), trace_options.encapsulation.framer()
     data = DataEncoder(
         trace_options.options.parameters,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rvtrace_gdb.session.capture.file import dump
-from rvtrace_gdb.session.rpc.server import Server
+from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 from tests.fuzz.damage import containers, mutations
 from tests.fuzz.exercise import Input
@@ -48,7 +48,7 @@ class SessionLines(Requests):
     def run(self, variant: str, data: bytes) -> None:
         talk = _Talk([line for line in data.split(b"\n") if b'"connect"' not in line][:12])
         session = Session(lambda host, port: Registers({}), {})
-        Server(session, cast(io.BytesIO, talk), cast(io.BytesIO, talk), Path("it.log")).run()
+        SessionServer(session, cast(io.BytesIO, talk), cast(io.BytesIO, talk), Path("it.log")).run()
         assert "internal error" not in talk.said, talk.said[-500:]
 
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.session.exports.commits import Spelling
 from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
 from rvtrace_gdb.session.exports.spike_log import SpikeLog
 from rvtrace_gdb.session.formats import registry, tandem
-from rvtrace_gdb.session.formats.tandem import Groups as Items
+from rvtrace_gdb.session.formats.tandem import NumberedGroups as Items
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.tandem import csr_fields

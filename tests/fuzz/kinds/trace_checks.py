@@ -15,7 +15,7 @@ from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.session.queries.check import row_of
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.search import Accesses, EventQuery, GapQuery, PagedResults
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.views import dump, json_rows, text_rows
@@ -111,7 +111,7 @@ def _data(trace: Trace) -> None:
 def _calls(trace: Trace) -> None:
     for history in decoded(trace).values():
         if len(history):
-            functions = Functions(history, trace.program)
+            functions = FunctionList(history, trace.program)
             functions.rows(1, ROWS, lines=len(history) < 1 << 16)
             functions.tree(3)
             functions.tree_rows(1, ROWS)
@@ -121,7 +121,7 @@ def _find(trace: Trace) -> None:
     for history in decoded(trace).values():
         if not len(history):
             continue
-        calls = Functions(history, trace.program).calls
+        calls = FunctionList(history, trace.program).calls
         pc = next((pc for pc in history.pcs(0, min(len(history), ROWS)) if pc != GAP), 0)
         for question in (EventQuery(), GapQuery(), ExecutionQuery("it", pc), ExecutionQuery("it", pc, pc + 16)):
             found = PagedResults(history, trace.program, question, calls=lambda calls=calls: calls)  # type: ignore[misc]

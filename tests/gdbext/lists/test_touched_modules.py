@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.session.rpc.server import Server
+from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import HOME, SOURCE, run_gdb
@@ -24,7 +24,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_session(capture: Path, before: list[Any], requests: list[Any]) -> set[str]:
     """The modules of the session that answer *requests*, after those *before*."""
-    server = Server(Session(), io.BytesIO(), io.BytesIO(), "")
+    server = SessionServer(Session(), io.BytesIO(), io.BytesIO(), "")
     for method, params in [["open", {"path": str(capture), "elf": str(ELF)}], *before]:
         server._answer({"id": 1, "method": method, "params": params})
     modules = set()

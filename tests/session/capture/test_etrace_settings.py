@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameter
 from rvtrace_gdb.session.capture.etrace_settings import (
     SETTINGS,
     BadSetting,
-    ETrace,
+    EtraceTraceOptions,
     Owner,
     SettingKind,
     check_settings,
@@ -54,13 +54,13 @@ def test_every_field_a_decoder_is_told_is_a_setting() -> None:
 
 @given(etraces)
 @settings(deadline=None)
-def test_settings_say_all_of_it(trace_options: ETrace) -> None:
+def test_settings_say_all_of_it(trace_options: EtraceTraceOptions) -> None:
     assert etrace_of(check_settings(values_of(trace_options))) == trace_options
 
 
 @given(etraces, st.integers(0, (1 << 16) - 1))
 @settings(deadline=None)
-def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(trace_options: ETrace, source: int) -> None:
+def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(trace_options: EtraceTraceOptions, source: int) -> None:
     """By way of registers, and through the file."""
     encoder = etrace_encoder("e", 3, trace_options, source)
     capture = replace(SMALL, encoders=(encoder,), sinks=(replace(SMALL.sinks[0], encoders=("e",), lost=()),))
@@ -102,7 +102,7 @@ def test_every_register_a_decoder_must_know(
     registers: EncoderSettings, modes: Modes, encapsulation: Encapsulation
 ) -> None:
     wanted = replace(PLAIN, modes=modes, sync_packets=0 if modes.resync_disabled else PLAIN.sync_packets)
-    assert etrace_of_registers(registers, {}) == ETrace(wanted, encapsulation)
+    assert etrace_of_registers(registers, {}) == EtraceTraceOptions(wanted, encapsulation)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_encoders_with_different_periods_can_feed_one_sink() -> None:
     plain, other = (CapturedEncoder(0, replace(LIVE, control=LIVE.control | n << 20)) for n in (3, 4))
     for encoders, packets in (([plain, plain], 128), ([plain, other], 0)):
         trace_options = options_of(encoders)
-        assert isinstance(trace_options, ETrace)
+        assert isinstance(trace_options, EtraceTraceOptions)
         assert trace_options.options.sync_packets == packets
 
 
@@ -162,7 +162,7 @@ def test_what_is_said_counts_more_than_registers() -> None:
 
 def test_another_version_of_the_protocol_is_refused() -> None:
     """E-Trace 2.0, "Basic Control": trTeProtocolMajor "must be 0 to indicate this version"."""
-    encoder = replace(etrace_encoder("e", 0, ETrace()), in_force=replace(LIVE, impl=0x0001_0101))
+    encoder = replace(etrace_encoder("e", 0, EtraceTraceOptions()), in_force=replace(LIVE, impl=0x0001_0101))
     with pytest.raises(Unsupported, match=r"^encoder0 produces E-Trace 1\.0, which cannot be decoded yet"):
         options_of_encoder(encoder)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, etrace_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
@@ -158,7 +158,7 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
 @settings(deadline=None, max_examples=some_of(60, 6))
-def test_no_bytes_do_more_than_be_told_of(data: bytes, trace_options: ETrace, wrapped: bool) -> None:
+def test_no_bytes_do_more_than_be_told_of(data: bytes, trace_options: EtraceTraceOptions, wrapped: bool) -> None:
     session = Session()
     try:
         lines = session.open_capture(capture_of(Raw("x", data, trace_options, program(), wrapped=wrapped)), "x", None)

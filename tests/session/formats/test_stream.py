@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.builder import WAITING_LIMIT, IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import StreamFollower, StreamSource
@@ -140,12 +140,12 @@ def test_n_trace_attached_in_the_middle(seed: int, fields: dict[str, Any], rng: 
 @given(seeds, random_programs.any_options, st.sampled_from([0, 0.1]), randoms)
 def test_e_trace_cut_anyhow(seed: int, drawn: dict[str, Any], breaks: float, rng: random.Random) -> None:
     case = random_programs.Case(seed, drawn, breaks=breaks)
-    trace_options = ETrace(case.options, Encapsulation())
+    trace_options = EtraceTraceOptions(case.options, Encapsulation())
     rows, _ = check(case.trace, case.image, trace_options, rng)[0]
     if not breaks:
         assert [pc for _, pc, *_ in rows] == case.pcs[:MANY]
     regular = etrace_periodic(seed, drawn)
-    trace_options = ETrace(regular.options, Encapsulation())
+    trace_options = EtraceTraceOptions(regular.options, Encapsulation())
     check(damaged(regular.trace, rng), regular.image, trace_options, rng)
     check(regular.trace[rng.randrange(len(regular.trace)) :], regular.image, trace_options, rng, wrapped=True)
 

@@ -14,9 +14,9 @@ from rvtrace_gdb.session.replay import calls
 from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.write_log import Kept
+from rvtrace_gdb.session.replay.write_log import KeptWrites
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes
+from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest
 from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO
 from tests.session.replay.conftest import Between
@@ -168,12 +168,12 @@ def test_in_the_proxys_own_thread() -> None:
 
 def test_through_the_link() -> None:
     target = Target(0, 1, pc=0x1010, readable=(0x8000_0000, bytes(range(256)) * 16))
-    state = SavedTarget(target, [0], Image.from_elf(DEMO), (), Wishes())
+    state = SavedTarget(target, [0], Image.from_elf(DEMO), (), SaveRequest())
     stands = True
     stop = LiveStop(ThroughLink(state, 0, lambda: stands), RAMS)
     found = stop.state()
     assert found is not None and found.pc == 0x1010 and found.memory(0x8000_0001, 3) == b"\1\2\3"
-    state.kept = lambda hart: Kept({0x100A: 9, 0x1009: None, -1: 0x99}, {0x8000_0002: 7, 0x8000_0005: None})
+    state.kept = lambda hart: KeptWrites({0x100A: 9, 0x1009: None, -1: 0x99}, {0x8000_0002: 7, 0x8000_0005: None})
     again = LiveStop(ThroughLink(state, 0, lambda: stands), RAMS)
     found = again.state()
     assert found is not None and (found.pc, found.x[10], found.x[9]) == (0x99, 9, None)

@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.program.csrs import CSRS, PRIVILEGE, F, X
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NotWritten, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NoWrite, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from tests.decode.reconstruction.small_histories import BASE, history, program
 
@@ -23,28 +23,28 @@ def writers(words: list[int], pieces: list[int | tuple[EventKind, Fact]], **more
     return RegisterWriters(history(pieces), ContextImages(program(words)), **more)  # type: ignore[arg-type]
 
 
-def last(found: RegisterWriters, position: int, register: int | str, below: int | None = None) -> Written:
+def last(found: RegisterWriters, position: int, register: int | str, below: int | None = None) -> PastWrite:
     number = CSRS[register] if isinstance(register, str) else register
     written = found.last(position, number, below)
-    assert isinstance(written, Written), written
+    assert isinstance(written, PastWrite), written
     return written
 
 
 def test_instructions() -> None:
     """Of several; of none; x0, which none writes."""
     found = writers([SET_A0, ADD_A1, SET_A0, NOP], [4])
-    assert last(found, 4, X + 10) == Written(INSTRUCTION, 2, 5, register=X + 10)
+    assert last(found, 4, X + 10) == PastWrite(INSTRUCTION, 2, 5, register=X + 10)
     assert last(found, 2, X + 10).position == 0 and last(found, 4, X + 10, below=5).position == 0
-    assert found.last(4, X + 12) == found.last(0, X + 10) == found.last(4, X) == NotWritten()
-    assert last(found, 3, PC) == Written(INSTRUCTION, 2, 5, register=PC, old=BASE + 8, new=BASE + 12)
+    assert found.last(4, X + 12) == found.last(0, X + 10) == found.last(4, X) == NoWrite()
+    assert last(found, 3, PC) == PastWrite(INSTRUCTION, 2, 5, register=PC, old=BASE + 8, new=BASE + 12)
 
 
 def test_a_csr_is_written_by_instructions_and_by_traps() -> None:
     found = writers([CSR_MEPC, NOP, READ_MEPC, NOP], [2, INTERRUPT, 2], machine_only=True)
-    assert last(found, 4, "mepc") == Written(TRAP, 2, 4, register=CSRS["mepc"])
+    assert last(found, 4, "mepc") == PastWrite(TRAP, 2, 4, register=CSRS["mepc"])
     assert last(found, 1, "mepc").kind == INSTRUCTION and last(found, 4, "mepc", below=4).position == 0
     assert last(found, 4, "mstatus").kind == last(found, 4, PRIVILEGE).kind == last(found, 2, PC).kind == TRAP
-    assert found.last(4, CSRS["scause"]) == NotWritten()
+    assert found.last(4, CSRS["scause"]) == NoWrite()
     unsure = last(writers([NOP, NOP], [1, INTERRUPT, 1]), 2, "mepc")
     assert unsure.kind == TRAP and "machine or to supervisor mode" in unsure.doubts[0]
 
@@ -52,7 +52,7 @@ def test_a_csr_is_written_by_instructions_and_by_traps() -> None:
 def test_registers_that_share_bits() -> None:
     found = writers([SET_FRM, SET_SSTATUS, FADD], [3])
     assert last(found, 1, "fcsr").told == CSRS["frm"] and last(found, 1, "frm").told is None
-    assert found.last(2, CSRS["fflags"]) == NotWritten()
+    assert found.last(2, CSRS["fflags"]) == NoWrite()
     assert last(found, 2, "mstatus").told == CSRS["sstatus"]
     assert last(found, 3, "fcsr").doubts == (
         "Floating-point instructions may have set flags in it since: the last one is at 3.",
@@ -73,13 +73,13 @@ def test_what_may_have_written_it_since(between: tuple[EventKind, Fact], line: s
     (doubt,) = last(found, 2, X + 10).doubts
     assert doubt.startswith(line)
     nothing = found.last(2, X + 11)
-    assert isinstance(nothing, NotWritten) and nothing.notes == (doubt,)
+    assert isinstance(nothing, NoWrite) and nothing.notes == (doubt,)
 
 
 def test_a_debugger_whose_writes_are_known() -> None:
     found = writers([SET_A0, NOP], [1, HALT, 1], halts=[HaltWrites(1, {X + 11: 7})])
-    assert last(found, 2, X + 11) == Written(OUTSIDE, 1, 2, register=X + 11, new=7)
-    assert last(found, 2, X + 10) == Written(INSTRUCTION, 0, 1, register=X + 10)
+    assert last(found, 2, X + 11) == PastWrite(OUTSIDE, 1, 2, register=X + 11, new=7)
+    assert last(found, 2, X + 10) == PastWrite(INSTRUCTION, 0, 1, register=X + 10)
 
 
 def test_instructions_that_are_not_known() -> None:
@@ -89,7 +89,7 @@ def test_instructions_that_are_not_known() -> None:
         "The instruction at 3, at 0x1008, is not known to rvtrace: it may have written it since.",
     )
     found = writers([SET_A0, ADD_A1, VECTOR, NOP], [4])
-    assert "at 3" in last(found, 4, X + 10).doubts[0] and found.last(4, X + 12) == NotWritten()
+    assert "at 3" in last(found, 4, X + 10).doubts[0] and found.last(4, X + 12) == NoWrite()
     missing = RegisterWriters(history([2]), ContextImages(program([SET_A0])))
     assert "at 2, at 0x1004" in last(missing, 2, X + 10).doubts[0]
 

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -28,8 +28,8 @@ def history() -> History:
     return history_of(PLAIN.pcs(PLACES))
 
 
-def functions() -> Functions:
-    return Functions(history(), ContextImages(PLAIN.image))
+def functions() -> FunctionList:
+    return FunctionList(history(), ContextImages(PLAIN.image))
 
 
 def columns(rows: Sequence[Any], names: str) -> list[tuple[Any, ...]]:
@@ -55,8 +55,8 @@ def test_rows() -> None:
 def test_what_led_to_a_handler() -> None:
     """As the trace says it, and where it does not."""
     trap = HANDLED.trap(1, "main.1", "handler.0")
-    told = Functions(history_of(HANDLED.pcs("main.0 handler.0"), [trap]), ContextImages(HANDLED.image))
-    untold = Functions(history_of(HANDLED.pcs("main.3 handler.0")), ContextImages(HANDLED.image))
+    told = FunctionList(history_of(HANDLED.pcs("main.0 handler.0"), [trap]), ContextImages(HANDLED.image))
+    untold = FunctionList(history_of(HANDLED.pcs("main.3 handler.0")), ContextImages(HANDLED.image))
     assert [row.what for row in told.rows(1, 9)] == ["", "interrupt"]
     assert [row.what for row in untold.rows(1, 9)] == ["", "trap"]
 
@@ -64,7 +64,7 @@ def test_what_led_to_a_handler() -> None:
 def test_addresses_only_if_asked_for() -> None:
     """Each once, however often it ran."""
     code = Code(main=[asm.NOP, CALL], spin=[asm.NOP, asm.jal(-4)])
-    found = Functions(history_of(code.pcs("main.0 main.1" + 9 * " spin.0 spin.1")), ContextImages(code.image))
+    found = FunctionList(history_of(code.pcs("main.0 main.1" + 9 * " spin.0 spin.1")), ContextImages(code.image))
     main, spin = code.starts["main"], code.starts["spin"]
     assert [row.addresses for row in found.rows(1, 9, lines=True)] == [[main, main + 4], [spin, spin + 4]]
     assert [row.addresses for row in found.rows(1, 9)] == [[], []]
@@ -94,11 +94,11 @@ def test_names_that_gdb_does_not_know() -> None:
     for scontext in (0, 1):
         builder.context(Context(0, scontext=scontext))
         builder.append(Path([tuple(PLAIN.pcs("main.1"))]))
-    found = Functions(builder.finish(Accounting(0, 0, 0, 0)), program)
+    found = FunctionList(builder.finish(Accounting(0, 0, 0, 0)), program)
     assert [row.name for row in found.rows(1, 9)] == ["main", "other"]
     elf = FOLDER / "demo64.elf"
     image = Image.from_elf(elf)
-    known = Functions(history_of([image.entry, image.entry + 4]), ContextImages(image))
+    known = FunctionList(history_of([image.entry, image.entry + 4]), ContextImages(image))
     assert image.symbol(image.entry) and [row.name for row in known.rows(1, 9)] == [None]
     known.tree(0)
     assert [row.name for row in known.tree_rows(1, 9)] == [None]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from rvtrace_gdb.session.past.past import TracedRegisters
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, Watchpoints
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _KINDS = {"load": "rwatch", "store": "watch"}
@@ -65,17 +65,17 @@ class ListedPast:
     def sees_accesses(self, hart: int | None) -> bool:
         return self.accesses is not None
 
-    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
+    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         made_at = self.places[hart] - (direction < 0)
         for position, kind, address in self.accesses or ():
             for it in watchpoints:
                 if position == made_at and it.kind in (_KINDS[kind], "awatch") and 0 <= address - it.address < it.size:
-                    return Stop(hit=Hit(self.places[hart], it.kind, address))
+                    return MovementStop(hit=Hit(self.places[hart], it.kind, address))
         position = self.places[hart] + direction
         if position < 0:
-            return Stop("begin")
+            return MovementStop("begin")
         self.places[hart] = min(position, len(self.pcs[hart]) - 1)
-        return Stop("end" if self.is_at_end(hart) else "", self._lines)
+        return MovementStop("end" if self.is_at_end(hart) else "", self._lines)
 
     def step_within(
         self,
@@ -84,7 +84,7 @@ class ListedPast:
         addresses: range,
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         while True:
             stop = self.step(hart, direction, watchpoints)
             if stop.hit or stop.at_end or self.pcs[hart][self.places[hart]] not in addresses:
@@ -97,7 +97,7 @@ class ListedPast:
         breakpoints: frozenset[int],
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
-    ) -> Stop:
+    ) -> MovementStop:
         self._work(progress)
         while True:
             stop = self.step(hart, direction, watchpoints)

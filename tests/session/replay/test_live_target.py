@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rvtrace_gdb.session.replay.connection import Stub
+from rvtrace_gdb.session.replay.connection import StubConnection
 from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import STOP, packet
@@ -127,6 +127,6 @@ def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Betwee
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            Stub.connect(between.proxy._state.shutdown, StubAddress("127.0.0.1", between.proxy.port))
+            StubConnection.connect(between.proxy._state.shutdown, StubAddress("127.0.0.1", between.proxy.port))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

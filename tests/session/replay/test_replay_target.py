@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.session.replay import proxy as proxies
 from rvtrace_gdb.session.replay import stepping
-from rvtrace_gdb.session.replay.connection import Stub
+from rvtrace_gdb.session.replay.connection import StubConnection
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
 from tests.helpers.wait import until
@@ -310,15 +310,15 @@ def test_a_stub_that_takes_the_connection_but_is_not_ready_yet(between: Between)
 
 def test_a_stub_that_is_not_ready_several_times(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends each connection before the first packet is sent, which is noticed when that is sent."""
-    really, ended = Stub.ask, list[Stub]()
+    really, ended = StubConnection.ask, list[StubConnection]()
 
-    def ask(self: Stub, body: bytes, raw: bytes | None = None) -> None:
+    def ask(self: StubConnection, body: bytes, raw: bytes | None = None) -> None:
         if len(ended) < 3:
             ended.append(self)
             raise self.gone(None)
         really(self, body, raw)
 
-    monkeypatch.setattr(Stub, "ask", ask)
+    monkeypatch.setattr(StubConnection, "ask", ask)
     assert between.client().ask(b"m0,1") == b"11"
     assert len(set(ended)) == 3 and between.proxy.take_lines() == []
 

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import new_past
-from rvtrace_gdb.session.replay.backend import ReplayBackend, Stop
+from rvtrace_gdb.session.replay.backend import MovementStop, ReplayBackend
 from rvtrace_gdb.session.replay.timeline import NoNumber, Timeline
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
@@ -98,7 +98,7 @@ def test_as_a_walk_over_the_list(pcs: list[int], seed: int) -> None:
             past.go_to(0, model.position)
             if model.position < len(pcs) and pcs[model.position] == GAP:
                 model.position += 1 if model.position + 1 < len(pcs) else -1
-            stop, at_end, start = Stop(), "", model.position
+            stop, at_end, start = MovementStop(), "", model.position
         assert (past.position(0), stop.at_end) == (model.position, at_end)
         low, high = sorted((start, model.position))
         assert bool(stop.lines) == (GAP in pcs[low + 1 : high])
@@ -110,16 +110,16 @@ def test_as_a_walk_over_the_list(pcs: list[int], seed: int) -> None:
 def test_what_is_told_of_gaps() -> None:
     past = places_in(history_of([2, GAP, 4, 6, GAP, 8, GAP, 10]))
     past.go_to(0, 2)
-    assert past.step(0, -1) == Stop("", (LOST.format(1),))
-    assert past.step(0, -1) == Stop("begin")
-    assert past.step(0, 1) == Stop("", (LOST.format(1),))
+    assert past.step(0, -1) == MovementStop("", (LOST.format(1),))
+    assert past.step(0, -1) == MovementStop("begin")
+    assert past.step(0, 1) == MovementStop("", (LOST.format(1),))
     rest = "were passed (`trace gaps` lists them): breakpoints in them cannot be seen"
-    assert past.run(0, 1, frozenset([10]), silent) == Stop("", (f"{LOST.format(4)} and another gap {rest}",))
-    assert past.run(0, -1, frozenset(), silent) == Stop("begin", (f"{LOST.format(6)} and 2 more gaps {rest}",))
-    assert past.run(0, 1, frozenset([6]), silent) == Stop("", (LOST.format(1),))
-    assert past.step_within(0, 1, range(100), silent) == Stop("", (LOST.format(4),))
+    assert past.run(0, 1, frozenset([10]), silent) == MovementStop("", (f"{LOST.format(4)} and another gap {rest}",))
+    assert past.run(0, -1, frozenset(), silent) == MovementStop("begin", (f"{LOST.format(6)} and 2 more gaps {rest}",))
+    assert past.run(0, 1, frozenset([6]), silent) == MovementStop("", (LOST.format(1),))
+    assert past.step_within(0, 1, range(100), silent) == MovementStop("", (LOST.format(4),))
     assert past.step(0, 1).lines == (LOST.format(6),)
-    assert past.step(0, 1) == Stop("end")
+    assert past.step(0, 1) == MovementStop("end")
 
 
 def test_where_nothing_is() -> None:
@@ -145,7 +145,7 @@ def test_it_can_be_cancelled() -> None:
     with pytest.raises(Cancelled):
         past.run(0, -1, frozenset([200000]), cancel)
     assert past.position(0) == 100000
-    assert past.run(0, -1, frozenset([7]), silent) == Stop()
+    assert past.run(0, -1, frozenset([7]), silent) == MovementStop()
     assert past.position(0) == 7
 
 

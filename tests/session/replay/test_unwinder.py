@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.past.tandem.past import TandemPast
-from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound, in_order
+from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame, in_order
 from tests.helpers.cross_compiler import demo
 from tests.transport.simulated.devices.tandem_port import Ported
 
@@ -34,7 +34,7 @@ def test_a_frame_is_where_its_registers_say(tmp_path: Path) -> None:
 def ordered(*frames: tuple[bool, int | None]) -> list[tuple[bool, int | None]]:
     """(native, stack pointer) of frames, innermost first."""
     frame = CallFrame(0, 0, 0, None, StackOperationKind.BEGIN)
-    return [(it.native, it.sp) for it in in_order(Unwound(frame, *it, {}) for it in frames)]
+    return [(it.native, it.sp) for it in in_order(UnwoundFrame(frame, *it, {}) for it in frames)]
 
 
 def test_no_frame_is_below_the_one_that_it_called() -> None:

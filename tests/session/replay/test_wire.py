@@ -10,7 +10,7 @@ from rvtrace_gdb.session.replay.wire import (
     LONGEST,
     GdbPacket,
     GdbPacketKind,
-    Stream,
+    GdbPacketStream,
     TooLong,
     checksum,
     escape,
@@ -85,7 +85,7 @@ SENT = st.one_of(
 
 @given(st.lists(SENT), st.lists(st.integers(0, 2000)))
 def test_a_stream_is_taken_apart_however_it_is_cut(sent: list[GdbPacket], places: list[int]) -> None:
-    stream = Stream()
+    stream = GdbPacketStream()
     found = [item for piece in cut(b"".join(it.raw for it in sent), places) for item in stream.feed(piece)]
     assert found == sent
     assert all(item.is_intact() for item in found if item.body)
@@ -95,24 +95,24 @@ def test_a_stream_is_taken_apart_however_it_is_cut(sent: list[GdbPacket], places
 def test_any_bytes_and_then_a_packet(junk: list[bytes], places: list[int]) -> None:
     """Whatever came before: a packet behind the next "#xx" is found, whole."""
     data = b"".join(junk) + b"#00#00" + frame(b"g")
-    stream = Stream()
+    stream = GdbPacketStream()
     found = [item for piece in cut(data, places) for item in stream.feed(piece)]
     assert found[-1] == GdbPacket(GdbPacketKind.PACKET, frame(b"g"), b"g")
 
 
 def test_a_packet_that_is_begun_again() -> None:
     """gdb's remote.c, read_frame: a "$" in a packet begins another one."""
-    assert Stream().feed(b"$m8000$g#67") == [GdbPacket(GdbPacketKind.PACKET, b"$g#67", b"g")]
+    assert GdbPacketStream().feed(b"$m8000$g#67") == [GdbPacket(GdbPacketKind.PACKET, b"$g#67", b"g")]
 
 
 def test_bad_checksums() -> None:
     for raw in (b"$g#66", b"$g#zz", b"$g#6"):
-        for item in Stream().feed(raw):
+        for item in GdbPacketStream().feed(raw):
             assert not item.is_intact()
 
 
 def test_no_end_of_a_packet() -> None:
-    stream = Stream()
+    stream = GdbPacketStream()
     stream.feed(b"$")
     with pytest.raises(TooLong):
         for _ in range(LONGEST // (1 << 20) + 1):

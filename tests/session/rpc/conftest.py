@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from rvtrace_gdb.session.rpc.server import Server
+from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 
 
@@ -96,7 +96,7 @@ class Pipe:
 
 def served(session: Session, pipe: Pipe, log: Path) -> tuple[threading.Thread, io.BytesIO]:
     sink = io.BytesIO()
-    thread = threading.Thread(target=Server(session, pipe, sink, log).run, daemon=True)  # type: ignore[arg-type]
+    thread = threading.Thread(target=SessionServer(session, pipe, sink, log).run, daemon=True)  # type: ignore[arg-type]
     thread.start()
     return thread, sink
 

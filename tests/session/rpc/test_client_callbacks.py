@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.session.rpc.protocol import CannotAsk, ClientFailed
-from rvtrace_gdb.session.rpc.server import Server
+from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled
 
@@ -26,12 +26,12 @@ class Running:
         self.sent = os.fdopen(self._write, "wb", buffering=0)
         self._lines = os.fdopen(self._read, "rb")
         source, sink = os.fdopen(to_server, "rb"), os.fdopen(from_server, "wb")
-        server = Server(session, source, sink, folder / "log")
+        server = SessionServer(session, source, sink, folder / "log")
         server._methods._by_name = {"work": lambda session, params, progress: work(session)}
         self._thread = threading.Thread(target=self._run, args=(server, source, sink))
         self._thread.start()
 
-    def _run(self, server: Server, source: Any, sink: Any) -> None:
+    def _run(self, server: SessionServer, source: Any, sink: Any) -> None:
         with source, sink:
             server.run()
 

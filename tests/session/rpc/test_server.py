@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
-from rvtrace_gdb.session.rpc.server import Methods, Server
+from rvtrace_gdb.session.rpc.server import Methods, SessionServer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.session.board import DEMO, Board, board
@@ -195,7 +195,7 @@ def test_a_client_that_takes_no_answers_ends_it(tmp_path: Path) -> None:
 
     pipe, session = Pipe(), Slow()
     pipe.put(id=1, method="stop")
-    Server(session, pipe, Closed(), tmp_path / "log").run()  # type: ignore[arg-type]
+    SessionServer(session, pipe, Closed(), tmp_path / "log").run()  # type: ignore[arg-type]
 
 
 def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -257,7 +257,7 @@ def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -
     reading, writing = os.pipe()
     answers, session = io.BytesIO(), Idle()
     with os.fdopen(reading, "rb") as source:
-        server = threading.Thread(target=Server(session, source, answers, tmp_path / "log").run)
+        server = threading.Thread(target=SessionServer(session, source, answers, tmp_path / "log").run)
         server.start()
         with os.fdopen(writing, "wb") as requests:
             assert session.begun.wait(60)

@@ -14,7 +14,7 @@ import pytest
 
 from rvtrace_gdb.session.capture.file import save as save_capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.rpc.server import Server
+from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.session.board import DEMO
@@ -72,7 +72,7 @@ def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.L
 
     requests = b'{"id": 1, "method": "hello"}\n{"id": 2, "method": "stop"}\n{"id": 3, "method": "hello"}\n'
     answers = io.BytesIO()
-    Server(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
+    SessionServer(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
     first, second, third = (json.loads(line) for line in answers.getvalue().splitlines())
     assert "result" in first and "result" in third
     assert second["error"]["kind"] == "OutOfMemory"

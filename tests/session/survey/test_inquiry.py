@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.session.description import devicetree
 from rvtrace_gdb.session.description.model import DescriptionError
-from rvtrace_gdb.session.survey.inquiry import Wishes, Written, inquire
+from rvtrace_gdb.session.survey.inquiry import BoardFacts, WrittenDescription, inquire
 from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAnswer, Question, Unfit
 from tests.session.board import DEMO
 from tests.session.description.devicetrees import tree
@@ -43,9 +43,11 @@ def no_tree(name: str) -> devicetree.DeviceTreeContents:
     raise AssertionError(f"there is no device tree {name}")
 
 
-def written(board: Silicon, name: str | None = None, elf: str | None = None, **answers: str) -> tuple[Written, Script]:
+def written(
+    board: Silicon, name: str | None = None, elf: str | None = None, **answers: str
+) -> tuple[WrittenDescription, Script]:
     script = Script({f"--{option.replace('_', '-')}": text for option, text in answers.items()})
-    found = inquire(script, no_tree, Wishes(name, elf), "rvtrace.toml", board.connect)
+    found = inquire(script, no_tree, BoardFacts(name, elf), "rvtrace.toml", board.connect)
     return found, script
 
 
@@ -188,7 +190,7 @@ def test_several_funnels_have_to_be_said() -> None:
         written(board, probe=ALL)
     to = {"encoder0": "funnel0", "encoder1": "funnel0", "funnel0": "funnel1", "funnel1": "ram0,pib0"}
     script = Script({"--probe": ALL} | {f"--to {name}=NAME,...": names for name, names in to.items()})
-    found = inquire(script, no_tree, Wishes(), "x", board.connect).description
+    found = inquire(script, no_tree, BoardFacts(), "x", board.connect).description
     fed = {e.name: ",".join(e.to) for e in found.encoders} | {f.name: ",".join(f.to) for f in found.funnels}
     assert fed == to
 
@@ -246,7 +248,7 @@ def test_a_device_tree_and_what_really_answers() -> None:
     bases = {c.base: IMPL["encoder" if c.kind == "encoder" else "smem"] for c in found.description.components}
     board = Silicon(bases | {0x4A00_0000: IMPL["funnel"]}, awake={*bases, 0x4A00_0000})
     script = Script({"--device-tree": "x.dtb", "--probe": "device-tree", "--buffer": "0x50000000:0x1000"})
-    written = inquire(script, lambda name: found, Wishes(), "x", board.connect)
+    written = inquire(script, lambda name: found, BoardFacts(), "x", board.connect)
     assert {address & ~0xFFF for address in board.accesses} - {0x5000_0000} == set(bases)
     assert [sink.mode for sink in written.description.sinks] == ["SMEM", "SMEM"]
     assert [e.to for e in written.description.encoders] == [e.to for e in found.description.encoders]
@@ -258,7 +260,7 @@ def test_a_device_tree_alone(name: str, xlen: int | None) -> None:
     """One has no `riscv,isa`, the other has rv32imac."""
     found = devicetree.trace_components(tree(name), {})
     script = Script({"--device-tree": "x.dtb", "--openocd": "none"})
-    written = inquire(script, lambda name: found, Wishes("mine"), "x", cluster().connect)
+    written = inquire(script, lambda name: found, BoardFacts("mine"), "x", cluster().connect)
     assert written.description.components == found.description.components
     assert written.description.name == "mine"
     assert written.description.xlen == xlen
@@ -270,7 +272,7 @@ def test_a_device_tree_that_is_wrong() -> None:
     board = Silicon({bases[0]: IMPL["pib"]}, awake={bases[0]}, memory=range(1 << 32))
     script = Script({"--device-tree": "x.dtb", "--probe": "device-tree"})
     with pytest.raises((DescriptionError, Unfit)):
-        inquire(script, lambda name: found, Wishes(), "x", board.connect)
+        inquire(script, lambda name: found, BoardFacts(), "x", board.connect)
     assert any("encoder by the device tree, but it says that it is pib_sink" in line for line in script.told)
     assert any("but no trace component answers there" in line for line in script.told)
 
@@ -280,7 +282,7 @@ def test_memory_of_the_device_tree() -> None:
     nodes = '\tmemory@80000000 { device_type = "memory"; reg = <0x0 0x80000000 0x0 0x1000>; };\n\tcpus {'
     read = lambda name: devicetree.trace_components(tree(name, ("\tcpus {", nodes)), {})  # noqa: E731
     script = Script({"--openocd": "none", "--device-tree": "qemu_etrace"})
-    found = inquire(script, read, Wishes(), "rvtrace.toml")
+    found = inquire(script, read, BoardFacts(), "rvtrace.toml")
     (memory,) = found.description.memory
     assert (memory.address, memory.size, memory.dma) == (0x8000_0000, 0x1000, True)
     assert ("address", "device tree") in comments(found.text)

@@ -14,10 +14,10 @@ from rvtrace_gdb.session.capture.model import Capture, SavedAt, SavedMemory, Sav
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.replay.register_numbers import PC
-from rvtrace_gdb.session.replay.write_log import Kept
+from rvtrace_gdb.session.replay.write_log import KeptWrites
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.saved_registers import read_registers
-from rvtrace_gdb.session.target.target_state import SavedTarget, Wishes, ranges_of
+from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest, ranges_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO, Board, board
@@ -97,10 +97,10 @@ class Target:
 RANGES = (MemoryRange(RAM, 1 << 20, MemoryKind.RAM), MemoryRange(RAM + 0x9_0000, 0x10, MemoryKind.VOLATILE))
 
 
-NOTHING = Wishes()
+NOTHING = SaveRequest()
 
 
-def state(target: Target, wishes: Wishes = NOTHING, ranges: Sequence[MemoryRange] = RANGES) -> SavedTarget:
+def state(target: Target, wishes: SaveRequest = NOTHING, ranges: Sequence[MemoryRange] = RANGES) -> SavedTarget:
     return SavedTarget(target, [0, 1], Image.from_elf(DEMO), ranges, wishes)
 
 
@@ -110,7 +110,7 @@ def stretches(memory: Sequence[SavedMemory]) -> list[tuple[int, int]]:
 
 def test_a_hart_that_runs_is_left_alone() -> None:
     target = Target(1)
-    it = state(target, Wishes(memory=True))
+    it = state(target, SaveRequest(memory=True))
     it.begin()
     assert [saved.hart for saved in it.registers] == [1]
     assert it.memory == () and target.read == []
@@ -120,17 +120,17 @@ def test_a_hart_that_runs_is_left_alone() -> None:
 
 def test_ranges_that_the_user_names() -> None:
     target = Target(0, 1)
-    it = state(target, Wishes(True, ranges_of(f"{RAM + 1},+5 {RAM + 0x100:#x}-{RAM + 0x200:#x}")), ())
+    it = state(target, SaveRequest(True, ranges_of(f"{RAM + 1},+5 {RAM + 0x100:#x}-{RAM + 0x200:#x}")), ())
     it.begin()
     assert stretches(it.memory) == [(RAM + 1, 5), (RAM + 0x100, 0x100)]
-    it = state(target, Wishes(memory=True), ())
+    it = state(target, SaveRequest(memory=True), ())
     it.begin()
     assert it.memory == () and "declares no RAM" in it.unsaid()[0]
 
 
 def test_memory_that_cannot_be_read_ends_nothing() -> None:
     target = Target(0, 1, readable=(RAM, bytes(range(256)) * 3))
-    it = state(target, Wishes(True, (Extent(RAM + 0x100, 0x400),)))
+    it = state(target, SaveRequest(True, (Extent(RAM + 0x100, 0x400),)))
     it.begin()
     assert it.memory == (SavedMemory(SavedAt.START, RAM + 0x100, bytes(range(256)) * 2),)
     assert it.unsaid() == ["512 bytes of memory could not be read, and are not saved"]
@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_what_was_read() -> None:
         if done >= 0x8000:
             raise Cancelled
 
-    it = state(Target(0, 1), Wishes(memory=True))
+    it = state(Target(0, 1), SaveRequest(memory=True))
     it.begin(progress)
     assert sum(size for _, size in stretches(it.memory)) >= 0x8000
     [note] = it.unsaid()
@@ -167,7 +167,7 @@ def test_the_end_is_dropped_when_the_trace_goes_on() -> None:
 def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
     """The program has not left it there; what was there before and is not known is missing."""
     it = SavedTarget(Target(0, 1, pc=4), [0], Image.from_elf(DEMO), (MemoryRange(RAM, 0x10, MemoryKind.RAM),), NOTHING)
-    it.kept = lambda hart: Kept({SP: None, 0x100A: 5, PC: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
+    it.kept = lambda hart: KeptWrites({SP: None, 0x100A: 5, PC: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
     it.end([0])
     it.end_memory()
     assert it.registers == (SavedRegisters(0, SavedAt.STOP, 8, {0x100A: 5}),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
-from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, Stored, Trap
+from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, ModelStep, ModelStore, ModelTrap
 from tests.decode.tandem import corpus
 from tests.decode.tandem.corpus import golden_steps, parameters_of, program_of
 
@@ -78,13 +78,15 @@ class Replay(Model):
         pc = self.registers[PC]
         at = self._find(pc)
         if at is None:
-            return self._trapped(pc, None, Trap(1), pc, 0)
+            return self._trapped(pc, None, ModelTrap(1), pc, 0)
         self._next = at + 1
         step = self._log[at]
         if step.cause is not None:
             interrupt = step.cause.startswith("interrupt")
             cause = int(step.cause.partition("#")[2]) if interrupt else CAUSES[step.cause]
-            return self._trapped(pc, None if interrupt else step.word, Trap(cause, interrupt), self._to(at), step.tval)
+            return self._trapped(
+                pc, None if interrupt else step.word, ModelTrap(cause, interrupt), self._to(at), step.tval
+            )
         changed, before = self._changes(step), self.registers[MSTATUS]
         self.registers |= changed
         if 1 in step.csrs:
@@ -97,7 +99,7 @@ class Replay(Model):
             mode = before >> 11 & 3 if step.word == 0x3020_0073 else before >> 8 & 1
             changed[PRIVILEGE] = self.registers[PRIVILEGE] = mode
         self.registers[PC] = to
-        stores = tuple(Stored(address, data, self._physical(address)) for address, data in step.stores)
+        stores = tuple(ModelStore(address, data, self._physical(address)) for address, data in step.stores)
         for address, data in step.stores:
             self.write_memory(self._physical(address) or 0, data)
         return ModelStep(step.pc, step.word, to, changed, stores)
@@ -126,7 +128,7 @@ class Replay(Model):
     def _distance(self, at: int) -> tuple[int, int]:
         return abs(at - self._next), -at
 
-    def _trapped(self, pc: int, word: int | None, trap: Trap, to: int, tval: int) -> ModelStep:
+    def _trapped(self, pc: int, word: int | None, trap: ModelTrap, to: int, tval: int) -> ModelStep:
         """Privileged Architecture, "Machine Status Registers": xPIE, xIE, xPP; "Machine Trap Delegation"."""
         registers, mode = self.registers, self.registers[PRIVILEGE]
         status, cause = registers[MSTATUS], trap.cause | trap.interrupt << self._xlen - 1

@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group, StateId
 from rvtrace_gdb.session.verify.masks import masks_of
-from rvtrace_gdb.session.verify.model import Divergence, Expected, ModelFailed, ModelStep
+from rvtrace_gdb.session.verify.model import Divergence, ExpectedStep, ModelFailed, ModelStep
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import program_of
 from tests.session.verify.faults import (
@@ -46,7 +46,7 @@ class Runner(Replay):
         super().__init__(name)
         self.runs: list[tuple[int, int, int]] = []
 
-    def run(self, expected: Sequence[Expected]) -> tuple[int, ModelStep | None]:
+    def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         for done, wanted in enumerate(expected):
             try:
                 step = self.step()
@@ -60,7 +60,7 @@ class Runner(Replay):
         return len(expected), None
 
 
-def is_as(step: ModelStep, wanted: Expected) -> bool:
+def is_as(step: ModelStep, wanted: ExpectedStep) -> bool:
     stores = [(stored.address, len(stored.data), int.from_bytes(stored.data, "little")) for stored in step.stores]
     return step.trap is None and (step.pc, step.instr, step.next_pc, step.registers, stores) == (
         wanted.pc, wanted.instr, wanted.next_pc, wanted.registers, [] if wanted.store is None else [wanted.store],

@@ -10,7 +10,15 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, TandemParameters
 from rvtrace_gdb.session.verify.masks import BadMask, Masks, foreign_code, masks_of, pages
-from rvtrace_gdb.session.verify.model import PC, Difference, DifferenceKind, ModelFailed, ModelStep, Stored, Trap
+from rvtrace_gdb.session.verify.model import (
+    PC,
+    Difference,
+    DifferenceKind,
+    ModelFailed,
+    ModelStep,
+    ModelStore,
+    ModelTrap,
+)
 from rvtrace_gdb.session.verify.nondeterminism import addressed, sources
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled
@@ -98,7 +106,9 @@ def test_an_interrupt_is_taken_where_the_trace_has_it() -> None:
     """mip is set for that step alone, whatever it was told to be before: the hart saw it then."""
     taken = {0x341: START + 4, 0x342: 1 << 63 | 7, 0x343: 0, 0x300: 0x1880, 0x1005: 0}
     hart = Hart(
-        step(NOP, {}), ModelStep(START + 4, None, START + 0x100, taken, (), Trap(7, True)), step(NOP, {}, START + 0x100)
+        step(NOP, {}),
+        ModelStep(START + 4, None, START + 0x100, taken, (), ModelTrap(7, True)),
+        step(NOP, {}, START + 0x100),
     )
     regs = [csr(regno, value) for regno, value in taken.items() if regno < 0x1000]
     interrupt = group(pc(START + 0x100), priv(3), *regs)
@@ -125,19 +135,19 @@ def test_an_interrupt_the_model_does_not_take_is_a_divergence() -> None:
 def test_a_fault_of_the_model_is_a_divergence_where_it_has_memory() -> None:
     """Else it is an access nobody modelled: but that the model has no memory there is what decides."""
     fault = {0x341: START, 0x342: 1, 0x343: START, 0x300: 0x1800}
-    hart = Hart(ModelStep(START, None, START + 0x100, fault, (), Trap(1)))
+    hart = Hart(ModelStep(START, None, START + 0x100, fault, (), ModelTrap(1)))
     assert {d.kind for d in differences(run(hart, group(pc(START + 4), NOP)))} >= {
         DifferenceKind.TRAP,
         DifferenceKind.PC,
     }
     fault |= {0x342: 5, 0x343: START + 8}
-    hart = Hart(ModelStep(START, LW.word, START + 0x100, fault, (), Trap(5)), registers={0x1006: START + 8})
+    hart = Hart(ModelStep(START, LW.word, START + 0x100, fault, (), ModelTrap(5)), registers={0x1006: START + 8})
     load = group(pc(START + 4), LW, x(5, 42), store(START + 8, 4, 0)[1])
     assert {d.kind for d in differences(run(hart, group(INIT, x(6, START + 8)), load))} >= {
         DifferenceKind.TRAP,
         DifferenceKind.PC,
     }
-    low = Hart(ModelStep(0x1000, None, 0x2000, fault | {0x342: 1}, (), Trap(1)))
+    low = Hart(ModelStep(0x1000, None, 0x2000, fault | {0x342: 1}, (), ModelTrap(1)))
     verifier = run(low, group(INIT, pc(0x1000)), group(pc(0x1004), NOP))
     assert not differences(verifier) and low.registers[PC] == 0x1004
     assert (low.registers[0x341], low.registers[0x300]) == (0, 0)
@@ -177,13 +187,13 @@ def test_what_a_model_cannot_hold() -> None:
 def test_a_partial_trace() -> None:
     """What no group tells at all is not compared, and is said."""
     hart = Hart(
-        step(sw(), {}, stores=(Stored(START, b"\0" * 4),)), ModelStep(START + 4, MRET.word, START, {0x300: 0x80})
+        step(sw(), {}, stores=(ModelStore(START, b"\0" * 4),)), ModelStep(START + 4, MRET.word, START, {0x300: 0x80})
     )
     verifier = run(hart, group(pc(START + 4), sw()), group(pc(START), MRET))
     assert not differences(verifier) and verifier.missing == {"stores", "trap-status"}
     silent = [group(pc(START + 0x40), Instr(0x73, 4), csr(0x341, START), csr(0x342, 11), csr(0x343, 0), priv(3))]
     took = {0x341: START, 0x342: 11, 0x343: 0, 0x300: 0x1800}
-    verifier = run(Hart(ModelStep(START, 0x73, START + 0x40, took, (), Trap(11))), *silent)
+    verifier = run(Hart(ModelStep(START, 0x73, START + 0x40, took, (), ModelTrap(11))), *silent)
     assert not differences(verifier) and verifier.missing == {"trap-status"}
 
 

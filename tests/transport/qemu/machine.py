@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.formats import sinks
-from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.program import LoadedProgram
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.qemu10 import QEMU10
@@ -53,7 +53,7 @@ def arguments(elf: Path, *more: str, icount: bool = True, machine: str = "virt")
 
 def recorded(
     elf: Path, folder: Path, *options: str, more: Sequence[str] = (), machine: str = "virt"
-) -> tuple[sinks.Harts, str]:
+) -> tuple[sinks.HartHistories, str]:
     """What `rvtrace qemu -o` has recorded of a whole run, and what it said."""
     file = folder / "recorded.rvt"
     file.unlink(missing_ok=True)
@@ -63,10 +63,10 @@ def recorded(
     return histories(file), done.stderr
 
 
-def histories(file: Path) -> sinks.Harts:
+def histories(file: Path) -> sinks.HartHistories:
     capture = capture_file.load(file)
     assert capture.elf is not None
-    program = Program(capture.elf.path, code=capture.code)
+    program = LoadedProgram(capture.elf.path, code=capture.code)
     return sinks.decode(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 

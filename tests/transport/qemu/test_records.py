@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogSource
-from rvtrace_gdb.session.sources.qemu.records import Code, Jumped, QemuIngressItem, Records
+from rvtrace_gdb.session.sources.qemu.records import HartRecords, Jumped, QemuIngressItem, RecordedCode
 from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 
@@ -27,8 +27,8 @@ BLOCKS = """80000000 3 00000013 00052503 00a58593
 
 
 @pytest.fixture
-def code(ring: Ring) -> Iterator[Code]:
-    with closing(Code(ring, Image(64))) as code:
+def code(ring: Ring) -> Iterator[RecordedCode]:
+    with closing(RecordedCode(ring, Image(64))) as code:
         yield code
 
 
@@ -53,8 +53,8 @@ def partial(count: int) -> int:
 
 def told(ring: Ring, words: list[int]) -> list[object]:
     """Blocks as (pc, instructions)."""
-    with closing(Code(ring, Image(64))) as code:
-        return [_short(item) for item in Records(code).feed(array("I", words))]
+    with closing(RecordedCode(ring, Image(64))) as code:
+        return [_short(item) for item in HartRecords(code).feed(array("I", words))]
 
 
 def _short(item: QemuIngressItem) -> object:
@@ -122,9 +122,9 @@ def test_a_trap_in_a_trap(ring: Ring) -> None:
     assert told(ring, words) == [first, second]
 
 
-def test_a_handler_that_traps_for_ever(code: Code) -> None:
+def test_a_handler_that_traps_for_ever(code: RecordedCode) -> None:
     """Nothing runs: what is remembered of it has a bound."""
-    records = Records(code)
+    records = HartRecords(code)
     records.feed(array("I", [BEGIN, STRAIGHT, partial(1), *(1000 * trap(0x80000000, 13))]))
     found = records.feed(array("I", [*trap(0x90000000, 1), HANDLER]))
     assert 10 < len(found) < 100 and found[-1] == IngressTrap(0x90000000, False, 1, 0, 0x80000100)
@@ -134,16 +134,16 @@ def test_where_no_code_leads(ring: Ring) -> None:
     assert told(ring, [BEGIN, STRAIGHT, HANDLER, STRAIGHT]) == [(0x80000000, 3), Jumped(0x80000100), (0x80000100, 1)]
 
 
-def test_the_end_can_be_asked_again_and_again(code: Code) -> None:
-    records = Records(code)
+def test_the_end_can_be_asked_again_and_again(code: RecordedCode) -> None:
+    records = HartRecords(code)
     assert records.feed(array("I", [BEGIN, STRAIGHT])) == []
     for count in (0, 1, 2, 3):
         assert [_short(item) for item in records.open_end(count)] == ([(0x80000000, count)] if count else [])
     assert [_short(item) for item in records.feed(array("I", [LOOP]))] == [(0x80000000, 3)]
 
 
-def test_the_end_before_a_handler_is_entered(code: Code) -> None:
-    records = Records(code)
+def test_the_end_before_a_handler_is_entered(code: RecordedCode) -> None:
+    records = HartRecords(code)
     records.feed(array("I", [BEGIN, STRAIGHT, partial(2), *trap(0x80000004, 5)]))
     assert [_short(item) for item in records.open_end(2)] == [(0x80000000, 1)]
     rest = records.feed(array("I", [HANDLER]))
@@ -157,7 +157,7 @@ def test_the_end_before_the_handler_of_an_interrupt_by_the_log(tmp_path: Path) -
     log.feed(b"IN: main\n0x80000162:  00002717          auipc   a4,2\n\n")
     log.feed(b"Trace 0: 0x7f9b08000100 [00000000/0000000080000162/02c24003/ff022e01] main\n")
     log.settle()
-    records = Records(code := Code(ring, Image(64)))
+    records = HartRecords(code := RecordedCode(ring, Image(64)))
     assert records.feed(ring.words(0, 0, ring.written(0))) == []
     assert [_short(item) for item in records.open_end(ring.began(0))] == [(0x80000162, 1)]
     told_before = ring.written(0)
@@ -194,11 +194,11 @@ def test_what_the_log_says_is_executed_alone(tmp_path: Path, named: bytes) -> No
     log.close()
 
 
-def test_words_in_pieces_of_any_size(ring: Ring, code: Code) -> None:
+def test_words_in_pieces_of_any_size(ring: Ring, code: RecordedCode) -> None:
     words = [BEGIN, STRAIGHT, partial(2), *trap(1 << 63 | 4, 5, 1 << 62), HANDLER, STRAIGHT, LOOP, LOOP]
     whole = told(ring, words)
     for size in range(1, len(words)):
-        records = Records(code)
+        records = HartRecords(code)
         items = [it for at in range(0, len(words), size) for it in records.feed(array("I", words[at : at + size]))]
         assert [_short(item) for item in items] == whole
 

@@ -59,7 +59,8 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.usb import link_by
-session, context, link = Session(environ={}), Context(sys.argv[2], "board.toml"), link_by(UsbDescription(sys.argv[1]))
+session, link = Session(environ={}), link_by(UsbDescription(sys.argv[1]))
+context = Context(sys.argv[2], "board.toml")
 session.start(context)
 link.resume()
 for _ in range(10):

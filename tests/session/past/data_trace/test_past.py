@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, MemoryA
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
-from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past, WantedAccess
+from rvtrace_gdb.session.past.past import AccessedBytes, NoWrite, Past, WantedAccess
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
@@ -123,7 +123,7 @@ def test_what_a_store_without_a_value_leaves_is_unknown() -> None:
     it = DataTracePast(made, ContextImages(program()))
     assert [it.memory(at, 0x8000_0100, 12) for at in range(4)] == [[None] * 12] * 4
     found = it.nearest_access(3, WantedAccess(0x8000_0100, 16, forward=False, stores=True, loads=False))
-    assert found == Accessed(1, 0x8000_0104)
+    assert found == AccessedBytes(1, 0x8000_0104)
 
 
 def test_stores_that_the_trace_lacks_are_counted() -> None:
@@ -133,9 +133,9 @@ def test_stores_that_the_trace_lacks_are_counted() -> None:
     position, address = stored.position or 0, stored.address or 0
     beyond = len(it.history)
     found = it.memory_writer(position + 1, address, 1)
-    assert not isinstance(found, NotWritten) and found.position == position and found.doubts == ()
+    assert not isinstance(found, NoWrite) and found.position == position and found.doubts == ()
     nobody = it.memory_writer(beyond, 0x10, 1)
-    assert isinstance(nobody, NotWritten)
+    assert isinstance(nobody, NoWrite)
     assert nobody.notes == (f"{len(lost)} stores that ran before are not in the trace.",) and len(lost) > 1
 
 

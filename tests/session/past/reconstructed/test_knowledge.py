@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, StopState
 from rvtrace_gdb.rows import values_text
 from rvtrace_gdb.session.past.reconstructed.facts import Dropped, HartFacts
-from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, Reason, Remedy
+from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, KnowledgeLimit, Reason, Remedy
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.small_histories import BASE, history, program
@@ -34,13 +34,17 @@ def knowledge(
 @pytest.mark.parametrize(
     ("known", "reasons", "remedies"),
     [
-        (HartFacts(MACHINE, stop=STOP), [Reason(Limit.NO_BEGINNING)], [Remedy.START_HALTED, Remedy.SAVE_MEMORY]),
-        (HartFacts(MACHINE, BEGIN), [Reason(Limit.NO_STOP)], [Remedy.HALT]),
-        (HartFacts(MACHINE, BEGIN, stop=STOP, memory=False), [Reason(Limit.MEMORY_OFF)], [Remedy.WANT_MEMORY]),
-        (HartFacts(MACHINE._replace(rams=[]), BEGIN, stop=STOP), [Reason(Limit.NO_RAM)], [Remedy.DECLARE_RAM]),
+        (
+            HartFacts(MACHINE, stop=STOP),
+            [Reason(KnowledgeLimit.NO_BEGINNING)],
+            [Remedy.START_HALTED, Remedy.SAVE_MEMORY],
+        ),
+        (HartFacts(MACHINE, BEGIN), [Reason(KnowledgeLimit.NO_STOP)], [Remedy.HALT]),
+        (HartFacts(MACHINE, BEGIN, stop=STOP, memory=False), [Reason(KnowledgeLimit.MEMORY_OFF)], [Remedy.WANT_MEMORY]),
+        (HartFacts(MACHINE._replace(rams=[]), BEGIN, stop=STOP), [Reason(KnowledgeLimit.NO_RAM)], [Remedy.DECLARE_RAM]),
         (
             HartFacts(MACHINE, BEGIN._replace(memory=[]), stop=STOP),
-            [Reason(Limit.MEMORY_NOT_SAVED)],
+            [Reason(KnowledgeLimit.MEMORY_NOT_SAVED)],
             [Remedy.SAVE_MEMORY],
         ),
     ],
@@ -54,7 +58,9 @@ def test_what_happened_on_the_way() -> None:
     """A halt is not one of the reasons if it is known what the debugger wrote."""
     pieces: list[int | tuple[EventKind, Fact]] = [1, HALT, 1, HALT, 1, GAP, 1]
     found = knowledge(HartFacts(MACHINE, BEGIN, stop=STOP), pieces)
-    assert found.reasons == [Reason(Limit.HALT, 1, 2), Reason(Limit.GAP, 3)] and found.remedies == [Remedy.CONNECT]
+    assert found.reasons == [Reason(KnowledgeLimit.HALT, 1, 2), Reason(KnowledgeLimit.GAP, 3)] and found.remedies == [
+        Remedy.CONNECT
+    ]
     assert (found.sampled, found.complete) == (5, 3) and found.known < found.registers  # at 0, and at 3 from the stop
     found = knowledge(HartFacts(MACHINE, BEGIN, [HaltWrites(1), HaltWrites(2)], STOP), pieces[:-2])
     assert not found.reasons and found.complete == found.sampled
@@ -62,12 +68,12 @@ def test_what_happened_on_the_way() -> None:
 
 def test_contradictions_and_unknown_instructions() -> None:
     found = knowledge(HartFacts(MACHINE, BEGIN), [4], (NOP, CUSTOM, NOP, NOP))
-    assert Reason(Limit.UNKNOWN_INSTRUCTION, 1, 1, BASE + 4) in found.reasons
+    assert Reason(KnowledgeLimit.UNKNOWN_INSTRUCTION, 1, 1, BASE + 4) in found.reasons
     words = (BEQ, NOP, NOP, NOP)
     equal = BEGIN._replace(x=[0, 5, 5, *range(3, 32)])  # the branch is not taken, and would have been
     found = knowledge(HartFacts(MACHINE, equal), [4], words)
     assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known == 0
-    assert Reason(Limit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
+    assert Reason(KnowledgeLimit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
 
 
 def test_registers_of_32_bits_are_boxed() -> None:
@@ -83,6 +89,6 @@ def test_registers_of_32_bits_are_boxed() -> None:
 
 def test_each_limit_and_remedy_has_its_words() -> None:
     """A contradiction has lines of its own."""
-    assert values_text.LIMITS.keys() == set(Limit) - {Limit.CONTRADICTION}
+    assert values_text.LIMITS.keys() == set(KnowledgeLimit) - {KnowledgeLimit.CONTRADICTION}
     assert values_text.REMEDIES.keys() == set(Remedy)
     assert values_text.DROPPED.keys() == set(Dropped)

@@ -12,10 +12,10 @@ from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction import forward
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
-from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, WantedAccess, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, NoWrite, PastWrite, WantedAccess
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
-from rvtrace_gdb.session.replay.target_xml import Description
+from rvtrace_gdb.session.replay.target_xml import TargetXml
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.helpers.amounts import sparse
@@ -94,7 +94,7 @@ def test_registers_and_memory_in_any_order(ran: Ran, full: ReconstructedPast) ->
 
 def test_gdb_finds_the_registers(full: ReconstructedPast) -> None:
     told = full.traced_registers()
-    names = Description.of_hart(64, told).by_name
+    names = TargetXml.of_hart(64, told).by_name
     assert told.flen == 64 and {"zero", "pc", "mstatus", "mepc", "fcsr", "ft0"} <= set(names)
 
 
@@ -113,9 +113,9 @@ def test_the_last_writer_of_each_register(beginning: bool, ran: Ran, full: Recon
         for number in range(32):
             found = past.register_writer(position, 0x1000 + number)
             if number not in writers:
-                assert found == NotWritten()
+                assert found == NoWrite()
                 continue
-            assert isinstance(found, Written)
+            assert isinstance(found, PastWrite)
             assert (found.kind, found.position, found.register) == (INSTRUCTION, writers[number], 0x1000 + number)
             assert found.new in (ran.commits[found.position].x[number], None)
             assert not beginning or (found.new is not None and not found.doubts)
@@ -126,15 +126,15 @@ def test_the_writer_before_a_writer(ran: Ran, full: ReconstructedPast) -> None:
     below: int | None = None
     for position in wrote[:-40:-1]:
         found = full.register_writer(len(ran.history), 0x100A, below)
-        assert isinstance(found, Written) and found.position == position
+        assert isinstance(found, PastWrite) and found.position == position
         assert found.old == full.registers(position)["a0"]
         below = found.below
-    assert full.register_writer(wrote[0], 0x100A) == NotWritten()
+    assert full.register_writer(wrote[0], 0x100A) == NoWrite()
 
 
 def test_the_writer_of_the_pc(ran: Ran, full: ReconstructedPast) -> None:
     found = full.register_writer(100, -1)
-    assert isinstance(found, Written)
+    assert isinstance(found, PastWrite)
     assert (found.position, found.old, found.new) == (99, ran.history.pc(99), ran.history.pc(100))
 
 
@@ -146,14 +146,14 @@ def test_the_last_store_to_memory(ran: Ran, full: ReconstructedPast) -> None:
         before = [(at, it) for at, it in stores if at < position and it[0] < address + 4 and address < it[0] + it[1]]
         found = full.memory_writer(position, address, 4)
         if not before:
-            assert found == NotWritten()
+            assert found == NoWrite()
             continue
         at, (begin, size, value) = before[-1]
-        assert isinstance(found, Written) and (found.position, found.store) == (at, (begin, size, value))
+        assert isinstance(found, PastWrite) and (found.position, found.store) == (at, (begin, size, value))
         assert not found.doubts and found.window is not None
         if len(before) > 1:
             again = full.memory_writer(position, address, 4, found.below)
-            assert isinstance(again, Written) and again.position == before[-2][0]
+            assert isinstance(again, PastWrite) and again.position == before[-2][0]
 
 
 def test_the_nearest_accesses(ran: Ran, full: ReconstructedPast) -> None:
@@ -205,8 +205,8 @@ def test_without_a_beginning_nothing_is_wrong(ran: Ran) -> None:
     stores = [position for position, commit in enumerate(commits) if commit.stores]
     position = stores[len(stores) // 2]
     written = past.memory_writer(position + 1, commits[position].stores[0][0], 1)
-    doubts = written.doubts if isinstance(written, Written) else written.notes
-    since = written.position if isinstance(written, Written) else -1
+    doubts = written.doubts if isinstance(written, PastWrite) else written.notes
+    since = written.position if isinstance(written, PastWrite) else -1
     count = sum(since < it <= position for it in unknown)
     assert not count or f"The address of {count} store" in doubts[-1]
 

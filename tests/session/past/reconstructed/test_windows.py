@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, StopState
-from rvtrace_gdb.session.past.past import Written
+from rvtrace_gdb.session.past.past import PastWrite
 from rvtrace_gdb.session.past.reconstructed import windows
 from rvtrace_gdb.session.past.reconstructed.facts import Dropped, HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
@@ -107,7 +107,7 @@ def test_writers_and_accesses(late: Late) -> None:
     certain = 0
     for at, (address, size, value) in stores[:: sparse(17)]:
         found = past.memory_writer(at + 1, address, size)
-        if isinstance(found, Written) and found.position == at:
+        if isinstance(found, PastWrite) and found.position == at:
             certain += 1
             assert found.store == (address, size, value) or (found.store is not None and found.store.value is None)
         else:

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, StateId, TandemParameters
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.past.tandem.past import TandemPast
-from rvtrace_gdb.session.replay.target_xml import Description
+from rvtrace_gdb.session.replay.target_xml import TargetXml
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.support.errors import silent
 from tests.decode.program.elves import build
@@ -91,7 +91,7 @@ def test_single_precision_is_boxed_where_registers_are_wider() -> None:
     for flen, expected in ((32, "0000803f"), (64, "0000803fffffffff")):
         told = past.traced_registers(0)
         assert told is not None and told.flen == 32
-        description = Description.of_hart(64, told._replace(flen=flen))
+        description = TargetXml.of_hart(64, told._replace(flen=flen))
         number = description.by_name["ft1"].number
         assert description.value(number, past.registers(0)) == expected.encode()
 
@@ -102,12 +102,12 @@ def test_the_description_of_a_trace_alone() -> None:
     line()
     past = places_in(line.decoded(TandemParameters(32, 0)).history)
     told = past.traced_registers(0)
-    description = Description.of_hart(32, told)
+    description = TargetXml.of_hart(32, told)
     names = description.by_name
     assert {"zero", "pc", "stvec", "csr2049", "mstatus", "mcause", "priv"} <= set(names)
     assert names["stvec"].number == 65 + 0x105 and names["priv"].number == 4161  # gdb's riscv-tdep.h
     assert "ft0" not in names and names["mstatus"].size == 4
-    assert "ft0" in Description.of_hart(32).by_name
+    assert "ft0" in TargetXml.of_hart(32).by_name
 
 
 def memory_in(line: Line, image: Image) -> Timeline:

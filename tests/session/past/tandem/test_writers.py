@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.protocol import FullRegister, StateInitialization
-from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, Written
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, PastWrite
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from tests.decode.tandem.corpus import GOLDEN, decoded, golden_steps, parameters_of, program_of, trace_bytes
 
@@ -51,7 +51,7 @@ def writer_of(wrote: list[Wrote], place: tuple[str, int], size: int, position: i
     return next((it for it in reversed(wrote) if it.position < position and wanted & it.values.keys()), None)
 
 
-def asked(writers: LastWriters, kind: str, number: int, size: int) -> Written | None:
+def asked(writers: LastWriters, kind: str, number: int, size: int) -> PastWrite | None:
     if kind == "memory":
         return writers.memory(number, size)
     return writers.register({"x": 0x1000, "f": 0x1020, "csr": 0}[kind] + number)
