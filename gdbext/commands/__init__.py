@@ -132,7 +132,7 @@ def _report(breakpoint: dict[str, Any]) -> None:
     print(f"Tracepoint {breakpoint['number']} at {where}.")
 
 
-class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_LOCATION, is_prefix=True):
+class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_LOCATION, is_prefix=True):
     """Record what the program does with the target's trace hardware, show it,
     and go back in it.
     Usage: trace COMMAND [ARGUMENT ...]
@@ -203,7 +203,7 @@ MODULES = (
     values,
     partial_values,
 )
-COMMANDS: tuple[Callable[[], object], ...] = (Trace, *(it for m in MODULES for it in m.COMMANDS))
+COMMANDS: tuple[Callable[[], object], ...] = (TraceCommand, *(it for m in MODULES for it in m.COMMANDS))
 
 
 def register(home: str) -> None:

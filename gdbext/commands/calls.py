@@ -28,7 +28,7 @@ class FunctionsFormat(NamedTuple):
     calls: bool = False
 
 
-class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
+class FunctionsCommand(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
     """Print the functions that ran, oldest first, as `record function-call-history` does.
     Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]
 
@@ -62,7 +62,7 @@ class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
         found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
 
 
-class Calls(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
+class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
     """Print who called whom in the whole history, as a tree.
     Usage: trace calls [/n DEPTH]
 
@@ -111,4 +111,4 @@ def _numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
             yield place.line
 
 
-COMMANDS = (Functions, Calls)
+COMMANDS = (FunctionsCommand, CallsCommand)

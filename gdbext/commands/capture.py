@@ -98,7 +98,7 @@ def _read(address: int, size: int) -> str | None:
         return None
 
 
-class Save(Command, name="trace save", completer=gdb.COMPLETE_FILENAME):
+class SaveCommand(Command, name="trace save", completer=gdb.COMPLETE_FILENAME):
     """Save the trace, with all that is needed to read it, to a capture file.
 Usage: trace save FILE.rvt
 
@@ -115,7 +115,7 @@ A file of that name is replaced, and the line about the saved file says so."""
         print_lines(found)
 
 
-class Open(Command, name="trace open", completer=gdb.COMPLETE_FILENAME):
+class OpenCommand(Command, name="trace open", completer=gdb.COMPLETE_FILENAME):
     """Look at a capture file instead of the target's trace.
 Usage: trace open FILE.rvt
 
@@ -126,7 +126,7 @@ The program is the one gdb has loaded (`file app.elf`)."""
         print_lines(tracer().request("open", path=path, elf=program(), objfiles=objfiles.placed()))
 
 
-class Close(Command, name="trace close", completer=gdb.COMPLETE_NONE):
+class CloseCommand(Command, name="trace close", completer=gdb.COMPLETE_NONE):
     """Drop the trace that was recorded or opened. Files stay as they are.
 Usage: trace close
 
@@ -138,7 +138,7 @@ left by `trace live` or `disconnect`."""
         print_lines(tracer().request("close"))
 
 
-class Export(Command, name="trace export"):
+class ExportCommand(Command, name="trace export"):
     """Write what the selected hart ran in the form of another program.
     Usage: trace export NAME FILE
 
@@ -171,7 +171,7 @@ def _exports() -> list[tuple[str, str]]:
     return [(name, text) for name, text in tracer().request("exports")["rows"]]
 
 
-class Snapshot(Command, name="trace snapshot"):
+class SnapshotCommand(Command, name="trace snapshot"):
     __doc__ = HELP
 
     def invoke(self, argument: str, from_tty: bool) -> None:
@@ -185,4 +185,4 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (Save, Open, Close, Export, Snapshot)
+COMMANDS = (SaveCommand, OpenCommand, CloseCommand, ExportCommand, SnapshotCommand)

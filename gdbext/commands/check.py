@@ -17,7 +17,7 @@ from rvtrace_gdb.rows.answers import CheckRow, DifferingRow
 _SHOWN = 10  # intervals of a hart; `trace gaps` has all
 
 
-class Check(Command, name="trace check", completer=gdb.COMPLETE_NONE):
+class CheckCommand(Command, name="trace check", completer=gdb.COMPLETE_NONE):
     """Check the trace: what is listed, encoded again, must give its bytes.
     Usage: trace check
 
@@ -64,4 +64,4 @@ def lines(rows: Sequence[CheckRow]) -> Iterator[str]:
         yield answer_text.check_conclusion(row)
 
 
-COMMANDS = (Check,)
+COMMANDS = (CheckCommand,)

@@ -26,7 +26,7 @@ _SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
 
-class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
+class ConnectCommand(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
     """Put rvtrace between gdb and the target, so that gdb can go backward.
     Usage: trace connect [-listen PORT|PATH] [HOST:PORT|PATH]
 
@@ -62,7 +62,7 @@ class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
         return completion.words(text, word, () if "-listen" in text.split(" ")[:-1] else ("-listen",))
 
 
-class Replay(Command, name="trace replay", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class ReplayCommand(Command, name="trace replay", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Go backward and forward in a trace, without a target.
     Usage: trace replay
 
@@ -216,4 +216,4 @@ def _long_timeout() -> Iterator[None]:
         neutral.set_number("remotetimeout", before)
 
 
-COMMANDS = (Connect, Replay)
+COMMANDS = (ConnectCommand, ReplayCommand)

@@ -23,7 +23,7 @@ from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
 from rvtrace_gdb.rows.list_text import Fields
 
 
-class Row(NamedTuple):
+class CoverageRow(NamedTuple):
     """A function that begins in a *line*: how often it was *entered*, and how many of its *instructions* *ran*."""
 
     line: int
@@ -39,7 +39,7 @@ class File(NamedTuple):
     """The lines of a source file, and its functions that have code of their own."""
 
     lines: Lines
-    rows: list[Row]
+    rows: list[CoverageRow]
 
     @property
     def ran(self) -> bool:
@@ -107,7 +107,7 @@ def _files(functions: Iterable[CoveredFunction]) -> Files:
         whole = known.get(place.symtab.fullname()) if place.symtab is not None else None
         lines = (whole or _NONE).within(start, end)
         file = place.symtab.filename if lines.entries and place.symtab is not None else None
-        row = Row(place.line, start, name, entered, max(instructions, ran), ran, lines)
+        row = CoverageRow(place.line, start, name, entered, max(instructions, ran), ran, lines)
         found.setdefault(file, File(whole or _NONE, [])).rows.append(row)
     return found
 
@@ -154,7 +154,7 @@ class ShownLines(NamedTuple):
     last: int
 
 
-class Coverage(Command, name="trace coverage"):
+class CoverageCommand(Command, name="trace coverage"):
     """Print how often functions, lines or instructions ran.
     Usage: trace coverage [-all] [RANGE]
            trace coverage FUNCTION | FILE | FILE:LINE | FILE:FIRST,LAST [RANGE]
@@ -383,5 +383,5 @@ def _text(file: str) -> list[str]:
         return []
 
 
-COMMANDS = (Coverage, *disassembly.COMMANDS)
+COMMANDS = (CoverageCommand, *disassembly.COMMANDS)
 """These are called when rvtrace is loaded, in this order."""

@@ -26,7 +26,7 @@ from rvtrace_gdb.rows.list_rows import Page
 from rvtrace_gdb.rows.list_text import row_fields
 
 
-class Ctr(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
+class CtrCommand(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
     """Record the last control transfers in the hart itself, and show them.
 Usage: trace ctr COMMAND
 
@@ -51,7 +51,7 @@ follows from the program. How registers are reached is set by
         gdb.execute("help trace ctr")
 
 
-class Start(Command, name="trace ctr start", kind=gdb.COMMAND_RUNNING):
+class CtrStartCommand(Command, name="trace ctr start", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Begin to record control transfers in the hart itself.
 {start_options.CTR_TABLE.usage()}
 
@@ -79,7 +79,7 @@ be stopped."""
         return completion.words(text, word, start_options.CTR_TABLE.complete(text))
 
 
-class Stop(Command, name="trace ctr stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class CtrStopCommand(Command, name="trace ctr stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Stop recording control transfers, and read out the records.
 Usage: trace ctr stop
 
@@ -91,7 +91,7 @@ were before `trace ctr start`. The program has to be stopped."""
         print_lines(request("ctr_stop"))
 
 
-class Clear(Command, name="trace ctr clear", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class ClearCommand(Command, name="trace ctr clear", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Clear the records; recording continues.
 Usage: trace ctr clear"""
 
@@ -100,7 +100,7 @@ Usage: trace ctr clear"""
         print_lines(request("ctr_clear"))
 
 
-class Status(Command, name="trace ctr status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
+class CtrStatusCommand(Command, name="trace ctr status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show what the hart records, and how much of it there is.
 Usage: trace ctr status"""
 
@@ -109,7 +109,7 @@ Usage: trace ctr status"""
         print_lines(request("ctr_status"))
 
 
-class Show(Command, name="trace ctr show", completer=gdb.COMPLETE_NONE):
+class ShowCommand(Command, name="trace ctr show", completer=gdb.COMPLETE_NONE):
     """Print the recorded control transfers, newest first.
 Usage: trace ctr show [/MODIFIERS] [--json] [RANGE]
 
@@ -155,7 +155,7 @@ def _json_lines(page: Page) -> Iterator[str]:
     return (json.dumps(row_fields(row, fields)) for row in page.rows)
 
 
-class Stack(Command, name="trace ctr stack", kind=gdb.COMMAND_STACK, completer=gdb.COMPLETE_NONE):
+class CtrStackCommand(Command, name="trace ctr stack", kind=gdb.COMMAND_STACK, completer=gdb.COMPLETE_NONE):
     """Print the calls under way as the hart recorded them, as `backtrace` does.
 Usage: trace ctr stack
 
@@ -213,4 +213,4 @@ def _harts() -> list[int]:
         return []
 
 
-COMMANDS = (Ctr, Start, Stop, Clear, Status, Show, Stack)
+COMMANDS = (CtrCommand, CtrStartCommand, CtrStopCommand, ClearCommand, CtrStatusCommand, ShowCommand, CtrStackCommand)

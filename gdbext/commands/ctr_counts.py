@@ -100,7 +100,7 @@ class Counts:
 counts = Counts()
 
 
-class Count(Command, name="trace ctr count", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class CtrCountCommand(Command, name="trace ctr count", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Add the records to the counts, and clear them; recording continues.
     Usage: trace ctr count
 
@@ -120,7 +120,7 @@ class Count(Command, name="trace ctr count", kind=gdb.COMMAND_RUNNING, completer
         results.add(_summary())
 
 
-class ShowCounts(Command, name="trace ctr counts"):
+class ShowCountsCommand(Command, name="trace ctr counts"):
     """Print how often each counted transfer happened, the most frequent first.
     Usage: trace ctr counts [-all | -clear] [--json]
 
@@ -144,7 +144,7 @@ class ShowCounts(Command, name="trace ctr counts"):
         return completion.words(text, word, ("-all", "-clear", "--json"))
 
 
-class Sample(Command, name="trace ctr sample", kind=gdb.COMMAND_RUNNING):
+class SampleCommand(Command, name="trace ctr sample", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Let the program run, stop it again and again, and count its transfers.
 Usage: trace ctr sample [-every MS] [-times N]
 
@@ -232,4 +232,4 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-COMMANDS = (Count, ShowCounts, Sample)
+COMMANDS = (CtrCountCommand, ShowCountsCommand, SampleCommand)

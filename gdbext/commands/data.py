@@ -58,7 +58,7 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
     return [address & (1 << digits) - 1, size]
 
 
-class Dump(Command, name="trace dump"):
+class DumpCommand(Command, name="trace dump"):
     """Print the messages of the trace, as the trace encoder sent them.
 Usage: trace dump [/r] [RANGE | -offset BYTE]
 
@@ -91,7 +91,7 @@ the history name such bytes. No program is needed."""
         return value
 
 
-class Data(Command, name="trace data", completer=gdb.COMPLETE_SYMBOL):
+class DataCommand(Command, name="trace data", completer=gdb.COMPLETE_SYMBOL):
     """Print what instructions loaded and stored, oldest first.
 Usage: trace data [ADDRESS | EXPRESSION | ADDRESS,SIZE] [RANGE]
 
@@ -113,4 +113,4 @@ Accesses are traced after `trace start -format etrace -data`."""
         found.show(self, numbers, anew=bool(what) and not again)
 
 
-COMMANDS = (Dump, Data)
+COMMANDS = (DumpCommand, DataCommand)

@@ -38,7 +38,7 @@ number that the place has in `trace history`.
 `set record instruction-history-size` sets how many."""
 
 
-class Events(Command, name="trace events"):
+class EventsCommand(Command, name="trace events"):
     __doc__ = f"""Print what happened between the instructions, oldest first.
 Usage: trace events [-unfolded] [KIND ...] [RANGE | -from N]
 
@@ -78,7 +78,7 @@ every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
         return completion.words(text, word, (UNFOLDED, SINCE, *KINDS))
 
 
-class Gaps(Command, name="trace gaps"):
+class GapsCommand(Command, name="trace gaps"):
     __doc__ = f"""Print where the history is not complete, and why, oldest first.
 Usage: trace gaps [RANGE | -from N]
 
@@ -104,7 +104,7 @@ before it and the first one after it, where they are known.
         return completion.words(text, word, (SINCE,))
 
 
-class Find(Command, name="trace find"):
+class FindCommand(Command, name="trace find"):
     __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
 Usage: trace find PLACE ... [RANGE | -from N]
 
@@ -147,7 +147,7 @@ nothing   the same places as last time
         return completion.words_and_places(text, word, (SINCE,))
 
 
-COMMANDS = (Events, Gaps, Find)
+COMMANDS = (EventsCommand, GapsCommand, FindCommand)
 
 
 def parse_location(expression: str, command: str = "trace find") -> dict[str, Any]:

@@ -256,7 +256,7 @@ def _is_global_name(name: str) -> bool:
 _PLACES = ("begin", "end", "live", "event", "first", "last", "-next", "-wrote")
 
 
-class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
+class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     """Go to a place in the past, and show it.
     Usage: trace goto NUMBER | begin | end | live
            trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
@@ -300,7 +300,7 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
         return completion.words_and_places(text, word, ("event",) if any(before) else _PLACES)
 
 
-class Live(Command, name="trace live", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class LiveCommand(Command, name="trace live", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Return to the present.
     Usage: trace live
 
@@ -313,7 +313,7 @@ class Live(Command, name="trace live", kind=gdb.COMMAND_RUNNING, completer=gdb.C
         _go_live()
 
 
-class Enter(Command, name="trace enter", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class EnterCommand(Command, name="trace enter", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Go into the past, at its end, without moving.
     Usage: trace enter [COMMAND]
 
@@ -347,7 +347,7 @@ class Backward(gdb.Command):
             gdb.execute("set exec-direction forward")
 
 
-class Position(Command, name="trace position", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
+class PositionCommand(Command, name="trace position", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show where gdb is in the past.
     Usage: trace position [-past]
 
@@ -386,4 +386,11 @@ def _go_live() -> None:
     print("gdb is connected to the target at {}:{} again.".format(*stub))
 
 
-COMMANDS = (Goto, Live, Enter, Position, lambda: Backward("until"), lambda: Backward("advance"))
+COMMANDS = (
+    GotoCommand,
+    LiveCommand,
+    EnterCommand,
+    PositionCommand,
+    lambda: Backward("until"),
+    lambda: Backward("advance"),
+)

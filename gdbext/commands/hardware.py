@@ -31,7 +31,7 @@ REGS = Table(
 INFO = Table("trace info", (Option("-live", ("that of the target, even if a capture file is open",)),))
 
 
-class Regs(Command, name="trace regs", kind=gdb.COMMAND_STATUS):
+class RegsCommand(Command, name="trace regs", kind=gdb.COMMAND_STATUS):
     __doc__ = f"""Print the registers of the trace hardware, field by field, in words.
 {REGS.usage()} [COMPONENT ...]
 
@@ -66,7 +66,7 @@ they were when its trace was started."""
         return completion.words(text, word, REGS.complete(text) if options else _components())
 
 
-class Info(Command, name="trace info", kind=gdb.COMMAND_STATUS):
+class InfoCommand(Command, name="trace info", kind=gdb.COMMAND_STATUS):
     __doc__ = f"""Print which trace hardware the target has, and what feeds what.
 {INFO.usage()}
 
@@ -135,7 +135,7 @@ def _folded(line: str, width: int | None) -> Iterator[str]:
     yield from (" " * (indent + deeper) + piece for piece in more)
 
 
-class Usb(Command, name="trace usb", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
+class UsbCommand(Command, name="trace usb", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
     """Print the harts that the USB adapter reaches, and their state.
 Usage: trace usb [COMMAND]
 
@@ -155,7 +155,7 @@ nor a connection of gdb is needed.
         _request("usb_harts")
 
 
-class Halt(Command, name="trace usb halt", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class UsbHaltCommand(Command, name="trace usb halt", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Halt the harts that the USB adapter reaches.
 Usage: trace usb halt [HART]
 
@@ -165,7 +165,7 @@ HART: its number in the debug module; default: all."""
         _request("usb_halt", hart=_hart(argument, "trace usb halt"))
 
 
-class Resume(Command, name="trace usb resume", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class UsbResumeCommand(Command, name="trace usb resume", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Resume the harts that the USB adapter reaches.
 Usage: trace usb resume [HART]
 
@@ -190,7 +190,7 @@ else 0."""
         _request("usb_step", hart=hart)
 
 
-class Reg(Command, name="trace usb reg", completer=gdb.COMPLETE_NONE):
+class RegCommand(Command, name="trace usb reg", completer=gdb.COMPLETE_NONE):
     """Print or set registers of a halted hart that the USB adapter reaches.
 Usage: trace usb reg [NAME | NAME=VALUE] ...
 
@@ -224,4 +224,4 @@ def _hart(text: str, command: str) -> int | None:
     return int(words[0]) if words else None
 
 
-COMMANDS = (Regs, Info, Usb, Halt, Resume, StepCommand, Reg)
+COMMANDS = (RegsCommand, InfoCommand, UsbCommand, UsbHaltCommand, UsbResumeCommand, StepCommand, RegCommand)

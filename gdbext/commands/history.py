@@ -17,7 +17,7 @@ from rvtrace_gdb.rows.list_rows import HartRows, Page
 ALL = "-all"
 
 
-class History(Command, name="trace history"):
+class HistoryCommand(Command, name="trace history"):
     """Print the instructions that ran, oldest first, as `record instruction-history` does.
     Usage: trace history [-all] [/MODIFIERS] [RANGE]
 
@@ -61,9 +61,9 @@ class History(Command, name="trace history"):
         """Print once how to see what ran before the last page: after the end, `-` shows that page again, as in gdb."""
         size = page_size()
         before = page.length - size
-        if History.way_back_told or not size or before < 1:
+        if HistoryCommand.way_back_told or not size or before < 1:
             return
-        History.way_back_told = True
+        HistoryCommand.way_back_told = True
         asked = f"trace history {f'{ALL} ' if every_hart else ''}{before},-{min(size, before)}"
         print(f"Further back: `{asked}`, then `trace history {f'{ALL} ' if every_hart else ''}-` and Enter for more.")
 
@@ -106,4 +106,4 @@ def _numbering(hart: int, before: int) -> Callable[[int | None], str]:
     return lambda number: f"\t{hart}:" if number is None else f"{before + number}\t{hart}:{number}"
 
 
-COMMANDS = (History,)
+COMMANDS = (HistoryCommand,)

@@ -149,7 +149,7 @@ def _require_connection() -> None:
         )
 
 
-class Start(Command, name="trace start", kind=gdb.COMMAND_RUNNING):
+class StartCommand(Command, name="trace start", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Start tracing: program the trace encoder and the RAM sink.
 {start_options.usage()}
 
@@ -189,7 +189,7 @@ rvtrace.toml beside the program."""
         return completions(text, word)
 
 
-class Stop(Command, name="trace stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
+class StopCommand(Command, name="trace stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Stop tracing and read out the trace buffer.
 Usage: trace stop"""
 
@@ -201,7 +201,7 @@ Usage: trace stop"""
                 mode.osabi.restore()
 
 
-class Status(Command, name="trace status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
+class StatusCommand(Command, name="trace status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show the state of the trace: target, encoder, buffer, history, losses.
 Usage: trace status"""
 
@@ -211,4 +211,4 @@ Usage: trace status"""
             print(line)
 
 
-COMMANDS = (Start, Stop, Status)
+COMMANDS = (StartCommand, StopCommand, StatusCommand)

@@ -15,7 +15,7 @@ from rvtrace_gdb.rows import values_text
 from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 
 
-class Values(Command, name="trace values", completer=gdb.COMPLETE_NONE):
+class ValuesCommand(Command, name="trace values", completer=gdb.COMPLETE_NONE):
     """Say how much is known of registers and memory in the past, and why.
     Usage: trace values
 
@@ -53,4 +53,4 @@ def answer() -> dict[str, Any]:
     return found
 
 
-COMMANDS = (Values,)
+COMMANDS = (ValuesCommand,)

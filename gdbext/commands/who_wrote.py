@@ -115,7 +115,7 @@ OPTIONS = Table(
 )
 
 
-class WhoWrote(Command, name=COMMAND):
+class WhoWroteCommand(Command, name=COMMAND):
     __doc__ = f"""Print which instruction wrote a register or memory last before now.
 Usage: {COMMAND} $REGISTER | EXPRESSION | ADDRESS[,SIZE]
        {COMMAND} -before
@@ -257,4 +257,4 @@ def _hints(writer: Writer | None, enter: bool) -> list[str]:
     return ["; ".join([*hints, f"{before} shows who wrote it before that"]) + "."]
 
 
-COMMANDS = (WhoWrote,)
+COMMANDS = (WhoWroteCommand,)

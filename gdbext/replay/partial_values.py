@@ -188,7 +188,7 @@ def _printer(value: gdb.Value) -> _Text | None:
     return _Text(content[len(_MARK) :]) if content.startswith(_MARK) else None
 
 
-class Print(Command, name="trace print", completer=gdb.COMPLETE_EXPRESSION):
+class PrintCommand(Command, name="trace print", completer=gdb.COMPLETE_EXPRESSION):
     """Print a value of which only a part may be known, in the past.
 Usage: trace print [/FMT] EXPRESSION
 
@@ -215,4 +215,4 @@ def register() -> None:
     gdb.pretty_printers.append(_printer)
 
 
-COMMANDS = (Print, register)
+COMMANDS = (PrintCommand, register)

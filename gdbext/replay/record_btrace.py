@@ -46,7 +46,7 @@ class Limit(gdb.Parameter):
         return f"`trace native` gives gdb at most {svalue} instructions."
 
 
-class Native(Command, name="trace native", kind=gdb.COMMAND_RUNNING):
+class NativeCommand(Command, name="trace native", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Let gdb record by itself (`record btrace`), with what was traced.
 {USAGE}
 
@@ -136,5 +136,5 @@ def _recorded() -> str:
     return "\n".join(line for line in printed.splitlines() if line.startswith("Recorded "))
 
 
-COMMANDS: tuple[Callable[[], object], ...] = (Limit, Native)
+COMMANDS: tuple[Callable[[], object], ...] = (Limit, NativeCommand)
 """These are called when rvtrace is loaded, in this order."""

@@ -337,7 +337,7 @@ LAYOUT = "trace trace 3 src 3 status 0 cmd 2"
 WINDOW_BYTES = 4096  # half a second, where JTAG needs half a millisecond for a word
 
 
-class Here(Command, name="trace here", kind=gdb.COMMAND_TUI, completer=gdb.COMPLETE_NONE):
+class HereCommand(Command, name="trace here", kind=gdb.COMMAND_TUI, completer=gdb.COMPLETE_NONE):
     """Go to the instruction that the history window was scrolled to.
     Usage: trace here
 
@@ -388,7 +388,7 @@ def _define() -> None:
     with contextlib.suppress(gdb.error):  # there from an earlier `source`
         gdb.execute(f"tui new-layout {LAYOUT}", to_string=True)
     bind_keys()
-    Here()
+    HereCommand()
 
 
 def release() -> None:

@@ -16,14 +16,14 @@ STILL_SEVERAL = set(
     re.findall(
         r"\w+",
         """
-    Action AnyEncoder Arrival Asked BadOption Block Buffer Change Check Clock CmdErr Command Context Count
-    Counts Coverage DebugModule Debugger Description Disassembler Dtm ETrace EncoderOptions Export Fetch Field
-    Fields File Filter Follower Frame Functions Group Handler HartContext HartNotHalted HartNumber HartOf Harts
-    History Info Instruction Latency Line Lines Machine Memory Method Mode NTrace NoAnswer NotStopped Objects
-    Open Option Output Page PagedList Paint PendingTrap Pins Probe Problem Program ProgressLine Raw Reach Record
-    RegisterRefused Report Resume Retired Row Rows Said Section Segment Selection Server Setting Settings
-    Snapshot Stack Start Status Stop Stream Symbol Symbols SyncMode TandemPort Target Text Texts Trace Tracer
-    Transfer Trap TrapKind Trigger TriggerModule Value Values Verb Verdict Watcher Window Words Writer
+    Action AnyEncoder Arrival Asked BadOption Block Buffer Change Clock CmdErr Command Context Counts
+    DebugModule Debugger Description Disassembler Dtm ETrace EncoderOptions Fetch Field Fields File Filter
+    Follower Frame Functions Group Handler HartContext HartNotHalted HartNumber HartOf Harts Instruction Latency
+    Line Lines Machine Memory Method Mode NTrace NoAnswer NotStopped Objects Open Option Output Page PagedList
+    Paint PendingTrap Pins Probe Problem Program ProgressLine Raw Reach Record RegisterRefused Report Retired
+    Rows Said Section Segment Selection Server Setting Settings Stack Status Stop Stream Symbol Symbols SyncMode
+    TandemPort Target Text Texts Tracer Transfer Trap TrapKind Trigger TriggerModule Value Verb Verdict Watcher
+    Window Words Writer
     """,
     )
 )
