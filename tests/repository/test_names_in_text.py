@@ -76,19 +76,25 @@ def gone(path: Path) -> Iterator[str]:
         yield from (name for name in PRIVATE.findall(text) if name not in names_in(path) | SYMBOLS)
         yield from (f"{name}.{member}" for name, member in CLASS.findall(text) if not is_member(name, member))
     if PARAMETER.search(source(path)):
-        yield from gone_parameters(ast.parse(source(path)), set())
+        yield from gone_parameters(ast.parse(source(path)))
 
 
-def gone_parameters(node: ast.AST, around: set[str]) -> Iterator[str]:
+def gone_parameters(node: ast.AST, around: tuple[Definition, ...] = ()) -> Iterator[str]:
     """Parameters in docstrings that neither the function nor what is around it has."""
     for inner in ast.iter_child_nodes(node):
         if isinstance(inner, Definition):
-            known = around | set(names_of(inner))
-            text = ast.get_docstring(inner) or ""
-            yield from (f"*{name}* of {inner.name}" for name in PARAMETER.findall(text) if name not in known)
+            known = (*around, inner)
+            for name in PARAMETER.findall(ast.get_docstring(inner) or ""):
+                if not any(name in names for names in map(all_names_of, known)):
+                    yield f"*{name}* of {inner.name}"
             yield from gone_parameters(inner, known)
-        else:
+        elif not isinstance(inner, ast.expr):
             yield from gone_parameters(inner, around)
+
+
+@cache
+def all_names_of(definition: Definition) -> frozenset[str]:
+    return frozenset(names_of(definition))
 
 
 def names_of(definition: Definition) -> Iterator[str]:
