@@ -40,7 +40,6 @@ from rvtrace_gdb.session.rpc import protocol
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params, answer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands, esp32_memory
-from rvtrace_gdb.session.sources.ctr_commands import let_go
 from rvtrace_gdb.session.sources.esp32_memory import ChipReading
 from rvtrace_gdb.session.target.csr_access import resolved
 from rvtrace_gdb.session.target.usb import HartState, bench, hart_lines, register_lines
@@ -50,10 +49,7 @@ from rvtrace_gdb.support.errors import Progress
 def show_registers(session: Session, params: Params, progress: Progress) -> Any:
     access = resolved(params.table("access"), params.context()) if params.given("access") else None
     wish = registers.RegisterRequest(params.texts("names"), params.given("everything"), params.given("live"), access)
-    try:
-        return registers.show(session, params.context(), wish, progress)._asdict()
-    finally:
-        let_go(session)
+    return registers.show(session, params.context(), wish, progress)._asdict()
 
 
 def topology(session: Session, params: Params, progress: Progress) -> Any:
@@ -110,18 +106,6 @@ def ctr_stack(session: Session, params: Params, progress: Progress) -> Any:
 def ctr_connected(session: Session, params: Params, progress: Progress) -> Any:
     ctr_commands.connected(session, params.table("access") if params.given("access") else None)
     return {}
-
-
-def _letting_go(method: Method) -> Method:
-    """Wrap *method*: when it has ended, other programs may use the USB adapter."""
-
-    def run(session: Session, params: Params, progress: Progress) -> Any:
-        try:
-            return method(session, params, progress)
-        finally:
-            ctr_commands.let_go(session)
-
-    return run
 
 
 def _usb(params: Params) -> UsbDescription:
@@ -223,12 +207,12 @@ METHODS: Mapping[str, Method] = {
     "components": components,
     "choices": start_choices,
     "snapshot": snapshot,
-    "ctr_start": _letting_go(ctr_start),
-    "ctr_stop": _letting_go(ctr_stop),
-    "ctr_connected": _letting_go(ctr_connected),
-    "ctr_clear": _letting_go(ctr_clear),
-    "ctr_status": _letting_go(ctr_status),
-    "ctr_stack": _letting_go(ctr_stack),
+    "ctr_start": ctr_start,
+    "ctr_stop": ctr_stop,
+    "ctr_connected": ctr_connected,
+    "ctr_clear": ctr_clear,
+    "ctr_status": ctr_status,
+    "ctr_stack": ctr_stack,
     "usb": usb_adapter,
     "usb_harts": usb_harts,
     "usb_halt": usb_halt,

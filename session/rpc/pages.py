@@ -338,15 +338,11 @@ def _calls(session: Session, params: Params, requested: Range, progress: Progres
 
 def _records(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
-    from rvtrace_gdb.session.sources.ctr_commands import let_go
     from rvtrace_gdb.session.target.csr_access import resolved
 
     context = params.context()
-    try:
-        access = resolved(params.table("access"), context) if params.given("access") else None
-        found, lines = ctr_records.shown(session, context, access, progress)
-    finally:
-        let_go(session)
+    access = resolved(params.table("access"), context) if params.given("access") else None
+    found, lines = ctr_records.shown(session, context, access, progress)
     selection = requested.select(len(found), found.select)
     return PagedList(len(found), selection, found.rows, lines, found.records.hart, now=found.since())
 

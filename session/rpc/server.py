@@ -32,7 +32,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from importlib import import_module
 from typing import IO, Any
 
@@ -88,8 +87,14 @@ class Methods:
         method = self._method(name) if isinstance(name, str) else None
         if method is None:
             raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: does rvtrace.py belong to {tool()}?")
-        with nullcontext() if name in _UNLOCKED else self._session.lock:
+        if name in _UNLOCKED:
             return method(self._session, Params(params, str(name)), progress)
+        with self._session.lock:
+            try:
+                return method(self._session, Params(params, str(name)), progress)
+            finally:
+                if self._session.live is not None:
+                    self._session.live.let_go()
 
     def _method(self, name: str) -> Method | None:
         if name in MODULES and name not in self._by_name:

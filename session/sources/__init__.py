@@ -117,6 +117,12 @@ class TraceSource(Protocol):
     def abandon(self) -> None:
         """Do not access the target any more: another trace uses it."""
 
+    def let_go(self) -> None:
+        """Let other programs use what leads to the target until it is used here again. Called after each request; a
+        source that needs its link in between does nothing.
+        """
+        return
+
     def close(self) -> None:
         """End the link; a running trace continues on the target."""
 

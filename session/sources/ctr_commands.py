@@ -98,7 +98,6 @@ def start(
     trace.notes = notes
     ranges, wishes = _memory(context), wishes_of({}, context.save_memory)
     trace.save_state(image, ranges, wishes, [it.hart for it in begun], progress)
-    trace.let_go()
     return session.begin(trace, _reading(context, image), ctr.target(begun[0].access))
 
 
@@ -241,12 +240,6 @@ def _memory(context: Context) -> Sequence[MemoryRange]:
 
 def _image(context: Context) -> Image:
     return program.program_of(context.elf).image()
-
-
-def let_go(session: Session) -> None:
-    """Let other programs use the USB adapter until it is used here again: harts record without it."""
-    if isinstance(session.live, CtrTrace):
-        session.live.let_go()
 
 
 def _harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:

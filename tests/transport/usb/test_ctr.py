@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.errors import NoWay
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -75,7 +77,7 @@ def ask(tmp_path: Path) -> Ask:
     return asked
 
 
-def test_the_records_are_what_ran(ask: Ask, plug: Callable[[Rig], Rig]) -> None:
+def test_the_records_are_what_ran(ask: Ask, plug: Callable[[Rig], Rig], tmp_path: Path) -> None:
     """Each request lets go of the adapter; the hart records without it."""
     machine = halted()
     rig = plug(esp(machine, 0))
@@ -92,6 +94,10 @@ def test_the_records_are_what_ran(ask: Ask, plug: Callable[[Rig], Rig]) -> None:
         found = [tuple(place and place[0] for place in row[1:3]) for row in rows if row[3] is not None]
         assert found == transfers(ran)[:DEPTH] and len(found) > 2
         assert rig.port.opened == 0
+    for request in ({"method": "values"}, {"method": "save", "path": str(tmp_path / "x.rvt")}):
+        ask(**request)
+        assert rig.port.opened == 0, "nor do those that read registers and memory where the records end"
+    assert [it.at for it in load(tmp_path / "x.rvt").registers] == [SavedAt.START, SavedAt.STOP]
     assert "16 entries" in str(ask("ctr_status"))
     assert ask("ctr_stack")["frames"][0]["pc"] == machine.hart.pc
     ask("ctr_stop")
