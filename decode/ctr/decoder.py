@@ -77,9 +77,9 @@ class RecordStretch(NamedTuple):
 class DecodedRecords(NamedTuple):
     """The result of decoding records.
 
-    *stretches* has one for each record, oldest first; the oldest record's is its source alone, or begins where
-    recording did (`RecordOptions.begin`), if all that ran since is certain; and a last one for
-    what ran from the newest record's target to `RecordOptions.end` (without the instruction there), if that is known.
+    *stretches* has one for each record, oldest first, and a last one for what ran from the newest record's target to
+    `RecordOptions.end` (without the instruction there), if that is known. The oldest record's is its source alone, or
+    begins where recording did (`RecordOptions.begin`), if all that ran since is certain.
     """
 
     history: History
@@ -221,11 +221,11 @@ class _RecordDecoder:
         begin = self._options.begin
         if begin is None or found.source is None or found.wrong or not self._sure or self._code.may_switch:
             return None
-        goal = RouteGoal(found.source, found.target if found.retired else None)
-        route = self._routes.find(begin, NOTHING_KNOWN, goal)
+        route = self._routes.find(begin, NOTHING_KNOWN, _goal(found, found.source))
         return None if route.why else route
 
     def _introduce(self, record: Record, start: Start, pc: int | None) -> None:
+        """Say where the history starts, and what the records do not tell."""
         event = self.builder.event
         event(EventKind.SYNC, record.offset, start, next_pc=pc)
         if self._options.ras:
@@ -250,7 +250,7 @@ class _RecordDecoder:
             return NOTHING_KNOWN, self._mismatch(record, found.source, found.wrong)
         if self._counts and record.cycles is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.MAYBE_OFF))
-        goal = RouteGoal(found.source, found.target if found.retired else None)
+        goal = _goal(found, found.source)
         route = self._route(goal, number)
         return route.known or NOTHING_KNOWN, self._follow(route, goal, record)
 
@@ -312,6 +312,11 @@ class _RecordDecoder:
         assert isinstance(report.fact, Loss)
         self.builder.gap(report.kind, record.offset, report.fact)
         return report.fact
+
+
+def _goal(found: Interpretation, source: int) -> RouteGoal:
+    """Return where a route to a record with this source ends."""
+    return RouteGoal(source, found.target if found.retired else None)
 
 
 _NOT_RECORDED = Stop(StopReason.MODE_NOT_RECORDED)

@@ -385,12 +385,10 @@ class StepFunction:
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
         if not hist:
-            return WalkResult(
-                [], state.pc, halfwords=0, calls=WalkCalls(stack), last=None, fault="HIST has no stop bit"
-            )
+            return WalkResult([], state.pc, 0, WalkCalls(stack), fault="HIST has no stop bit")
         if limit < 0:
             why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
-            return WalkResult([], state.pc, halfwords=0, calls=WalkCalls(stack), last=None, fault=why)
+            return WalkResult([], state.pc, 0, WalkCalls(stack), fault=why)
         return self._walker(state).walk(state.pc, hist, limit, stack)
 
     def _resumption(self, walk: WalkResult, *, trapped: bool = False) -> int:

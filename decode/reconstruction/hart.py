@@ -21,7 +21,7 @@ MSCRATCH, SSCRATCH = 0x340, 0x140
 MACHINE, SUPERVISOR = 3, 1
 LOST_ALL = 0b1111
 _REGISTERS = F + 32
-"""The numbers of x0 and f0, and where the registers end."""
+"""Where the numbers of registers end."""
 
 SIE_BIT, MIE_BIT, SPIE_BIT, MPIE_BIT, SPP, MPP_SHIFT, MPP, FS, MPRV = (
     1 << 1, 1 << 3, 1 << 5, 1 << 7, 1 << 8, 11, 3 << 11, 3 << 13, 1 << 17

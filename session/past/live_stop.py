@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from rvtrace_gdb.decode.program.csrs import SATP, F, X
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue, StopState
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.backend import HartContext
+from rvtrace_gdb.session.replay.backend import HartContext, memory_read
 from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
@@ -90,7 +90,7 @@ class ThroughGdb:
             return None
         content: dict[int, KnownValue] = {}
         for (address, size), answer in zip(pieces, answers, strict=True):
-            content.update(enumerate(_bytes(answer)[:size], address))
+            content.update(enumerate(memory_read(answer)[:size], address))
         content.update(kept.memory)
         return [[content.get(at) for at in range(address, address + size)] for address, size in extents]
 
@@ -181,11 +181,3 @@ class LiveStop:
         for ram in self._rams:
             if (declared := ram.common(Extent(page, PAGE))) is not None:
                 yield declared
-
-
-def _bytes(answer: bytes) -> bytes:
-    """Return the bytes in an answer to m: as many as could be read."""
-    try:
-        return b"" if answer[:1] == b"E" and len(answer) % 2 else bytes.fromhex(answer.decode())
-    except ValueError:
-        return b""

@@ -130,7 +130,7 @@ class ShownRecords:
         self._cursor = Cursor()
         found = list(items(records.data))
         stretches = iter(decoded.stretches)
-        next(stretches, None)  # what leads to the oldest record is unknown
+        next(stretches, None)  # what leads to the oldest record, if that is known, is in the history alone
         self.lines: list[RecordLine] = []
         older = False
         for number, item in zip(reversed(range(len(found))), found, strict=True):

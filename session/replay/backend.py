@@ -213,6 +213,14 @@ def is_refusal(reply: str) -> bool:
     return not reply or (reply[0] == "E" and (len(reply) == 3 or reply[1] == "."))
 
 
+def memory_read(reply: bytes) -> bytes:
+    """Return the bytes in a reply to m: as many as could be read, none if it is an error."""
+    try:
+        return b"" if reply[:1] == b"E" and len(reply) % 2 else bytes.fromhex(reply.decode())
+    except ValueError:
+        return b""
+
+
 def batch(packets: Sequence[str]) -> str:
     """Return one packet that contains all *packets*."""
     return _PREFIX + NEXT.join(packets)

@@ -15,7 +15,16 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS, X
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
-from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
+from rvtrace_gdb.session.replay.backend import (
+    BARRIER,
+    HART,
+    RUNS,
+    ExtensionContext,
+    batch,
+    is_refusal,
+    memory_read,
+    replies,
+)
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.target_xml import READ, TARGET, TargetXml, in_hex
 from rvtrace_gdb.session.replay.wire import unescape
@@ -225,11 +234,7 @@ class PacketAccess:
 
     def read_memory(self, address: int, size: int) -> bytes:
         """Return the bytes from an address on, as many as the stub reads."""
-        reply = self._send(f"m{address:x},{size:x}")
-        try:
-            return b"" if is_refusal(reply) else bytes.fromhex(reply)
-        except ValueError:
-            return b""
+        return memory_read(self._send(f"m{address:x},{size:x}").encode("latin-1"))
 
     def _part(self, numbers: Numbers, accesses: Sequence[CsrRequest]) -> list[CsrAnswer]:
         packets: list[str] = []

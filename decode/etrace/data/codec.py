@@ -6,6 +6,8 @@ size. Differences are those of *fields*: if an aligned access follows an unalign
 way round), the reference model subtracts a shifted address from an unshifted one, and the specification does not say
 what to do. For accesses with two values (operand and data), each one is the base of the next in the order of the
 packet, as in the reference model.
+
+The file is longer than others because decoder and encoder keep the same state in the same way, and stand side by side.
 """
 
 from collections.abc import Callable
