@@ -18,8 +18,8 @@ from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.backend import HartContext
-    from rvtrace_gdb.session.replay.write_log import WriteLog
+    from rvtrace_gdb.session.proxy.backend import HartContext
+    from rvtrace_gdb.session.proxy.write_log import WriteLog
 
 _T = TypeVar("_T")
 

@@ -1,1 +1,1 @@
-"""The past as gdb sees it: the proxy between gdb and its target, and where each hart is in its history."""
+"""Where each hart is in its history, and what gdb is told of that: registers, frames, watchpoints, `record btrace`."""

@@ -12,15 +12,15 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext, HartContext
+from rvtrace_gdb.session.proxy.packets import hart_of, number_of
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.session.proxy.write_log import WriteLog
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import ListQuery
-from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext
-from rvtrace_gdb.session.replay.packets import hart_of, number_of
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
-from rvtrace_gdb.session.replay.wire import StubAddress
-from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.selected_history import HartNumber, SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

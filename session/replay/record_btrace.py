@@ -19,8 +19,8 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.queries.ends import can_lead_to
-from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 

@@ -8,8 +8,8 @@ from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRang
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
+from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, MovementStop, Watchpoints
 from rvtrace_gdb.session.queries.ends import can_lead_to
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, MovementStop, Watchpoints
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.reverse_search import gaps_between
 from rvtrace_gdb.session.past.past import Past, WantedAccess, known_bytes
-from rvtrace_gdb.session.replay.backend import Hit, Watchpoint, Watchpoints
+from rvtrace_gdb.session.proxy.backend import Hit, Watchpoint, Watchpoints
 from rvtrace_gdb.support.errors import Progress, silent
 
 _IN_GAP = (

@@ -47,11 +47,11 @@ from rvtrace_gdb.rows.answers import OFF_HART, FrameRow
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.replay.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
-from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session

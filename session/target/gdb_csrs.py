@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.decode.program.csrs import CSRS, X
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
-from rvtrace_gdb.session.replay.backend import (
+from rvtrace_gdb.session.proxy.backend import (
     BARRIER,
     HART,
     RUNS,
@@ -25,9 +25,9 @@ from rvtrace_gdb.session.replay.backend import (
     memory_read,
     replies,
 )
+from rvtrace_gdb.session.proxy.target_xml import READ, TARGET, TargetXml, in_hex
+from rvtrace_gdb.session.proxy.wire import unescape
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.target_xml import READ, TARGET, TargetXml, in_hex
-from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target import saved_registers

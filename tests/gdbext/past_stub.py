@@ -1,6 +1,6 @@
 """A gdb stub of two harts, each a thread, that are at a place in the past: nothing runs, and only pc is known.
 
-The register trace_pos is what the proxy of `session.replay` adds. Source: GDB manual, "GDB Remote Serial Protocol".
+The register trace_pos is what the proxy of `session.proxy` adds. Source: GDB manual, "GDB Remote Serial Protocol".
 """
 
 import re

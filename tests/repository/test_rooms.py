@@ -105,6 +105,14 @@ def test_imports_follow_the_arrows(room: str) -> None:
     assert list(forbidden(room)) == []
 
 
+def test_the_proxy_knows_nothing_of_who_uses_it() -> None:
+    """It asks the past through its own interfaces: of the session it has types of values alone."""
+    names = {name for module, path in modules() if module.startswith("session.proxy.") for name in imports_of(path)}
+    ours = {".".join(name.split(".")[1:4]) for name in names if name.startswith(f"{NAME}.session.")}
+    others = {name for name in ours if not name.startswith("session.proxy")}
+    assert others == {"session.capture.model", "session.past.past"}
+
+
 def test_every_module_is_in_a_room() -> None:
     assert {room_of(module) for module, _ in modules()} == set(ARROWS)
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == ROOMS

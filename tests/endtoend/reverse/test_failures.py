@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.session.replay.stepping import FIRST_STEPPING_SECONDS
+from rvtrace_gdb.session.proxy.stepping import FIRST_STEPPING_SECONDS
 from tests.endtoend.reverse.typed_gdb import POS, beginning, power_off, typed, without_prompts
 from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
 from tests.gdbext.test_interrupt import PROGRAM

@@ -17,15 +17,15 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.live_stop import live_stop
 from rvtrace_gdb.session.past.saved_facts import known_of
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.extents import Extent
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
-from tests.session.replay.fakes import Client
+from tests.session.proxy.fakes import Client
 
 A0 = 0x100A
 TYPED = [

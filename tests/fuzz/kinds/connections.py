@@ -9,17 +9,17 @@ import struct
 import threading
 from typing import Any
 
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import StubAddress
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.server import Server, listen_tcp
 from tests.fuzz.damage import containers, mutations
 from tests.fuzz.exercise import Exercise, Input
 from tests.session.board import DEMO, SMALL_RAM
-from tests.session.replay.conftest import CODE, PCS
-from tests.session.replay.fakes import FakeStub, packet
-from tests.session.replay.listed_past import ListedPast
+from tests.session.proxy.conftest import CODE, PCS
+from tests.session.proxy.fakes import FakeStub, packet
+from tests.session.proxy.listed_past import ListedPast
 from tests.transport.simulated.debug.dmi import JtagProbe
 
 _PATIENCE = 60.0  # seconds; whoever takes that long does not end

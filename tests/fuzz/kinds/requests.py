@@ -14,10 +14,10 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
 from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.rpc.protocol import CannotAsk
 from rvtrace_gdb.session.rpc.server import Methods

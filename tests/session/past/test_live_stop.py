@@ -10,17 +10,17 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import StopState
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.live_stop import LiveStop, ThroughGdb, ThroughLink
-from rvtrace_gdb.session.replay import calls
-from rvtrace_gdb.session.replay.backend import ExtensionContext
+from rvtrace_gdb.session.proxy import calls
+from rvtrace_gdb.session.proxy.backend import ExtensionContext
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.write_log import KeptWrites
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.write_log import KeptWrites
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest
 from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO
-from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import CPU, packet
+from tests.session.proxy.conftest import Between
+from tests.session.proxy.fakes import CPU, packet
 from tests.session.target.test_target_state import Target
 
 RAMS = [Extent(0x8000_0000, 0x3800), Extent(0x9000_0000, 0x10_0000)]

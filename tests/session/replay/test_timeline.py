@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import new_past
-from rvtrace_gdb.session.replay.backend import MovementStop, ReplayBackend
+from rvtrace_gdb.session.proxy.backend import MovementStop, ReplayBackend
 from rvtrace_gdb.session.replay.timeline import NoNumber, Timeline
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.past.tandem.past import TandemPast
-from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
+from rvtrace_gdb.session.proxy.backend import Hit, Watchpoint
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from tests.decode.tandem.corpus import decoded

@@ -12,15 +12,15 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import ErrorsHidden, HartUnreachable, NoNumbers, NoWay
-from rvtrace_gdb.session.replay.backend import ExtensionContext, RegisterBatches
+from rvtrace_gdb.session.proxy.backend import ExtensionContext, RegisterBatches
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import OpenOcdAccess, open_access
 from rvtrace_gdb.session.target.gdb_csrs import expose_csrs
 from rvtrace_gdb.support.errors import RvtraceError
-from tests.session.replay.fakes import Client, FakeStub, fake_stub
+from tests.session.proxy.fakes import Client, FakeStub, fake_stub
 
 SISELECT, SIREG, MCTRCTL, UNKNOWN = 0x150, 0x151, 0x34E, 0x7C0
 

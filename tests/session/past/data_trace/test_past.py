@@ -14,7 +14,7 @@ from rvtrace_gdb.session.past.data_trace.past import DataTracePast
 from rvtrace_gdb.session.past.past import AccessedBytes, NoWrite, Past, WantedAccess
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
-from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
+from rvtrace_gdb.session.proxy.backend import Hit, Watchpoint
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.etrace.data.test_history import accessed, decoded, trace

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.session.replay import proxy as replay_proxy
-from rvtrace_gdb.session.replay.proxy import ListenFailed, Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import StubAddress
-from tests.session.replay.conftest import PCS
-from tests.session.replay.fakes import fake_stub, packet
-from tests.session.replay.listed_past import ListedPast
+from rvtrace_gdb.session.proxy import proxy as replay_proxy
+from rvtrace_gdb.session.proxy.proxy import ListenFailed, Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.session.proxy.wire import StubAddress
+from tests.session.proxy.conftest import PCS
+from tests.session.proxy.fakes import fake_stub, packet
+from tests.session.proxy.listed_past import ListedPast
 from tests.support.foreign_owner import OTHER
 
 NOBODY = 3
@@ -87,7 +87,7 @@ def test_what_a_killed_session_left_is_removed_and_nothing_else(
 ) -> None:
     program = (
         f"import tempfile; tempfile.tempdir = {str(short_path)!r}\n"
-        "from rvtrace_gdb.session.replay import proxy as listening\n"
+        "from rvtrace_gdb.session.proxy import proxy as listening\n"
         "kept = listening.listen_in_private_folder({}); print(kept.where, flush=True); input()"
     )
     command = [sys.executable, "-c", program]

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from rvtrace_gdb.session.replay.caretaker import OF_FRAMES
-from rvtrace_gdb.session.replay.packets import Breakpoints, Threads
-from rvtrace_gdb.session.replay.proxy_state import ProxyState, TargetState
-from rvtrace_gdb.session.replay.register_numbers import packets_of, values_in
-from rvtrace_gdb.session.replay.target_xml import TargetDescriptions
-from rvtrace_gdb.session.replay.wire import (
+from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES
+from rvtrace_gdb.session.proxy.packets import Breakpoints, Threads
+from rvtrace_gdb.session.proxy.proxy_state import ProxyState, TargetState
+from rvtrace_gdb.session.proxy.register_numbers import packets_of, values_in
+from rvtrace_gdb.session.proxy.target_xml import TargetDescriptions
+from rvtrace_gdb.session.proxy.wire import (
     NO_ADDRESS,
     GdbPacket,
     GdbPacketKind,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rvtrace_gdb.session.replay.backend import RUNS, RegisterBatches, batch, replies
-from rvtrace_gdb.session.replay.proxy import Proxy
-from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import Client
+from rvtrace_gdb.session.proxy.backend import RUNS, RegisterBatches, batch, replies
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from tests.session.proxy.conftest import Between
+from tests.session.proxy.fakes import Client
 from tests.session.replay.naive_btrace import Code, Target
 
 

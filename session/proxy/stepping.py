@@ -18,10 +18,10 @@ import re
 import time
 from collections.abc import Callable, Mapping
 
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
-from rvtrace_gdb.session.replay.connection import Connection, StubGone
-from rvtrace_gdb.session.replay.packets import Resume, resume_of
-from rvtrace_gdb.session.replay.target_xml import in_hex
+from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
+from rvtrace_gdb.session.proxy.connection import Connection, StubGone
+from rvtrace_gdb.session.proxy.packets import Resume, resume_of
+from rvtrace_gdb.session.proxy.target_xml import in_hex
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 FIRST_SECONDS = 1.0  # before the first line

@@ -6,12 +6,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from rvtrace_gdb.session.replay.backend import Extension
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import StubAddress
-from tests.session.replay.fakes import Client, FakeStub, fake_stub
-from tests.session.replay.listed_past import ListedPast
+from rvtrace_gdb.session.proxy.backend import Extension
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.session.proxy.wire import StubAddress
+from tests.session.proxy.fakes import Client, FakeStub, fake_stub
+from tests.session.proxy.listed_past import ListedPast
 
 __all__ = ["Between", "FakeStub"]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup
-from rvtrace_gdb.session.replay.wire import StubAddress
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
-from tests.session.replay.listed_past import HERE, ListedPast
+from tests.session.proxy.listed_past import HERE, ListedPast
 
 RAM = 0x80000000
 INTERRUPT = (

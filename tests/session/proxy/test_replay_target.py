@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from rvtrace_gdb.session.replay import proxy as proxies
-from rvtrace_gdb.session.replay import stepping
-from rvtrace_gdb.session.replay.connection import StubConnection
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.proxy import proxy as proxies
+from rvtrace_gdb.session.proxy import stepping
+from rvtrace_gdb.session.proxy.connection import StubConnection
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
 from tests.helpers.wait import until
-from tests.session.replay.conftest import CODE, PCS, Between
-from tests.session.replay.fakes import REGISTERS, Client
-from tests.session.replay.listed_past import ListedPast, NoPast
+from tests.session.proxy.conftest import CODE, PCS, Between
+from tests.session.proxy.fakes import REGISTERS, Client
+from tests.session.proxy.listed_past import ListedPast, NoPast
 
 LIVE = b"4000:ffffffffffffffff;"
 END = len(PCS) - 1

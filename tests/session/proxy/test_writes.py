@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from rvtrace_gdb.session.capture.model import DebuggerWrites
-from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of
-from rvtrace_gdb.session.replay.write_log import WriteLog, joined
+from rvtrace_gdb.session.proxy.monitor_commands import Effect, effect_of
+from rvtrace_gdb.session.proxy.write_log import WriteLog, joined
 from rvtrace_gdb.support.extents import Extent
-from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import CPU, STOP, Client
+from tests.session.proxy.conftest import Between
+from tests.session.proxy.fakes import CPU, STOP, Client
 
 A0, S1 = 0x100A, 0x1009
 

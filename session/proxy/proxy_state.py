@@ -24,11 +24,11 @@ from enum import Enum, auto
 from socket import socket
 from typing import NamedTuple
 
-from rvtrace_gdb.session.replay.backend import Extension, HartContext, ReplayBackend
-from rvtrace_gdb.session.replay.calls import WaitingCalls
-from rvtrace_gdb.session.replay.packets import hart_of
-from rvtrace_gdb.session.replay.wire import Shutdown, StubAddress
-from rvtrace_gdb.session.replay.write_log import WriteLog
+from rvtrace_gdb.session.proxy.backend import Extension, HartContext, ReplayBackend
+from rvtrace_gdb.session.proxy.calls import WaitingCalls
+from rvtrace_gdb.session.proxy.packets import hart_of
+from rvtrace_gdb.session.proxy.wire import Shutdown, StubAddress
+from rvtrace_gdb.session.proxy.write_log import WriteLog
 
 
 class TargetState(Enum):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.proxy.proxy_state import TargetState
 from rvtrace_gdb.support.errors import silent
-from tests.session.replay.conftest import PCS, Between
-from tests.session.replay.fakes import Client
-from tests.session.replay.listed_past import HERE
-from tests.session.replay.test_replay_target import at, hexed
+from tests.session.proxy.conftest import PCS, Between
+from tests.session.proxy.fakes import Client
+from tests.session.proxy.listed_past import HERE
+from tests.session.proxy.test_replay_target import at, hexed
 
 END = len(PCS) - 1
 SAID = (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from rvtrace_gdb.session.replay.backend import HartContext
+from rvtrace_gdb.session.proxy.backend import HartContext
 
 T = TypeVar("T")
 _SOON = 1.0  # seconds until a call begins

@@ -7,14 +7,14 @@ added. Packets are also noted for later: threads, breakpoints, the length of the
 
 from collections.abc import Callable, Sequence
 
-from rvtrace_gdb.session.replay.backend import Extension
-from rvtrace_gdb.session.replay.connection import Connection
-from rvtrace_gdb.session.replay.packets import Breakpoint, MemorySplitter, join_answers, resume_of, stopped_thread
-from rvtrace_gdb.session.replay.proxy_state import Mode
-from rvtrace_gdb.session.replay.stepping import Stepper
-from rvtrace_gdb.session.replay.target_xml import in_hex
-from rvtrace_gdb.session.replay.wire import GdbPacket, GdbPacketKind, frame, unescape
-from rvtrace_gdb.session.replay.write_watch import WriteWatch
+from rvtrace_gdb.session.proxy.backend import Extension
+from rvtrace_gdb.session.proxy.connection import Connection
+from rvtrace_gdb.session.proxy.packets import Breakpoint, MemorySplitter, join_answers, resume_of, stopped_thread
+from rvtrace_gdb.session.proxy.proxy_state import Mode
+from rvtrace_gdb.session.proxy.stepping import Stepper
+from rvtrace_gdb.session.proxy.target_xml import in_hex
+from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
+from rvtrace_gdb.session.proxy.write_watch import WriteWatch
 from rvtrace_gdb.support.text import warning
 
 LIVE = in_hex(-1)

@@ -1,6 +1,6 @@
 """What gdb writes to a target, halt by halt, and what was there before: the history of a trace shows neither.
 
-`WriteLog` is told of the packets that pass (`session.replay.live_target`), of stops and of resumptions. While a trace
+`WriteLog` is told of the packets that pass (`session.proxy.live_target`), of stops and of resumptions. While a trace
 is recorded, each halt becomes a `DebuggerWrites`. A software breakpoint of the stub's (Z0) is not a write: it is there
 while the program runs, and its place is noted. Commands of `monitor` may have done anything.
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from rvtrace_gdb.session.replay import stepping
+from rvtrace_gdb.session.proxy import stepping
 from tests.helpers.wait import PATIENCE
-from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import Client
-from tests.session.replay.test_replay_target import BEGIN, END, at
+from tests.session.proxy.conftest import Between
+from tests.session.proxy.fakes import Client
+from tests.session.proxy.test_replay_target import BEGIN, END, at
 
 STORE, LOAD, ATOMIC = 0x8000_0010, 0x8000_0020, 0x8000_0030
 ACCESSES = [

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from rvtrace_gdb.session.past.past import TracedRegisters
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
+from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _KINDS = {"load": "rwatch", "store": "watch"}

@@ -8,15 +8,15 @@ import threading
 
 import pytest
 
-from rvtrace_gdb.session.replay import router
-from rvtrace_gdb.session.replay.backend import ExtensionContext
-from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
-from rvtrace_gdb.session.replay.wire import StubAddress
+from rvtrace_gdb.session.proxy import router
+from rvtrace_gdb.session.proxy.backend import ExtensionContext
+from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.helpers.wait import until
-from tests.session.replay.conftest import PCS, Between
-from tests.session.replay.fakes import packet
-from tests.session.replay.listed_past import ListedPast
+from tests.session.proxy.conftest import PCS, Between
+from tests.session.proxy.fakes import packet
+from tests.session.proxy.listed_past import ListedPast
 
 END = len(PCS) - 1
 

@@ -19,12 +19,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rvtrace_gdb.session.replay.backend import ExtensionContext, HartContext
-from rvtrace_gdb.session.replay.connection import StubAbsent, StubConnection, StubGone
-from rvtrace_gdb.session.replay.proxy_state import ProxySetup, ProxyState, TargetState
-from rvtrace_gdb.session.replay.router import Router
-from rvtrace_gdb.session.replay.wire import Wire
-from rvtrace_gdb.session.replay.write_log import WriteLog
+from rvtrace_gdb.session.proxy.backend import ExtensionContext, HartContext
+from rvtrace_gdb.session.proxy.connection import StubAbsent, StubConnection, StubGone
+from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, ProxyState, TargetState
+from rvtrace_gdb.session.proxy.router import Router
+from rvtrace_gdb.session.proxy.wire import Wire
+from rvtrace_gdb.session.proxy.write_log import WriteLog
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate

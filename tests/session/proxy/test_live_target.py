@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from rvtrace_gdb.session.replay.connection import StubConnection
-from rvtrace_gdb.session.replay.wire import StubAddress
-from tests.session.replay.conftest import Between
-from tests.session.replay.fakes import STOP, packet
+from rvtrace_gdb.session.proxy.connection import StubConnection
+from rvtrace_gdb.session.proxy.wire import StubAddress
+from tests.session.proxy.conftest import Between
+from tests.session.proxy.fakes import STOP, packet
 
 LIVE = b"4000:ffffffffffffffff;"
 

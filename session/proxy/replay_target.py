@@ -13,12 +13,12 @@ Source: GDB manual, "Packets", "General Query Packets".
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from rvtrace_gdb.session.replay.connection import Connection, ConnectionEnded
-from rvtrace_gdb.session.replay.live_target import LiveTarget, own_features
-from rvtrace_gdb.session.replay.packets import Breakpoint, resume_of, thread_of
-from rvtrace_gdb.session.replay.stepping import Stepper
-from rvtrace_gdb.session.replay.target_xml import in_hex
-from rvtrace_gdb.session.replay.wire import GdbPacket, GdbPacketKind, frame
+from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
+from rvtrace_gdb.session.proxy.live_target import LiveTarget, own_features
+from rvtrace_gdb.session.proxy.packets import Breakpoint, resume_of, thread_of
+from rvtrace_gdb.session.proxy.stepping import Stepper
+from rvtrace_gdb.session.proxy.target_xml import in_hex
+from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame
 from rvtrace_gdb.support.errors import silent
 
 _FEATURES = (b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+")

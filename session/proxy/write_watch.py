@@ -9,13 +9,13 @@ import re
 from contextlib import suppress
 
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS, X
-from rvtrace_gdb.session.replay.connection import Connection
-from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of_packet
-from rvtrace_gdb.session.replay.packets import canonical
-from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
-from rvtrace_gdb.session.replay.target_xml import TargetXml, XmlRegister
-from rvtrace_gdb.session.replay.wire import unescape
-from rvtrace_gdb.session.replay.write_log import HartNumber
+from rvtrace_gdb.session.proxy.connection import Connection
+from rvtrace_gdb.session.proxy.monitor_commands import Effect, effect_of_packet
+from rvtrace_gdb.session.proxy.packets import canonical
+from rvtrace_gdb.session.proxy.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
+from rvtrace_gdb.session.proxy.target_xml import TargetXml, XmlRegister
+from rvtrace_gdb.session.proxy.wire import unescape
+from rvtrace_gdb.session.proxy.write_log import HartNumber
 from rvtrace_gdb.support.extents import Extent
 
 _SAME = {FFLAGS: FCSR, FRM: FCSR, SSTATUS: MSTATUS, SIE: MIE, SIP: MIP}
