@@ -20,6 +20,7 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import ctr
 from rvtrace_gdb.gdbext.commands.control_transfers import record_pc, transfer_place
 from rvtrace_gdb.gdbext.mi.fields import Rows
+from rvtrace_gdb.gdbext.options import BadOption, Option, Table
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
@@ -30,7 +31,10 @@ from rvtrace_gdb.rows.list_text import Fields
 _MOST = 256  # entries of a hart
 _SHOWN = 10
 EVERY, TIMES = 100, 10
-_OPTIONS = ("-every", "-times")
+_NUMBER_MOST = (1 << 31) - 1
+SAMPLE = Table(
+    "trace ctr sample", (Option("-every", most=_NUMBER_MOST, shown="MS"), Option("-times", most=_NUMBER_MOST))
+)
 
 
 class Transfer(NamedTuple):
@@ -146,7 +150,7 @@ class ShowCountsCommand(Command, name="trace ctr counts"):
 
 class SampleCommand(Command, name="trace ctr sample", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Let the program run, stop it again and again, and count its transfers.
-Usage: trace ctr sample [-every MS] [-times N]
+{SAMPLE.usage()}
 
 -every MS  milliseconds that the program runs between two stops ({EVERY})
 -times N   how many stops ({TIMES})
@@ -155,7 +159,11 @@ Each stop adds the hart's records to the counts and clears them. A breakpoint,
 another signal and Ctrl-C end it. The program is stopped afterwards."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        every, times = _asked(arguments(argument, "See `help trace ctr sample`."))
+        try:
+            options = SAMPLE.parse(arguments(argument, "See `help trace ctr sample`."))
+        except BadOption as error:
+            raise gdb.GdbError(f"trace ctr sample: {error}") from None
+        every, times = options.get("every", EVERY), options.get("times", TIMES)
         if position.number() is not None:
             raise gdb.GdbError("trace ctr sample: gdb is in the past: `trace live` returns to the present")
         ctr.request("ctr_clear")
@@ -170,7 +178,7 @@ another signal and Ctrl-C end it. The program is stopped afterwards."""
         show(counts.ordered()[:_SHOWN])
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, _OPTIONS)
+        return completion.words(text, word, SAMPLE.complete(text))
 
 
 def show(transfers: list[Transfer], *, as_json: bool = False) -> None:
@@ -188,21 +196,6 @@ def show(transfers: list[Transfer], *, as_json: bool = False) -> None:
 
 def _summary() -> Fields:
     return {"stops": counts.stops, "transfers": sum(counts.times.values()), "different": len(counts.times)}
-
-
-def _asked(words: list[str]) -> tuple[int, int]:
-    """Return (milliseconds, stops). Raises gdb.GdbError."""
-    found = {"-every": EVERY, "-times": TIMES}
-    rest = list(words)
-    while rest:
-        name = rest.pop(0)
-        if name not in found:
-            raise gdb.GdbError(f"trace ctr sample: unknown option {name}. See `help trace ctr sample`.")
-        value = rest.pop(0) if rest else ""
-        if not (value.isascii() and value.isdigit() and 0 < int(value) < 1 << 31):
-            raise gdb.GdbError(f"trace ctr sample: {name} takes a number from 1 on, got: {value or 'none'}.")
-        found[name] = int(value)
-    return found["-every"], found["-times"]
 
 
 def _run_for(seconds: float) -> bool:

@@ -22,6 +22,7 @@ from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.mi.fields import Rows, list_fields, page_fields, writer_fields
+from rvtrace_gdb.gdbext.options import MACHINE, BadOption, Option, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
@@ -36,27 +37,10 @@ COUNT = 100
 NUMBER_MOST = (1 << 63) - 1
 
 
-class Option(NamedTuple):
-    """An option. *kind*: "number" and "text" have a value, "texts" too and may be given several times, "flag" has none.
-
-    *default*: the value if the option is not given. *least*, *most*: the range of a number.
-    """
-
-    name: str
-    kind: str
-    default: Any = None
-    most: int = NUMBER_MOST
-    least: int = 0
-
-    @property
-    def key(self) -> str:
-        return self.name.replace("-", "_")
-
-
-BEGIN = Option("begin", "number", least=1)
-PAGE = (BEGIN, Option("count", "number", COUNT, COUNT_MOST))
+BEGIN = Option("-begin", most=NUMBER_MOST)
+PAGE = (BEGIN, Option("-count", least=0, most=COUNT_MOST, default=COUNT))
 """The options of commands that answer with a part of a list."""
-FOUND = (*PAGE, Option("from", "number", least=1))
+FOUND = (*PAGE, Option("-from", most=NUMBER_MOST))
 """The same of lists of places in the history, which can begin with the first row at or after an instruction."""
 
 
@@ -67,63 +51,14 @@ class Arguments(NamedTuple):
     words: list[str]
 
 
-def parse_arguments(command: str, options: tuple[Option, ...], words: str, argv: list[str]) -> Arguments:
-    """Parse the arguments of a command. *words*: the name of the argument after the options, "" if there is none.
-
-    Raises gdb.GdbError, one line.
-    """
-    by_name = {option.name: option for option in options}
-    values: dict[str, Any] = {o.key: [] if o.kind == "texts" else o.default for o in options}
-    rest = list(argv)
-    while rest and rest[0].startswith("--"):
-        word = rest.pop(0)
-        if word == "--":
-            break
-        option = by_name.get(word[2:])
-        if option is None:
-            raise gdb.GdbError(f"{command}: there is no option {word}.{_usage(command, options, words)}")
-        _take(command, option, rest, values)
-    if bool(rest) != bool(words):
-        what = f"{rest[0]} is one word too many" if rest else f"{words} is missing"
-        raise gdb.GdbError(f"{command}: {what}.{_usage(command, options, words)}")
-    return Arguments(values, rest)
-
-
-def _take(command: str, option: Option, rest: list[str], values: dict[str, Any]) -> None:
-    """Remove an option's value from the rest of the words, and store it in *values*. Raises gdb.GdbError."""
-    if option.kind == "flag":
-        values[option.key] = True
-        return
-    if not rest:
-        raise gdb.GdbError(f"{command}: --{option.name} needs a value.")
-    text = rest.pop(0)
-    if option.kind == "number":
-        values[option.key] = _number(command, option, text)
-    elif option.kind == "texts":
-        values[option.key].append(text)
-    else:
-        values[option.key] = text
-
-
-def _number(command: str, option: Option, text: str) -> int:
-    digits = text.isascii() and text.isdigit() and len(text) < 20
-    if not digits or not option.least <= int(text) <= option.most:
-        range_of = f"from {option.least} to {option.most}" if option.most < NUMBER_MOST else f"from {option.least} on"
-        raise gdb.GdbError(f"{command}: --{option.name} takes a number {range_of}, got: {text}.")
-    return int(text)
-
-
-def _usage(command: str, options: tuple[Option, ...], words: str) -> str:
-    shown = (f"[--{o.name}{'' if o.kind == 'flag' else ' N' if o.kind == 'number' else ' TEXT'}]" for o in options)
-    return " Usage: " + " ".join(filter(None, [command, *shown, words]))
-
-
 PROTOCOL = 1
 """The version of these commands: it rises when a field or an option changes its meaning, not for new ones."""
 
 
 class Command(NamedTuple):
-    """A command `-rvtrace-NAME`. *words*: as for `parse_arguments`. *raw*: whether its arguments are not parsed."""
+    """A command `-rvtrace-NAME`. *words*: the name of the argument after the options, "" if there is none. *raw*:
+    whether its arguments are not parsed.
+    """
 
     name: str
     answer: Callable[[Arguments], Fields]
@@ -133,10 +68,13 @@ class Command(NamedTuple):
 
     def run(self, argv: list[str]) -> Fields:
         """Return the result. Raises gdb.GdbError, one line."""
+        name = f"-rvtrace-{self.name}"
         try:
             if self.raw:
                 return self.answer(Arguments({}, argv))
-            return self.answer(parse_arguments(f"-rvtrace-{self.name}", self.options, self.words, argv))
+            return self.answer(Arguments(*Table(name, self.options, MACHINE, self.words).parse_line(argv)))
+        except BadOption as error:
+            raise gdb.GdbError(f"{name}: {error}") from None
         except gdb.error as error:
             raise gdb.GdbError(" ".join(str(error).splitlines())) from None
 
@@ -293,15 +231,15 @@ TABLE = (
     Command("stop", stop),
     Command("status", status),
     Command("told", reported_state),
-    Command("history", history, (*PAGE, Option("opcodes", "flag"))),
-    Command("events", events, (*FOUND, Option("kind", "texts"))),
+    Command("history", history, (*PAGE, Option("-opcodes", default=False))),
+    Command("events", events, (*FOUND, Option("-kind", text="a kind of event", shown="TEXT", default=()))),
     Command("gaps", gaps, FOUND),
     Command("check", check),
     Command("find", find, FOUND, "LOCATION"),
     Command("functions", functions, PAGE),
-    Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
-    Command("coverage", coverage, (Option("all", "flag"),)),
-    Command("who-wrote", who_wrote_last, (Option("below", "number", least=1),), "EXPRESSION"),
+    Command("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
+    Command("coverage", coverage, (Option("-all", default=False),)),
+    Command("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     Command("values", values_known),
     Command("save", save, (), "FILE"),
     Command("open", open_file, (), "FILE"),
