@@ -11,7 +11,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Callable, NamedTuple
 
 import gdb
@@ -23,8 +23,6 @@ from rvtrace_gdb.gdbext.text import printable
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, HistoryRow, Place
 from rvtrace_gdb.rows.list_text import Paint
 
-MODIFIERS = "mrsfpat"
-
 
 def clear_cache() -> None:
     """Forget line tables and sources: the program was rebuilt or another was loaded."""
@@ -32,7 +30,7 @@ def clear_cache() -> None:
 
 
 class HistoryFormat(NamedTuple):
-    """The modifiers of `trace history /mrsfpat`."""
+    """The modifiers of `trace history`, by the words that `rows.list_text.MODIFIERS` has for them."""
 
     source: bool = False
     raw: bool = False
@@ -42,10 +40,9 @@ class HistoryFormat(NamedTuple):
     omit_times: bool = False
 
     @classmethod
-    def of(cls, letters: str | None) -> HistoryFormat:
-        """Return the format for letters of `MODIFIERS`, None for none."""
-        given = letters or ""
-        return cls("m" in given or "s" in given, *(letter in given for letter in "rfpat"))
+    def of(cls, modifiers: Collection[str]) -> HistoryFormat:
+        """Return the format for the words of modifiers; others than these say nothing."""
+        return cls(*(name in modifiers for name in cls._fields))
 
 
 class Mark(NamedTuple):

@@ -7,7 +7,8 @@ reads it (session/queries/pages.py), with the errors of gdb's `record instructio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import starmap
 from typing import Any, Callable
 
@@ -29,7 +30,7 @@ from rvtrace_gdb.rows.list_rows import (
     Page,
     RecordRow,
 )
-from rvtrace_gdb.rows.list_text import HEADINGS, repetition, row_line
+from rvtrace_gdb.rows.list_text import HEADINGS, MODIFIERS, computed_words, options_of, repetition, row_line
 
 _RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
 """A range after an expression, in which an address is written in hexadecimal, or as an expression."""
@@ -83,12 +84,13 @@ def split_since(command: str, argument: str) -> tuple[str, dict[str, int]]:
     return rest, {"since": number}
 
 
-def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
-    """Split an argument into (letters after slashes, the rest): modifiers may be before the range, as in gdb, or after
-    it. None: there are no modifiers.
+def split_modifiers(argument: str, what: str) -> tuple[frozenset[str] | None, str]:
+    """Split an argument into (the words of the letters after slashes, the rest): modifiers may be before the range, as
+    in gdb, or after it. None: there are no modifiers.
 
-    *known*: the letters there are. Raises gdb.GdbError, in gdb's words.
+    *what*: the list whose modifiers they are. Raises gdb.GdbError, in gdb's words.
     """
+    words_of = {it.letter: it.word for it in MODIFIERS[what]}
     words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
     rest = " ".join(word for word in words if not word.startswith("/"))
     if rest == " ".join(words):
@@ -97,9 +99,23 @@ def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
     if not letters:
         raise gdb.GdbError("Missing modifier.")
     for letter in letters:
-        if letter not in known:
+        if letter not in words_of:
             raise gdb.GdbError(f"Invalid modifier: {letter}.")
-    return letters, rest
+    return frozenset(words_of[letter] for letter in letters), rest
+
+
+def modifiers_help(what: str) -> str:
+    """Return the paragraph of a command's help that says what the modifiers of the list *what* add."""
+    letters: dict[str, list[str]] = {}
+    for it in MODIFIERS[what]:
+        letters.setdefault(it.help, []).append(f"/{it.letter}")
+    explained = ", ".join(f"{' or '.join(of_help)} {text}" for text, of_help in letters.items())
+    return textwrap.fill(f"Modifiers: {explained}.", 76)
+
+
+def computed(what: str, modifiers: Collection[str]) -> dict[str, bool]:
+    """Return the parameters of a request for the list *what* with these modifiers."""
+    return {word: True for word in computed_words(what) if word in modifiers}
 
 
 class PagedList:
@@ -141,7 +157,8 @@ class PagedList:
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
         if results.WANTED:
-            self._question.pop("fold", None)  # programs get every row
+            self._question.pop("fold", None)  # programs get every row, and every column
+            self._question.update({it.word: True for it in options_of(self._what) if it.computed})
         page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
             _print(line)

@@ -9,8 +9,8 @@ alone makes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, Callable, Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, Callable, NamedTuple, Protocol
 
 from rvtrace_gdb.rows.list_rows import AccessRow, Between, CallRow, Fold, FoundRow, FunctionRow, MessageRow, Place
 
@@ -46,10 +46,59 @@ HEADINGS: Mapping[str, str] = {"calls": f"{'calls':>12}{'instructions':>16}{'in 
 """The headings of lists that have one."""
 
 
-def row_line(row: Any, symbols: TextSymbols, **modifiers: bool) -> str:
-    """Return the line of a row. *modifiers*: what the function for its kind of row takes, see `function_line`."""
-    line: str = _LINES[type(row)](row, symbols, **modifiers)
-    return line
+class Modifier(NamedTuple):
+    """What a list shows on demand: `/LETTER` in gdb, `--WORD` in the shell. *help*: what that is, for both.
+
+    computed   by the session on request alone: the word is a parameter of the request, and an option of the list's MI
+               command; in JSON it is always there
+    gdb_alone  whether gdb alone can print it: no other program has an option for it
+    """
+
+    letter: str
+    word: str
+    help: str
+    computed: bool = False
+    gdb_alone: bool = False
+
+
+_INSTRUCTIONS = (
+    Modifier("m", "source", "source lines", gdb_alone=True),
+    Modifier("s", "source", "source lines", gdb_alone=True),
+    Modifier("r", "raw", "raw instruction bytes", gdb_alone=True),
+    Modifier("f", "omit_function", "no function names", gdb_alone=True),
+    Modifier("p", "omit_pc", "no mark at the current instruction", gdb_alone=True),
+    Modifier("a", "omit_events", "nothing but instructions and gaps", gdb_alone=True),
+    Modifier("t", "omit_times", "no times", gdb_alone=True),
+)
+MODIFIERS: Mapping[str, tuple[Modifier, ...]] = {
+    **dict.fromkeys(("history", "interleaved"), _INSTRUCTIONS),
+    "messages": (Modifier("r", "raw", "with the bytes", computed=True, gdb_alone=True),),
+    "functions": (
+        Modifier("l", "lines", "source file and lines", computed=True, gdb_alone=True),
+        Modifier("i", "instructions", "numbers of the instructions as `trace history` has them"),
+        Modifier("c", "calls", "indented by the calls that led there"),
+    ),
+    "records": (
+        Modifier("i", "instructions", "with the instructions, in the order they ran", gdb_alone=True),
+        *_INSTRUCTIONS,
+    ),
+}
+"""The modifiers of the lists that have some, in the order of the help."""
+
+
+def options_of(what: str) -> list[Modifier]:
+    """Return the modifiers of the list *what* that are options outside of gdb, too, in the order of their words."""
+    return sorted((it for it in MODIFIERS.get(what, ()) if not it.gdb_alone), key=lambda it: it.word)
+
+
+def computed_words(what: str) -> list[str]:
+    """Return the words of the modifiers of the list *what* that the session has to be asked for."""
+    return [it.word for it in MODIFIERS.get(what, ()) if it.computed]
+
+
+def row_line(row: Any, symbols: TextSymbols, modifiers: Collection[str] = ()) -> str:
+    """Return the line of a row. *modifiers*: the words of those that are given."""
+    return _LINES[type(row)](row, symbols, modifiers)
 
 
 def row_fields(row: Any, symbols: FieldSymbols) -> Fields:
@@ -104,7 +153,7 @@ LOSSES = ("loss", "overflow", "mismatch")
 """The kinds of events after which trace is missing."""
 
 
-def found_line(row: FoundRow, symbols: TextSymbols) -> str:
+def found_line(row: FoundRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for an event, a gap or an execution."""
     facts = _execution_facts(row, symbols) if row.kind == "execution" else event_facts(row, symbols)
     when = [] if row.time is None else [f"time {row.time}"]
@@ -150,17 +199,17 @@ def _place_text(place: Place | str | None, symbols: TextSymbols) -> str:
     return symbols.address_text(place)
 
 
-def function_line(row: FunctionRow, symbols: TextSymbols, *, calls: bool = False, instructions: bool = False) -> str:
-    """Return the line for a function that ran. *calls*: indented by its calls; *instructions*: with their numbers."""
+def function_line(row: FunctionRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
+    """Return the line for a function that ran."""
     if row.pc is None:
         return f"{row.number}\t{symbols.paint('gap', f'[{row.what}]')}"
     what = f" [{row.what}]" if row.what else ""
-    numbers = f"\tinst {row.begin},{row.end}" if instructions else ""
-    indent = "  " * (row.level or 0) if calls else ""
+    numbers = f"\tinst {row.begin},{row.end}" if "instructions" in modifiers else ""
+    indent = "  " * (row.level or 0) if "calls" in modifiers else ""
     return f"{row.number}\t{indent}{symbols.function_text(row.pc, row.name)}{what}{numbers}"
 
 
-def call_line(row: CallRow, symbols: TextSymbols) -> str:
+def call_line(row: CallRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for a function in the tree of calls."""
     name = "??" if row.pc is None else symbols.function_text(row.pc, row.name)
     text = f"{'  ' * row.level}{name}{' [trap]' if row.trap and row.calls else ''}"
@@ -168,19 +217,19 @@ def call_line(row: CallRow, symbols: TextSymbols) -> str:
     return f"{row.calls or '-':>12}{row.instructions:>16}{row.own_instructions:>16}  {text}{more}"
 
 
-def access_line(row: AccessRow, symbols: TextSymbols) -> str:
+def access_line(row: AccessRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for an access to memory or a CSR."""
     if row.pc is None:
         return f"{row.number}\t@?\ttrace byte {row.offset:#x}:\t{row.text}"
     return f"{row.number}\t@{row.position}\t{symbols.address_text((row.pc,))}:\t{row.text}"
 
 
-def message_line(row: MessageRow, symbols: TextSymbols) -> str:
+def message_line(row: MessageRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for a message of the trace."""
     return f"{row.number}\t0x{row.offset:08x} {row.text}"
 
 
-_LINES: Mapping[type[Any], Callable[..., str]] = {
+_LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] = {
     AccessRow: access_line,
     CallRow: call_line,
     FoundRow: found_line,

@@ -5,7 +5,7 @@ They print what gdb's commands of these names print, of a capture file or of raw
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
-from rvtrace_gdb.rows.list_text import HEADINGS, Fields, row_fields, row_line
+from rvtrace_gdb.rows.list_text import HEADINGS, Fields, computed_words, options_of, row_fields, row_line
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
@@ -42,22 +42,28 @@ class ListError(RvtraceError):
 
 
 class ShownTrace(NamedTuple):
-    """A trace that is shown: *hart*, of which, and whether its rows name the hart."""
+    """A trace that is shown: *hart*, of which, and whether its rows name the hart.
+
+    *modifiers*: the words of those of its list that are given.
+    """
 
     session: Session
     decoded: Decoded
     output: Output
     hart: int
     is_one_of_several: bool
+    modifiers: frozenset[str] = frozenset()
 
     def params(self, **given: Any) -> Params:
         return Params({"context": {"hart": self.hart}, **given}, "rvtrace")
 
-    def lines(self, what: str, modifiers: Mapping[str, bool] = {}, **parameters: Any) -> Iterator[str]:
-        """Yield the lines of a list. *modifiers*: as of `row_line`."""
+    def lines(self, what: str, **parameters: Any) -> Iterator[str]:
+        """Yield the lines of a list."""
         if what in HEADINGS and not self.output.json:
             yield self.output.paint("heading", HEADINGS[what])
-        params = self.params(what=what, size=0, **parameters)
+        given = self.modifiers if not self.output.json else {it.word for it in options_of(what)}
+        columns = {word: True for word in computed_words(what) if word in given}
+        params = self.params(what=what, size=0, **columns, **parameters)
         found = pages.LISTS[what](self.session, params, pages.Range.of(params), self.output.progress)
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
@@ -65,7 +71,7 @@ class ShownTrace(NamedTuple):
         self.output.total = end - begin
         for first in range(begin, end, ROWS_AT_ONCE):
             for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
-                yield self.line(row, row_fields, lambda row, symbols: row_line(row, symbols, **modifiers))
+                yield self.line(row, row_fields, lambda row, symbols: row_line(row, symbols, self.modifiers))
 
     def line(self, row: Any, fields: Callable[[Any, Any], Fields], line: Callable[[Any, Any], str]) -> str:
         """Return one row, as *fields* or as *line* makes it."""
@@ -107,7 +113,8 @@ class ShownTrace(NamedTuple):
 class ListRequest:
     """What the command line of a list asks for: the options of its command, the others have their defaults.
 
-    *hart*: None: all. *locations*: those of `find`. *checked*: whether the trace is checked first.
+    *hart*: None: all. *locations*: those of `find`. *modifiers*: words of the list's modifiers. *checked*: whether the
+    trace is checked first.
     """
 
     trace: RequestedTrace
@@ -117,16 +124,14 @@ class ListRequest:
     kinds: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
     depth: int = DEPTH
-    calls: bool = False
-    instructions: bool = False
+    modifiers: frozenset[str] = frozenset()
     idle: bool = False
     """Whether `coverage` shows functions that did not run, too."""
     checked: bool = False
 
 
 def _functions(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    modifiers = {"calls": request.calls, "instructions": request.instructions}
-    return shown.lines("functions", modifiers, args=request.range)
+    return shown.lines("functions", args=request.range)
 
 
 def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -209,7 +214,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "functions": Verb(
-        _functions, "FILE [RANGE] [--calls] [--instructions]\n                        ",
+        _functions, "FILE [RANGE]",
         "Prints the functions that ran, oldest first, as `trace functions` does in gdb.", "each function that ran",
     ),
     "calls": Verb(
@@ -300,8 +305,11 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     """Define the command line of a command."""
     verb = VERBS[name]
     parser.set_defaults(location=(), range="", since=None, kind=(), depth=DEPTH)
-    parser.set_defaults(calls=False, instructions=False, all=False, check=False)  # what a command does not have
-    parser.usage = f"%(prog)s {verb.usage} [--hart N] [options]"
+    parser.set_defaults(modifiers=(), all=False, check=False)  # what a command does not have
+    modifiers = options_of("executions" if name == "find" else name)
+    words = "".join(f" [--{it.word}]" for it in modifiers)
+    aligned = f"\n{' ' * 24}" if modifiers else ""
+    parser.usage = f"%(prog)s {verb.usage}{words}{aligned} [--hart N] [options]"
     parser.description = verb.description
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
@@ -312,9 +320,10 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
         text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all){more}"
         parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=text)
-    if name == "functions":
-        parser.add_argument("--calls", action="store_true", help="indent by the calls that led there")
-        parser.add_argument("--instructions", action="store_true", help="print the numbers of the instructions")
+    for it in modifiers:
+        parser.add_argument(
+            f"--{it.word}", dest="modifiers", action="append_const", const=it.word, default=[], help=it.help
+        )
     if name == "calls":
         depth = inputs.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
@@ -374,8 +383,7 @@ def _request(verb: Verb, args: argparse.Namespace) -> ListRequest:
         kinds=tuple(args.kind),
         locations=tuple(locations),
         depth=args.depth,
-        calls=args.calls,
-        instructions=args.instructions,
+        modifiers=frozenset(args.modifiers),
         idle=args.all,
         checked=args.check or verb.show is _check,
     )
@@ -398,7 +406,7 @@ def _print(verb: Verb, request: ListRequest, options: OutputOptions) -> int:
             return _status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
-            shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
+            shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers), request))
     return _checked_status(decoded, harts) if verb.show is _check else 0
 
 

@@ -3,63 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
 
 import gdb
 
 from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
-from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers, split_unfolded
+from rvtrace_gdb.gdbext.paged_list import (
+    PagedList,
+    computed,
+    modifiers_help,
+    page_size,
+    split_modifiers,
+    split_unfolded,
+)
 from rvtrace_gdb.gdbext.text import printable
 from rvtrace_gdb.rows.list_rows import FunctionRow
 from rvtrace_gdb.rows.list_text import row_line
 
 DEPTH = 10  # levels of the tree that are shown without /n
-MODIFIERS = "lic"
-
-
-class FunctionsFormat(NamedTuple):
-    """The modifiers of `trace functions /lic`."""
-
-    lines: bool = False
-    instructions: bool = False
-    calls: bool = False
 
 
 class FunctionsCommand(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
-    """Print the functions that ran, oldest first, as `record function-call-history` does.
-    Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]
+    __doc__ = f"""Print the functions that ran, oldest first, as `record function-call-history` does.
+Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]
 
-    A line for each time a function ran: until it called another one,
-    returned, or was interrupted.
+A line for each time a function ran: until it called another one,
+returned, or was interrupted.
 
-    Modifiers: /l source file and lines, /i numbers of the instructions as
-    `trace history` has them, /c indented by the calls that led there.
+{modifiers_help("functions")}
 
-    RANGE: nothing, the last ten, and then the next ten each time;
-      -      the ten before those shown last
-      N      ten starting with number N
-      A,B    numbers A to B inclusive
-      A,+N   N functions starting with A
-      A,-N   N functions ending with A
+RANGE: nothing, the last ten, and then the next ten each time;
+  -      the ten before those shown last
+  N      ten starting with number N
+  A,B    numbers A to B inclusive
+  A,+N   N functions starting with A
+  A,-N   N functions ending with A
 
-    Repetitions with a trap in them are folded, "x3366, @9 to @50484, every
-    15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
+Repetitions with a trap in them are folded, "x3366, @9 to @50484, every
+15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 
-    The cause of a trap follows the name of its handler. A gap in the trace
-    has a number of its own; after a gap the calls under way are not known,
-    and levels start again.
-    `set record function-call-history-size` sets how many."""
+The cause of a trap follows the name of its handler. A gap in the trace
+has a number of its own; after a gap the calls under way are not known,
+and levels start again.
+`set record function-call-history-size` sets how many."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         argument, fold = split_unfolded(argument)
-        letters, numbers = split_modifiers(argument, MODIFIERS)
-        style = FunctionsFormat(*(letter in (letters or "") for letter in MODIFIERS))
-        found = PagedList("functions", lines=style.lines or None, fold=fold)
+        given, numbers = split_modifiers(argument, "functions")
+        modifiers = given or frozenset()
+        found = PagedList("functions", fold=fold, **computed("functions", modifiers))
         size = page_size("function-call-history")
-        found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
+        found.show(self, numbers, lambda page: (_line(row, modifiers) for row in page.rows), size)
 
 
 class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
@@ -85,10 +81,10 @@ def _depth(argument: str) -> int:
     return DEPTH if match[1] is None else int(match[1])
 
 
-def _line(style: FunctionsFormat, row: FunctionRow) -> str:
+def _line(row: FunctionRow, modifiers: Collection[str]) -> str:
     """Return the line for a function, as gdb prints it."""
-    text = row_line(row, listing.Symbols(), calls=style.calls, instructions=style.instructions)
-    if style.lines and row.pc is not None:
+    text = row_line(row, listing.Symbols(), modifiers)
+    if "lines" in modifiers and row.pc is not None:
         text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
     return text
 

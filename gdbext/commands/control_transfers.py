@@ -23,7 +23,6 @@ from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.text import printable
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Between, Page, Place, RecordRow
 
-INSTRUCTIONS = "i"
 ANOTHER_MODE = "[a mode that is not recorded]"
 _NUMBER = re.compile(r"(^\s*|,\s*)([0-9]{1,9})")
 
@@ -37,8 +36,8 @@ class Selection(NamedTuple):
 
 def parse(argument: str) -> Selection:
     """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
-    letters, numbers = split_modifiers(argument, INSTRUCTIONS + listing.MODIFIERS)
-    return Selection(None if letters is None else listing.HistoryFormat.of(letters), as_rows(numbers))
+    modifiers, numbers = split_modifiers(argument, "records")
+    return Selection(None if modifiers is None else listing.HistoryFormat.of(modifiers), as_rows(numbers))
 
 
 def as_rows(numbers: str) -> str:

@@ -10,7 +10,7 @@ import gdb
 from rvtrace_gdb.gdbext import completion, location, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
-from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
+from rvtrace_gdb.gdbext.paged_list import PagedList, computed, split_modifiers, split_range
 
 
 def named_memory(expression: str) -> list[int] | None:
@@ -71,11 +71,12 @@ RANGE: as for `trace history`, by the numbers of the messages.
 the history name such bytes. No program is needed."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        letters, numbers = split_modifiers(argument, "r")
+        modifiers, numbers = split_modifiers(argument, "messages")
         asked = re.fullmatch(r"-offset\b\s*(.*)", numbers)
         if asked:
             self.dont_repeat()
-        found = PagedList("messages", raw=letters and True, offset=self._offset(asked[1]) if asked else None)
+        offset = self._offset(asked[1]) if asked else None
+        found = PagedList("messages", offset=offset, **computed("messages", modifiers or ()))
         found.show(self, "" if asked else numbers)
 
     def complete(self, text: str, word: str | None) -> list[str]:

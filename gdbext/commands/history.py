@@ -10,7 +10,7 @@ import gdb
 from rvtrace_gdb.gdbext import completion, listing, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
+from rvtrace_gdb.gdbext.paged_list import PagedList, modifiers_help, page_size, split_modifiers
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.rows.list_rows import HartRows, Page
 
@@ -18,38 +18,36 @@ ALL = "-all"
 
 
 class HistoryCommand(Command, name="trace history"):
-    """Print the instructions that ran, oldest first, as `record instruction-history` does.
-    Usage: trace history [-all] [/MODIFIERS] [RANGE]
+    __doc__ = f"""Print the instructions that ran, oldest first, as `record instruction-history` does.
+Usage: trace history [-all] [/MODIFIERS] [RANGE]
 
-    Modifiers: /m or /s source lines, /r raw instruction bytes,
-    /f no function names, /p no mark at the current instruction,
-    /a nothing but instructions and gaps, /t no times.
+{modifiers_help("history")}
 
-    RANGE: nothing, the last ten, and then the next ten each time;
-      -      the ten before those shown last
-      N      ten starting with number N
-      A,B    numbers A to B inclusive
-      A,+N   N instructions starting with A
-      A,-N   N instructions ending with A
-    In the past the first ten start where you are.
+RANGE: nothing, the last ten, and then the next ten each time;
+  -      the ten before those shown last
+  N      ten starting with number N
+  A,B    numbers A to B inclusive
+  A,+N   N instructions starting with A
+  A,-N   N instructions ending with A
+In the past the first ten start where you are.
 
-    A gap in the trace has a number of its own and says why it is there.
-    Lines in brackets without a number are what happened in between: traps,
-    changes of privilege or context, tracing switched off and on, and, where
-    the trace has timestamps, the time with the ticks since the last one.
+A gap in the trace has a number of its own and says why it is there.
+Lines in brackets without a number are what happened in between: traps,
+changes of privilege or context, tracing switched off and on, and, where
+the trace has timestamps, the time with the ticks since the last one.
 
-    Of several harts the selected thread's is shown, or the one that
-    `set trace hart` names; with -all those of all harts, in the order of
-    their times: each line has its number in this list, then HART:NUMBER.
-    RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
-    `set record instruction-history-size` sets how many."""
+Of several harts the selected thread's is shown, or the one that
+`set trace hart` names; with -all those of all harts, in the order of
+their times: each line has its number in this list, then HART:NUMBER.
+RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
+`set record instruction-history-size` sets how many."""
 
     way_back_told: ClassVar = False
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = [word for word in argument.split() if word != ALL]
-        letters, numbers = split_modifiers(" ".join(words), listing.MODIFIERS)
-        style = listing.HistoryFormat() if letters is None else listing.HistoryFormat.of(letters)
+        modifiers, numbers = split_modifiers(" ".join(words), "history")
+        style = listing.HistoryFormat() if modifiers is None else listing.HistoryFormat.of(modifiers)
         every_hart = words != argument.split()
         events, times = None if style.omit_events else True, None if style.omit_times else True
         found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())

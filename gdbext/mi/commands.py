@@ -29,7 +29,7 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.list_text import Fields, options_of
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -140,7 +140,7 @@ def find(given: Arguments) -> Fields:
 
 def functions(given: Arguments) -> Fields:
     """Return the functions that ran."""
-    return _list(given, "functions")
+    return _list(given, "functions", **{word: given.options[word] for word in _words("functions")})
 
 
 def calls(given: Arguments) -> Fields:
@@ -225,6 +225,11 @@ def gdb_position(given: Arguments) -> Fields:
     return {"state": "past", "number": number, "length": length, **of}
 
 
+def _words(what: str) -> list[str]:
+    """Return the words of the modifiers of the list *what* that add to the fields of its rows on request alone."""
+    return [it.word for it in options_of(what) if it.computed]
+
+
 TABLE = (
     Command("info", info),
     Command("start", start, raw=True),
@@ -236,7 +241,7 @@ TABLE = (
     Command("gaps", gaps, FOUND),
     Command("check", check),
     Command("find", find, FOUND, "LOCATION"),
-    Command("functions", functions, PAGE),
+    Command("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
     Command("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     Command("coverage", coverage, (Option("-all", default=False),)),
     Command("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),

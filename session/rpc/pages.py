@@ -19,16 +19,18 @@ means the newest *count* rows, of calls the first.
 | history      | `ShortHistoryRow` | *events*: also what happened before the rows, with *times* timestamps, too; *at*: |
 |              |                   | the number of the context's hart, if it is in the past                            |
 | interleaved  | `HartRows`        | the same; all harts in one list                                                   |
-| messages     | `MessageRow`      | *offset*: begin with the message that contains this byte; *raw*: with the bytes   |
+| messages     | `MessageRow`      | *offset*: begin with the message that contains this byte                          |
 | accesses     | `AccessRow`       | *where*: [address, size], only accesses to this memory                            |
 | events, gaps | `FoundRow`        | *kinds* of events, see `session.queries.search`                                   |
 | executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see                   |
 |              |                   | `session.queries.executions`; *also*: objects of these, more places in one list;  |
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
-| functions    | `FunctionRow`     | *lines*: with the addresses of the instructions                                   |
+| functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
-|              |                   | *fold*, of these and of events: what repeats itself is shown once                 |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
+
+The modifiers of a list that the session computes on request alone are parameters, too, by their words:
+`rows.list_text.MODIFIERS`.
 
 More rows of a history are those of what was decoded last, of any *hart*; nothing is read out for them.
 
@@ -42,6 +44,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
+from rvtrace_gdb.rows.list_text import computed_words
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
@@ -138,6 +141,11 @@ class Range(NamedTuple):
         most = self.most or 0
         begin = max(length - most + 1, 1) if self.begin is None else self.begin
         return Selection(begin, min(begin + most, length + 1))
+
+
+def _computed(what: str, params: Params) -> dict[str, bool]:
+    """Return which columns that are computed on request alone a request asks for, by the words of their modifiers."""
+    return {word: params.given(word) for word in computed_words(what)}
 
 
 def _folded(
@@ -264,7 +272,7 @@ def _messages(session: Session, params: Params, requested: Range, progress: Prog
 
     lines: list[str] = []
     selection = requested.select(0, select)
-    rows = partial(session.messages, raw=params.given("raw"))
+    rows = partial(session.messages, **_computed("messages", params))
     return PagedList(len(session.require_capture().messages()), selection, rows, lines, params.context().hart)
 
 
@@ -321,7 +329,7 @@ def _since(results: PagedResults, params: Params, requested: Range) -> Range:
 def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     selected = session.selected(params.context(), progress)
     functions = functions_of(session, selected, progress)
-    rows = partial(functions.rows, lines=params.given("lines"))
+    rows = partial(functions.rows, **_computed("functions", params))
     selection, folding = _folded(functions, params, requested, rows)
     return _paged(selected, len(functions), selection, rows)._replace(folding=folding)
 

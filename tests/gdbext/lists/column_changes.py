@@ -1,8 +1,9 @@
 """Sourced in gdb behind rvtrace.py: which columns of the session's rows the commands show, by lists of one row.
 
 For each list a command prints a row whose columns all have a value, and then for each column one with another value.
-Printed is {list: {column: [whether the command printed something else, whether programs got something else]}}, and
-{list: names of the MI command's fields}; null where the list has no MI command. What programs get is the answer of the
+Printed is {list: {column: [whether the command printed something else, whether programs got something else]}},
+{list: names of the MI command's fields}; null where the list has no MI command; {list: letters of modifiers, each of
+which alone changes what is printed of the row}, and {list: help of its command}. What programs get is the answer of the
 MI command, and of lists without one what `rvtrace console --json` prints.
 """
 
@@ -28,11 +29,17 @@ COMMANDS = {
     "events": ("trace events", "events"),
     "gaps": ("trace gaps", "gaps"),
     "executions": ("trace find main", None),
-    "functions": ("trace functions /lic", "functions"),
+    "functions": ("trace functions", "functions"),
     "calls": ("trace calls", "calls"),
     "records": ("trace ctr show", None),
 }
-"""The list's command, with all modifiers that add columns, and its MI command."""
+"""The list's command, and its MI command."""
+LETTERS = {
+    what: "".join(it.letter for it in table)
+    for what, table in ours("rows.list_text").MODIFIERS.items()
+    if what not in ("history", "interleaved", "records")  # which would leave columns out, or need other rows
+}
+"""The modifiers that add columns."""
 VALUES: dict[str, tuple[Any, Any]] = {
     "int": (7, 8), "float": (0.25, 0.5), "str": ("one", "another"), "bool": (True, False),
 }  # fmt: skip
@@ -74,6 +81,10 @@ class Answering:
         return {"begin": 1, "end": 2, "hart": None, "rows": [self.row], "events": [], "length": 1}
 
 
+def printed(command: str, letters: str) -> str:
+    return str(gdb.execute(f"{command} /{letters}" if letters else command, to_string=True))
+
+
 def shown(what: str, row: Any, answering: Answering) -> tuple[str, Any]:
     """What the command prints of a row, and what programs get."""
     command, mi = COMMANDS[what]
@@ -82,13 +93,14 @@ def shown(what: str, row: Any, answering: Answering) -> tuple[str, Any]:
     if mi is None:
         page = ours("gdbext.paged_list").page_of(what, answering.request("page"))
         fields = ours("gdbext.mi.fields").page_fields(what, page)
-    return gdb.execute(command, to_string=True), fields
+    return printed(command, LETTERS.get(what, "")), fields
 
 
 answering = Answering()
 ours("gdbext.tracer").tracer().request = answering.request
 found: dict[str, Any] = {}
 named: dict[str, Any] = {}
+lettered: dict[str, str] = {}
 for what, kind in ours("rows.list_rows").ROW_TYPES.items():
     if what not in COMMANDS:
         continue
@@ -99,9 +111,14 @@ for what, kind in ours("rows.list_rows").ROW_TYPES.items():
     _, fields = shown(what, sample, answering)
     named[what] = sorted(fields[0]) if COMMANDS[what][1] else None
     found[what] = {}
+    shown(what, sample._replace(**WITHOUT.get((what, "pc"), {})), answering)
+    lettered[what] = "".join(
+        it for it in LETTERS.get(what, "") if printed(COMMANDS[what][0], it) != printed(COMMANDS[what][0], "")
+    )
     for column, two in values.items():
         plain = sample._replace(**WITHOUT.get((what, column), {}))
         before, before_fields = shown(what, plain, answering)
         other, other_fields = shown(what, plain._replace(**{column: two[1]}), answering)
         found[what][column] = [other != before, other_fields != before_fields]
-gdb.write(json.dumps([found, named]) + "\n")
+helps = {what: gdb.execute(f"help {command}", to_string=True) for what, (command, _) in COMMANDS.items()}
+gdb.write(json.dumps([found, named, lettered, helps]) + "\n")

@@ -4,13 +4,15 @@ The session's side cannot forget one, because a row is not made without all its 
 on request, tests/session/rpc/test_pages.py changes the parameters with which they are requested.
 """
 
+import ast
 import json
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
 from rvtrace_gdb.rows import list_rows
+from rvtrace_gdb.rows.list_text import MODIFIERS
 from rvtrace_gdb.session.rpc.pages import LISTS
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
@@ -45,13 +47,13 @@ def test_programs_get_each_column(changes: Any) -> None:
 
 def unseen(changes: Any, end: int) -> set[str]:
     """The columns in which a change makes no difference. *end*: 0, of what is printed; 1, of what programs get."""
-    found, _ = changes
+    found, *_ = changes
     return {f"{what} {column}" for what in found for column, seen in found[what].items() if not seen[end]}
 
 
 def test_each_field_of_an_answer_is_documented(changes: Any) -> None:
     """The table of docs/ide.md has it in the line of its command, or it is one of a place; gaps are as events there."""
-    _, named = changes
+    _, named, *_ = changes
     assert named.pop("gaps") == named["events"]
     place = {"addr", "func", "offset", "file", "fullname", "line"}
     for what, fields in named.items():
@@ -59,3 +61,37 @@ def test_each_field_of_an_answer_is_documented(changes: Any) -> None:
             [line] = re.findall(rf"^\| `-rvtrace-{what}`.*$", DOCUMENTED, re.M)
             missing = {field for field in fields if f"`{field}`" not in line and f"`{field}=" not in line} - place
             assert missing == set(), what
+
+
+def test_each_modifier_changes_what_is_printed(changes: Any) -> None:
+    """By itself; of messages it is the session that prints more: tests/session/rpc/test_pages.py."""
+    lettered = {what: letters for what, letters in changes[2].items() if letters}
+    assert lettered == {"functions": "".join(it.letter for it in MODIFIERS["functions"])}
+
+
+PAGES = {"history": "history", "messages": "messages", "functions": "calls", "records": "ctr"}
+"""The page of each list that has modifiers. Of records it has the one that `trace history` does not have."""
+UNEXPLAINED = {"records": "at"}
+"""Letters that say nothing of a list, and are accepted because they are those of `trace history`."""
+
+
+def test_help_and_page_explain_each_modifier(changes: Any) -> None:
+    assert set(PAGES) == set(MODIFIERS) - {"interleaved"}  # which is `trace history -all`
+    for what, page in PAGES.items():
+        letters = {it.letter for it in MODIFIERS[what]} - set(UNEXPLAINED.get(what, ""))
+        assert letters <= set(re.findall(r"/([a-z])\b", changes[3][what])), what
+        if what == "records":
+            letters -= {it.letter for it in MODIFIERS["history"]}
+        text = (HOME / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        assert letters <= set(re.findall(r"`/([a-z])`", text)), page
+
+
+def test_the_format_of_a_history_has_its_modifiers() -> None:
+    """gdbext.listing, which prints a history, is loaded inside gdb alone: its class is read."""
+    [listing] = [it for it in ast.parse((HOME / "gdbext" / "listing.py").read_text()).body if _is_format(it)]
+    fields = [it.target.id for it in listing.body if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name)]
+    assert fields == list(dict.fromkeys(it.word for it in MODIFIERS["history"]))
+
+
+def _is_format(statement: ast.stmt) -> TypeGuard[ast.ClassDef]:
+    return isinstance(statement, ast.ClassDef) and statement.name == "HistoryFormat"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.rows.list_text import MODIFIERS, computed_words
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.rpc import pages
 from rvtrace_gdb.session.rpc.protocol import BadRequest
@@ -87,13 +88,15 @@ def test_without_a_trace(tmp_path: Path) -> None:
 
 CHANGED: dict[str, list[dict[str, Any]]] = {
     "history": [],
-    "messages": [{"raw": True}, {"offset": 40}],
+    "messages": [{"offset": 40}],
     "events": [{"kinds": ["sync"]}],
     "executions": [{"first": 0x8000_0004}],
-    "functions": [{"lines": True}],
+    "functions": [],
     "calls": [{"depth": 1}],
 }
-"""Parameters of the lists of a trace of instructions, with values that have other answers than those of `LISTS`."""
+"""Parameters of the lists of a trace of instructions, with values that have other answers than those of `LISTS`;
+those of modifiers besides.
+"""
 
 ELSEWHERE = {
     "history": {"events", "times", "at"},  # of a trace with interruptions or timestamps; of a hart in the past
@@ -112,9 +115,11 @@ ELSEWHERE = {
 
 def test_each_parameter_of_a_list_changes_its_answer(methods: Methods) -> None:
     """A parameter that is not passed on would leave its column empty in gdb, in an IDE and in a shell alike."""
+    assert {what for what in MODIFIERS if computed_words(what)} <= set(CHANGED)
     for what, others in CHANGED.items():
+        modified = [{word: True} for word in computed_words(what)]
         asked = {"context": {"elf": str(ELF)}, "what": what, "args": "1,200", "size": 0, **LISTS.get(what, {})}
-        answers = [methods.call("page", {**asked, **other}, silent) for other in ({}, *others)]
+        answers = [methods.call("page", {**asked, **other}, silent) for other in ({}, *others, *modified)]
         assert all(answers[0] != other for other in answers[1:]), what
         assert documented(what) - ELSEWHERE.get(what, set()) - {"fold"} == set().union(*others), what
 
