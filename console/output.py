@@ -19,6 +19,7 @@ from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import Problem, coloured_rows, columns, json_line, rows
 
 WIDE_ENOUGH = 100  # columns, as gdbext.screen.WIDE_ENOUGH
+COLOURS_WHEN = ("auto", "always", "never")
 _EVERY = 1024  # lines written at once, and between two updates of the progress
 
 
@@ -31,13 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser, of_json: str) -> None:
 def add_color(parser: argparse.ArgumentParser) -> None:
     """Add `--color`, for commands that print lists."""
     parser.add_argument(
-        "--color", choices=colours.WHEN, default="auto", help="colours; auto (default): on a terminal, without NO_COLOR"
+        "--color", choices=COLOURS_WHEN, default="auto", help="colours; auto (default): on a terminal, without NO_COLOR"
     )
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The options of `add_arguments` and `add_color`. *color*: one of `colours.WHEN`."""
+    """The options of `add_arguments` and `add_color`. *color*: one of `COLOURS_WHEN`."""
 
     quiet: bool = False
     json: bool = False
@@ -52,7 +53,21 @@ class OutputOptions:
 
     def paint(self) -> colours.Paint:
         """Return what colours the rows of a command: nothing in JSON, and in what is not a terminal's."""
-        return colours.painted if not self.json and colours.wanted(self.color, sys.stdout) else colours.plain
+        return colours.painted if not self.json and has_colours(self.color, sys.stdout) else colours.plain
+
+
+def has_colours(when: str, stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether lines on *stream* have colours. *when*: one of `COLOURS_WHEN`.
+
+    `auto` follows the conventions of https://no-color.org and of CLICOLOR_FORCE: a variable counts if it is not empty.
+    """
+    if when != "auto":
+        return when == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return environ.get("TERM", "dumb") not in ("", "dumb") and not stream.closed and stream.isatty()
 
 
 def text_of(lines: Sequence[str], paint: colours.Paint) -> str:

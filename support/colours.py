@@ -4,10 +4,8 @@ Code that makes lines gets a `Paint` and says what a text is; whether that shows
 known. `gdbext.text` has the same names and colours inside gdb.
 """
 
-import os
 import re
-from collections.abc import Callable, Mapping
-from typing import TextIO
+from collections.abc import Callable
 
 Paint = Callable[[str, str], str]
 """Returns a text in the colour for what it is, a key of `COLOURS`: `paint("address", "0x80000000")`."""
@@ -17,7 +15,6 @@ COLOURS = {
 }  # fmt: skip
 """The parameters of SGR (ECMA-48) for what a text is: the first three are gdb's defaults (`help set style`)."""
 _COLOUR = re.compile(rf"(\x1b\[(?:{'|'.join(sorted(set(COLOURS.values())))})?m)")
-WHEN = ("auto", "always", "never")
 
 
 def plain(what: str, text: str) -> str:
@@ -38,17 +35,3 @@ def pieces(line: str) -> list[str]:
 def without(text: str) -> str:
     """Return a text without its colours."""
     return "".join(pieces(text)[::2])
-
-
-def wanted(when: str, stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether lines on *stream* have colours. *when*: one of `WHEN`.
-
-    `auto` follows the conventions of https://no-color.org and of CLICOLOR_FORCE: a variable counts if it is not empty.
-    """
-    if when != "auto":
-        return when == "always"
-    if environ.get("NO_COLOR"):
-        return False
-    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
-        return True
-    return environ.get("TERM", "dumb") not in ("", "dumb") and not stream.closed and stream.isatty()

@@ -8,9 +8,11 @@ it. A capture is what all of them become, as the trace of a live target does.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from rvtrace_gdb.console.options import etrace as options_etrace
+from rvtrace_gdb.console.options.hints import hints_of_groups
 from rvtrace_gdb.console.options.inputs import Programs, RawError, pieces, standard_input, title
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
@@ -31,11 +33,13 @@ from rvtrace_gdb.support.inputs import read_input
 
 class RawTrace(NamedTuple):
     """Raw bytes of a program that is known. *capture*: a function that returns bytes as a capture; its second argument
-    are the sources in them, None: not known yet. *source*: how a stream of such bytes is decoded.
+    are the sources in them, None: not known yet. *source*: how a stream of such bytes is decoded. *advice*: a function
+    that returns what the beginning of the bytes says against their options, without decoding them.
     """
 
     capture: Callable[[bytes, Sequence[int] | None], Capture]
     source: StreamSource
+    advice: Callable[[bytes], list[str]] = lambda beginning: []
 
 
 class RawMessages(NamedTuple):
@@ -140,7 +144,8 @@ class TandemBytes:
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             return tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
 
-        return RawTrace(capture, StreamSource(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True))
+        source = StreamSource(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True)
+        return RawTrace(capture, source, partial(hints_of_groups, said=parameters, wrapped=self.wrapped))
 
 
 RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes

@@ -16,11 +16,11 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, Status, size, summary
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, FollowError, StreamOptions
 from rvtrace_gdb.console.options import inputs
-from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_history
+from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RawTrace, RequestedTrace, SettingsBytes, TandemBytes
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.session.capture.model import Capture, TandemPort
+from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, stream
 from rvtrace_gdb.session.formats.stream import (
@@ -43,7 +43,7 @@ from rvtrace_gdb.views.json_rows import HistoryRows
 _TURN = 0.1  # seconds
 _ROWS = 1 << 10  # written at once
 _BEGINNING = 1 << 15  # bytes that are tried with other options if the given ones do not fit
-_ADVISED = 1 << 14  # bytes of a tandem trace that show whether its parameters are right
+_ADVISED = 1 << 14  # bytes that show whether the parameters of a tandem trace are right
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +119,6 @@ class _Followed:
         self.reader, self.decoder, self.status = StreamReader(stream, spool), decoder, status
         self._request, self._trace = request, trace
         self._stream, self._spool, self._shown = stream, spool, shown
-        self._wrapped = request.trace.raw is not None and request.trace.raw.wrapped
         self._warned: set[str] = set()
         self._stopped: str | None = None
         self._first, self._advised, self.hinted = True, False, False
@@ -186,11 +185,10 @@ class _Followed:
             self._stop("the first loss (--stop-at-error)")
 
     def _advise(self, least: int) -> None:
-        """Check the parameters of a tandem trace, once, when *least* bytes have arrived."""
-        port = self._trace.source.trace_options
-        if isinstance(port, TandemPort) and not self._advised and len(self.beginning) >= least:
+        """Say what the first bytes say against their options, once, when *least* bytes have arrived."""
+        if not self._advised and len(self.beginning) >= least:
             self._advised = True
-            self.status.say(hints_of_groups(bytes(self.beginning), port.parameters, self._wrapped))
+            self.status.say(self._trace.advice(bytes(self.beginning)))
 
     def _print(self, arrived: Iterator[stream.Arrived]) -> None:
         for one in arrived:
