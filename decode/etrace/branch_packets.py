@@ -3,6 +3,7 @@
 Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encoder Output Packets"; for irets 2.0.5.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
@@ -116,7 +117,7 @@ class BranchPackets:
         step = Step(walk.path, self._places.state(following), noted, calls=walk.calls.effect(), tables=effect)
         if packet.fields.get("notify") and address is not None:
             report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
-            step = step._replace(path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
+            step = replace(step, path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
         return StepResult(step, not walk.calls.overflowed, guard)
 
     def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[WalkProgress, tuple[int, ...]]:
@@ -267,7 +268,7 @@ class BranchPackets:
         if report.kind is EventKind.MISMATCH:
             return StepResult(Step(walk.path, following, (report,)), retry=True, cacheable=False)
         result = self._resume_at_address(place, packet, (report,))
-        return StepResult(result.step._replace(path=walk.path))
+        return StepResult(replace(result.step, path=walk.path))
 
     def _resume_at_address(self, place: HartKnowledge, packet: Packet, reports: tuple[Report, ...]) -> StepResult:
         """Resume at the packet's address, if there is code."""

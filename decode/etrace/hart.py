@@ -227,52 +227,52 @@ class HartDecoder(stepping.HartDecoder):
         for index, (payload, now) in enumerate(zip(packets.payloads, times)):  # noqa: B905 - times may be endless
             step = state.get(payload)
             below = stack
-            while step.__class__ is not Step:
-                if step.__class__ is Fork:
+            while type(step) is not Step:
+                if type(step) is Fork:
                     if below is None:
                         step = step.get(None)
                     else:
                         step = step.get(below[0])
                         below = below[1]
-                elif step.__class__ is CacheFork:
+                elif type(step) is CacheFork:
                     step = step.get(cache.get(step.index))
-                elif step.__class__ is PredictorFork:
-                    for used, states, known, _ in step:
-                        if used(predictor) == states:
-                            step = known[0]
+                elif type(step) is PredictorFork:
+                    for variant in step:
+                        if variant.entries(predictor) == variant.states:
+                            step = variant.known[0]
                             break
                     else:
                         break
                 else:
                     break
-            if step.__class__ is Step and (
+            if type(step) is Step and (
                 step.calls is None
                 or not step.calls.peak
                 or (step.calls.peak if stack is None else stack[2] + step.calls.peak) <= depth
             ):
-                path, following, reports, landing, calls, effect, synchronizes = step
-                if path is not None:
-                    append(path)
+                if step.path is not None:
+                    append(step.path)
+                calls = step.calls
                 if calls is not None:
                     stack = pushed(None if calls.clears else below, calls.left)
+                effect = step.tables
                 if effect is not None:
-                    training, entries, resets = effect
-                    if resets:
+                    if effect.resets:
                         tables.reset()
-                    for entry, change in training:
+                    for entry, change in effect.training:
                         predictor[entry] = change[predictor[entry]]
-                    for entry, target in entries:
+                    for entry, target in effect.targets:
                         cache[entry] = target
-                if reports:
-                    self._report(reports, packets.offsets[index])
+                if step.reports:
+                    self._report(step.reports, packets.offsets[index])
                     if self._stopped:
-                        self._state, self._stack = following, stack
+                        self._state, self._stack = step.state, stack
                         return self._stop_after(packets, index)
-                if landing is not None:
-                    append(landing)
-                if synchronizes and self._has_data:
+                if step.landing is not None:
+                    append(step.landing)
+                if step.synchronizes and self._has_data:
                     self._data.synchronize(builder.position - 1)
-                state = following
+                state = step.state
             else:
                 self._state, self._stack = state, stack
                 packet = step.packet if isinstance(step, NotCached | PredictorFork) else None

@@ -10,6 +10,7 @@ the causes in mcause: causes that are designated for custom or platform use are 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rvtrace_gdb.decode.etrace.branch_packets import BranchPackets
 from rvtrace_gdb.decode.etrace.layout import Packet, SyncSubformat, TeInstFormat
@@ -144,13 +145,13 @@ class StepFunction:
             result = self._keeps_outcome(place, result)
         effect = result.step.tables
         if place.setup.modes.resync_disabled and effect is not None:
-            result = result._replace(step=result.step._replace(tables=effect._replace(targets=targets)))
+            result = result._replace(step=replace(result.step, tables=replace(effect, targets=targets)))
         return result
 
     def _keeps_outcome(self, place: HartKnowledge, result: StepResult) -> StepResult:
         """Continue after a repeated branch where it led before: rv_tracer's branch bit is not its outcome then."""
         state = self._places.state(result.step.state.place._replace(next_pc=place.next_pc))
-        return result._replace(step=result.step._replace(state=state))
+        return result._replace(step=replace(result.step, state=state))
 
     def _walk_to_sync(self, place: HartKnowledge, walker: Walker, address: int, stack: Stack) -> WalkProgress:
         """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.

@@ -159,35 +159,37 @@ class HartDecoder(stepping.HartDecoder):
         left = iter(bodies)
         for body in left:
             step = state.get(body)
-            if ahead and (step is None or step.counted or ahead < 0):
-                step = state.get((body, ahead))
             below = stack
-            while step.__class__ is Fork:
-                if below is None:
-                    step = step.get(None)
-                else:
-                    step = step.get(below[0])
-                    below = below[1]
-            if step.__class__ is Step:
-                path, state, change, reports, _, calls = step
-                ahead += change
-                if path is not None:
-                    append(path)
-                if calls is not None:
-                    stack = None if calls.clears else pushed(below, calls.left)
-                if reports:
-                    index = len(frames) - length_hint(left) - 1
-                    self._report(reports, offsets.of(index))
-                    if self._stopped:
-                        self._ahead = ahead
-                        return self._stop_after(frames, index, times)
-            else:
+            if ahead or type(step) is not Step:
+                if ahead and (step is None or step.counted or ahead < 0):
+                    step = state.get((body, ahead))
+                while type(step) is Fork:
+                    if below is None:
+                        step = step.get(None)
+                    else:
+                        step = step.get(below[0])
+                        below = below[1]
+            if step is None:
                 self._state, self._ahead, self._stack = state, ahead, stack
                 index = len(frames) - length_hint(left) - 1
                 self._decode_new(frames[index], body, frames, index, offsets)
                 state, ahead, stack = self._state, self._ahead, self._stack
                 if self._stopped:
                     return self._stop_after(frames, index, times)
+            else:
+                state = step.state
+                ahead += step.ahead
+                if step.path is not None:
+                    append(step.path)
+                calls = step.calls
+                if calls is not None:
+                    stack = None if calls.clears else pushed(below, calls.left)
+                if step.reports:
+                    index = len(frames) - length_hint(left) - 1
+                    self._report(step.reports, offsets.of(index))
+                    if self._stopped:
+                        self._ahead = ahead
+                        return self._stop_after(frames, index, times)
             if next_time is not None:
                 now = next_time()
                 if now is not None and ahead >= 0:  # else some instructions before this time are not decoded yet

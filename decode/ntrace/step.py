@@ -10,6 +10,7 @@ For the same reason the call stack is an argument.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
 from rvtrace_gdb.decode.history.history import Path
@@ -247,7 +248,7 @@ class StepFunction:
         resumption = resumption_reports(message, pc, self._dialect)
         if sync == Sync.RESTART_FROM_FIFO_OVERRUN:
             step = self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.FIFO_OVERRUN))
-            return step._replace(state=following, reports=step.reports + resumption)
+            return replace(step, state=following, reports=step.reports + resumption)
         walk = self._walk_message(state, message, ahead, stack)
         fault = walk.fault or self._broken_flow(state, walk, message, pc, b_type)
         if sync in self._dialect.keeps_state and "hist" not in message.fields and self._branch_without_bit(walk):
@@ -256,7 +257,7 @@ class StepFunction:
             return again
         if fault and sync in STARTS:
             step = self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP, start=start))
-            return step._replace(state=following, reports=step.reports + resumption)
+            return replace(step, state=following, reports=step.reports + resumption)
         if fault and message.tcode == Tcode.PROG_TRACE_SYNC and self._branch_without_bit(walk):  # 8.5, note 2
             report = Report(EventKind.LOSS, Loss(LossCause.NO_HIST, start=start), lost=True)
             return Step(walk.path, following, -ahead, (report, *resumption), calls=_clearing_effect(walk))
@@ -266,7 +267,7 @@ class StepFunction:
             step = self._mismatch(state, message, ahead, stack, walk, fault)
             if self._is_noise(state, sync, pc):
                 return step
-            return step._replace(state=following, reports=step.reports + resumption)
+            return replace(step, state=following, reports=step.reports + resumption)
         reports = trap_reports(b_type, epc, pc, self._dialect)
         if sync not in _SILENT:
             kind = EventKind.TRACE_ON if sync in STARTS else EventKind.SYNC
@@ -296,7 +297,7 @@ class StepFunction:
         if any(report.lost for report in step.reports):
             return None
         note = Note(NoteCause.BRANCH_AGAIN, (message.name, state.branch))
-        return step._replace(reports=(Report(EventKind.NOTE, note), *step.reports))
+        return replace(step, reports=(Report(EventKind.NOTE, note), *step.reports))
 
     def _marker_sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """Handle a marker in the middle of a HIST that continues (rc7): its bits follow in a later message."""
@@ -305,9 +306,8 @@ class StepFunction:
         step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
             return step
-        return step._replace(
-            state=self._state(Mode.ON, step.state.pc, pc, state.context), reports=(*step.reports, report)
-        )
+        following = self._state(Mode.ON, step.state.pc, pc, state.context)
+        return replace(step, state=following, reports=(*step.reports, report))
 
     def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         rcode, value = message.fields["rcode"], message.fields["rdata"]
@@ -353,7 +353,7 @@ class StepFunction:
             walk = walk_repeated(walker, state.pc, hist, times, stack)
         if walk.fault:
             step = self._mismatch(state, message, ahead, stack, walk, walk.fault)
-            return step if ahead < 0 else step._replace(ahead=0, counted=False)  # valid for any `ahead` >= 0, as below
+            return step if ahead < 0 else replace(step, ahead=0, counted=False)  # valid for any `ahead` >= 0, as below
         if ahead + walk.halfwords < 0:
             further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
             walk = walk if further.fault else walk.then(further)

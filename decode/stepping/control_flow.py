@@ -14,6 +14,7 @@ short sequences are remembered.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
@@ -330,7 +331,8 @@ class WalkCalls:
         return True
 
 
-class CallEffect(NamedTuple):
+@dataclass(slots=True)
+class CallEffect:
     """The effect of a step on the call stack: it forgets the stack, or pops these return addresses off it and leaves
     others.
 

@@ -9,7 +9,7 @@ but does not change the result.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, final
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import (
@@ -39,6 +39,7 @@ Remembered = TypeVar("Remembered")
 """What a format remembers of a message: its `Step`, or what leads to it."""
 
 
+@final
 class Fork(dict[int | None, "Remembered | Fork[Remembered]"], Generic[Remembered]):
     """The remembered steps of a message that depends on the call stack, by the return address on top of the stack.
 
