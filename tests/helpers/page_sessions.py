@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tests.helpers.cross_compiler import EXAMPLES, HOME
 
 _INDENT, _PROMPT = "    ", "(gdb) "
+_BLOCK = re.compile(r"(?:^    .*\n(?:\n(?=    (?!\(gdb\) |\$ )))?)+", re.M)
 _FOLDER = re.compile(re.escape(str(EXAMPLES)) + r"/(?:[\w-]+/)*")
 
 
@@ -27,13 +28,9 @@ def sessions(page: str) -> list[list[Exchange]]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    block: list[str] = []
-    for line in [*text.splitlines(), ""]:
-        if line.startswith(_INDENT):
-            block.append(line.removeprefix(_INDENT))
-        elif block:
-            yield block
-            block = []
+    """Indented lines; what is printed may have empty ones in between."""
+    for block in _BLOCK.findall(text):
+        yield [line.removeprefix(_INDENT) for line in block.splitlines() if line]
 
 
 def _session(block: list[str]) -> list[Exchange]:

@@ -12,7 +12,8 @@ from typing import Any, TypeGuard
 import pytest
 
 from rvtrace_gdb.rows import list_rows
-from rvtrace_gdb.rows.list_text import MODIFIERS
+from rvtrace_gdb.rows.list_rows import CallRow
+from rvtrace_gdb.rows.list_text import HEADINGS, MODIFIERS, row_line
 from rvtrace_gdb.session.rpc.pages import LISTS
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
@@ -67,6 +68,29 @@ def test_each_modifier_changes_what_is_printed(changes: Any) -> None:
     """By itself; of messages it is the session that prints more: tests/session/rpc/test_pages.py."""
     lettered = {what: letters for what, letters in changes[2].items() if letters}
     assert lettered == {"functions": "".join(it.letter for it in MODIFIERS["functions"])}
+
+
+class Plain:
+    """Symbols of lines: each function is called f."""
+
+    def address_text(self, place: list_rows.Place) -> str:
+        return "f"
+
+    def function_text(self, pc: int, name: str | None) -> str:
+        return "f"
+
+    def paint(self, what: str, text: str) -> str:
+        return text
+
+
+def test_a_heading_stands_above_each_column() -> None:
+    """Numbers end where their heading does, and the last column begins there."""
+    rows = {"calls": CallRow(0, 1, None, calls=7, instructions=7, own_instructions=7, trap=False, hidden=None)}
+    assert set(HEADINGS) == set(rows)
+    for what, row in rows.items():
+        heading, line = ([*re.finditer(r"\S+(?: \S+)*", text)] for text in (HEADINGS[what], row_line(row, Plain())))
+        assert [it.end() for it in heading[:-1]] == [it.end() for it in line[:-1]], what
+        assert heading[-1].start() == line[-1].start(), what
 
 
 PAGES = {"history": "history", "messages": "messages", "functions": "calls", "records": "ctr"}
