@@ -5,7 +5,7 @@ import pytest
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason, Trap, TrapKind
 from rvtrace_gdb.decode.program.csrs import CSRS, PRIVILEGE, F, X
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine
 from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NoWrite, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -92,6 +92,13 @@ def test_instructions_that_are_not_known() -> None:
     assert "at 3" in last(found, 4, X + 10).doubts[0] and found.last(4, X + 12) == NoWrite()
     missing = RegisterWriters(history([2]), ContextImages(program([SET_A0])))
     assert "at 2, at 0x1004" in last(missing, 2, X + 10).doubts[0]
+
+
+def test_instructions_of_zcmp_are_known_on_harts_that_have_it() -> None:
+    """0xB852 is cm.push {ra, s0}, or c.fsdsp for a hart with D."""
+    for extensions, unknown in (("IC", [0, 1]), (("I", "C", "Zcmp"), [1]), ("IFDC", [1])):
+        found = writers([0xB852, CUSTOM], [2]).unknown_instructions(HartMachine(64, extensions, []))
+        assert sorted(position for position, _ in found) == unknown
 
 
 def test_a_semihosting_call_returns_its_result_in_a0() -> None:

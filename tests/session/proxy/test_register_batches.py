@@ -26,7 +26,9 @@ def test_what_waits_is_sent_only_when_all_before_it_went_well(between: Between, 
     assert ask(client, "p2", "|P5=00", "p3", "|P6=00") == ["22", "OK", "33", "OK"]
 
 
-def test_for_a_hart_the_stub_is_told_its_thread_and_gdbs_own_again_afterwards(between: Between, client: Client) -> None:
+def test_for_a_hart_the_stub_is_told_its_thread_and_gdbs_own_again_afterwards(
+    between: Between, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     client.ask(b"qfThreadInfo")
     client.ask(b"Hgp1.1")
     between.stub.answers[b"p1"] = b"11"
@@ -34,6 +36,10 @@ def test_for_a_hart_the_stub_is_told_its_thread_and_gdbs_own_again_afterwards(be
     assert ask(client, "p1", hart="1") == ["11"]
     client.ask(b"p20")
     assert between.stub.got[before:] == [b"Hgp1.2", b"p1", b"Hgp1.1", b"p20"]
+    assert not caplog.records
+    between.stub.answers[b"Hgp1.2"] = b"E01"
+    ask(client, "p1", hart="1")
+    assert [it.getMessage() for it in caplog.records] == ["the stub knows no thread p1.2: b'E01'"]
 
 
 def test_a_running_target_is_left_alone() -> None:

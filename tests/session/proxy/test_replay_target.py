@@ -69,6 +69,12 @@ def test_a_breakpoint_that_the_stub_refuses_is_said(between: Between) -> None:
     assert between.proxy.take_lines() == ["warning: the breakpoint at 0x9000 was refused by the target"]
 
 
+def test_a_breakpoint_of_an_unknown_kind_is_the_stubs(between: Between) -> None:
+    client = between.client()
+    client.ask(b"bs")
+    assert client.ask(b"Z9,1004,2") == b"OK" and between.stub.got[-1] == b"Z9,1004,2"
+
+
 def test_watchpoints_are_accepted_and_said_to_be_of_no_use(between: Between) -> None:
     client = between.client()
     client.ask(b"bs")
@@ -139,6 +145,7 @@ def test_the_past_cannot_be_changed(between: Between, body: bytes, answer: bytes
     (line,) = between.proxy.take_lines()
     assert what in line and f"number {END} of the history" in line and "`trace live`" in line
     assert between.proxy.take_lines() == []
+    assert client.ask(b"X80000000,0:") == b"OK", "gdb tests whether the packet is known"
     assert between.stub.got[sent:] == []
     assert client.ask(b"s") == PRESENT
     between.stub.answers[body] = b"OK"

@@ -10,6 +10,7 @@ from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.proxy.monitor_commands import Effect, effect_of
 from rvtrace_gdb.session.proxy.write_log import WriteLog, joined
 from rvtrace_gdb.support.extents import Extent
+from tests.helpers.wait import until
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import CPU, STOP, Client
 
@@ -187,6 +188,16 @@ def test_what_ends_or_restarts_the_target(traced: Traced, body: bytes) -> None:
     again = traced.between.client()
     again.ask(b"g")
     assert traced.written[0] == DebuggerWrites(0, None, unknown=True, halts=0)
+
+
+def test_nobody_sees_a_target_that_gdb_has_left_or_lost(traced: Traced) -> None:
+    """The halt of an ended program is not one of the next, and nothing is known of it."""
+    gap = DebuggerWrites(0, None, unknown=True, halts=0)
+    traced.client.ask(b"D")
+    assert traced.written == [gap]
+    traced.log.begin(is_running=False)
+    traced.stub.hang_up()
+    until(lambda: traced.written == [gap])
 
 
 def test_another_connection_in_between(traced: Traced) -> None:

@@ -118,6 +118,25 @@ def test_a_hart_that_runs_is_left_alone() -> None:
     assert it.unsaid() == []
 
 
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_program_that_was_loaded_elsewhere(at_start: bool) -> None:
+    """What is saved of it is as far away as the program itself: at its entry its data, at the stop that first."""
+
+    def saved(bias: int) -> tuple[int, int]:
+        image, ram = Image.from_elf(DEMO, bias), MemoryRange(RAM + bias, 1 << 20, MemoryKind.RAM)
+        target = Target(0, 1, pc=image.entry, readable=(RAM + bias, bytes(1 << 20)))
+        it = SavedTarget(target, [0], image, [ram], NOTHING)
+        if at_start:
+            it.begin()
+        else:
+            it.end([0])
+            it.end_memory()
+        return stretches(it.memory)[0]
+
+    address, size = saved(0)
+    assert saved(0x4000_0000) == (address + 0x4000_0000, size)
+
+
 def test_ranges_that_the_user_names() -> None:
     target = Target(0, 1)
     it = state(target, SaveRequest(True, ranges_of(f"{RAM + 1},+5 {RAM + 0x100:#x}-{RAM + 0x200:#x}")), ())
