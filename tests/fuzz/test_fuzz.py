@@ -24,7 +24,7 @@ from tests.fuzz.kinds.requests import ASKED, UNASKED
 from tests.fuzz.minimize import smaller
 from tests.helpers.amounts import LONG
 
-COUNT = 100 if LONG else 10
+COUNT = 100 if LONG else 6
 """Inputs of each kind; fewer of those that take a process."""
 
 

@@ -18,7 +18,7 @@ from rvtrace_gdb.session.capture.file import CaptureError, dump, load, parse, sa
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.system import BadLimit
-from tests.helpers.amounts import some_of, sparse
+from tests.helpers.amounts import long_only, some_of, sparse
 from tests.session.captures import FULL, SMALL, WITH_RECORDS, WITH_VALUES, captures
 
 CONTENT = dump(FULL)
@@ -210,7 +210,7 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(leaf for key, child in items for leaf in _leaves(child, (*path, key)))]
 
 
-@pytest.mark.parametrize("other", [None, -1, 1 << 70, "0xg", "", [], {}, True, [1], 1.5])
+@pytest.mark.parametrize("other", [None, 1 << 70, "0xg", True, [1], *long_only(-1, "", [], {}, 1.5)])
 def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any) -> None:
     """Derived fields and the path and notes may say anything; the rest is checked."""
     for path in _leaves(description())[1:]:

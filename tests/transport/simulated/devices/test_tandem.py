@@ -1,7 +1,6 @@
 """The tandem port of the simulated hart: the trace, decoded, is the hart's own state after every step."""
 
 import random
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
-from rvtrace_gdb.decode.tandem.encoder import Forms, GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.encoder import Forms
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, FPR, GPR, STORE_DATA, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.transport.simulated.devices.tandem import Addresses
 from tests.decode.tandem.corpus import Step, golden_steps
@@ -128,56 +127,6 @@ def told(found: DecodedTandem, position: int) -> tuple[object, ...]:
 
 def as_told(step: Step) -> tuple[object, ...]:
     return step.pc, step.word, step.x, step.f, step.stores
-
-
-FIELDS: dict[str, tuple[str, Callable[[Retired], Retired]]] = {
-    "an integer register": ("rv64ui-p-add", lambda told: told._replace(gpr=None)),
-    "a floating-point register": ("rv64ud-p-fadd", lambda told: told._replace(fpr=None)),
-    "floating-point exceptions": ("rv64ud-p-fadd", lambda told: told._replace(fcsr=None)),
-    "a CSR": ("rv64mi-p-csr", lambda told: told._replace(csrs=told.csrs[1:])),
-    "a store": (
-        "rv64ui-p-sd",
-        lambda told: told._replace(memdata=None, eaddr=told.eaddr if told.memdata is None else None),
-    ),
-}
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_write_that_is_not_told_is_noticed(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the comparison above is worth: the last write of a kind is left out."""
-    elf, without = FIELDS[field]
-    put, seen = GroupEncoder.put, list[Retired]()
-
-    def listened(self: GroupEncoder, told: Retired) -> None:
-        seen.append(told)
-        put(self, told)
-
-    monkeypatch.setattr(GroupEncoder, "put", listened)
-    stepped(Ported(DATA / "riscv-tests" / elf))
-    candidates = [number for number, told in enumerate(seen) if without(told) != told]
-    last = max(number for number in candidates if is_new(field, seen[: number + 1]))
-    count = iter(range(len(seen)))
-    monkeypatch.setattr(
-        GroupEncoder, "put", lambda self, told: put(self, without(told) if next(count) == last else told)
-    )
-    ported = Ported(DATA / "riscv-tests" / elf)
-    snapshots = stepped(ported)
-    found = ported.decoded()
-    assert differences(found, snapshots, 1) or memory_differences(found, ported, len(found.trace) - 1)
-
-
-def is_new(field: str, seen: list[Retired]) -> bool:
-    """Whether what is left out of the last one was not so before."""
-
-    def written(told: Retired) -> dict[int, int]:
-        if field == "a CSR":
-            return dict(told.csrs[:1])
-        return dict([told.gpr]) if field == "an integer register" and told.gpr else {}
-
-    known: dict[int, int] = {}
-    for told in seen[:-1]:
-        known |= dict(told.csrs) if field == "a CSR" else written(told)
-    return all(known.get(number) != value for number, value in written(seen[-1]).items())
 
 
 def test_what_a_debugger_writes(tmp_path: Path) -> None:

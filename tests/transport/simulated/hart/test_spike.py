@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, crossed, long_only
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.lockstep import (
     after_boot_rom,
@@ -118,24 +118,27 @@ def test_interrupts(march: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("march", FULL)
 def test_random_instructions(march: str, tmp_path: Path) -> None:
     memory: Memory = ((0x9000_0000, 1 << 20),)
-    count = 3000 if LONG else 600
+    count = 3000 if LONG else 300
     text = torture.random_words(int(march[2:4]), count)
     elf = assemble(tmp_path, "random", text, march, origin=memory[0][0])
     run_and_compare(tmp_path, elf, march, least=3 * count, memory=memory)
 
 
-@pytest.mark.parametrize("march", FULL)
-@pytest.mark.parametrize(
-    ("generate", "least"),
-    [
-        (torture.integer, 3000 if LONG else 2000),
-        (torture.memory, 5000 if LONG else 2500),
-        (torture.floating_point, 9000 if LONG else 3000),
-        (torture.floating_point_state, 1000),
-    ],
-    ids=lambda value: getattr(value, "__name__", None),
+GENERATED: tuple[tuple[Callable[[int], str], int], ...] = (
+    (torture.integer, 3000 if LONG else 2000),
+    (torture.memory, 5000 if LONG else 2500),
+    (torture.floating_point_state, 1000),
+    (torture.floating_point, 9000 if LONG else 3000),
 )
-def test_generated_program(generate: Callable[[int], str], least: int, march: str, tmp_path: Path) -> None:
+
+
+@pytest.mark.parametrize(
+    ("generated", "march"),
+    crossed(GENERATED, FULL),
+    ids=lambda value: value if isinstance(value, str) else value[0].__name__,
+)
+def test_generated_program(generated: tuple[Callable[[int], str], int], march: str, tmp_path: Path) -> None:
+    generate, least = generated
     elf = assemble(tmp_path, "generated", generate(int(march[2:4])), march)
     run_and_compare(tmp_path, elf, march, least)
 
