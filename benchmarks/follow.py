@@ -42,7 +42,7 @@ def main() -> None:
                 ),
             )
             part = data[: len(data) // 8]
-            made = text_rows.Rows(source, program.xlen, text_rows.Modifiers())
+            made = text_rows.TextRows(source, program.xlen, text_rows.Modifiers())
             listed, rows = measure(part, program, lambda one, made=made: made.of(  # type: ignore[misc]
                 [text_rows.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
         pace = rows / (len(part) / listed / 1e6) / 1e6

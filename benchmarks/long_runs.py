@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Setting:
     """One of N-Trace; 512 messages from synchronization to synchronization."""
     options = ntrace_encoder_options.EncoderOptions(
-        sync_mode=ntrace_encoder_options.SyncMode.MESSAGES, sync_max=8, **encoder
+        sync_mode=ntrace_encoder_options.InstSyncMode.MESSAGES, sync_max=8, **encoder
     )
 
     def encode(items: Items) -> list[bytes]:

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
-from rvtrace_gdb.transport.simulated.debug.jtag import Pins
+from rvtrace_gdb.transport.simulated.debug.jtag import TapPins
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
@@ -87,7 +87,7 @@ def recording(elf: Path) -> None:
         report(f"hart, CTR {what}", rate, "M instr/s", 2.0, at_least=True)
 
 
-def scans(pins: Pins) -> Callable[[], None]:
+def scans(pins: TapPins) -> Callable[[], None]:
     """A thousand reads of memory words over dmi, each as OpenOCD sends it."""
     dmi = Dmi(JtagProbe(pins))
     dmi.write(0x10, 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 
-class Page(NamedTuple):
+class HelpPage(NamedTuple):
     """A page of help: `--help-NAME` prints it, and `rvtrace help NAME` that of *command*."""
 
     name: str
@@ -19,9 +19,9 @@ class Page(NamedTuple):
     command: str
 
 
-RAW = Page("raw", "the options for raw trace bytes, which are in no capture", "decode")
-ENCODER = Page("encoder", "the options of the encoder: what it sends, and how", "encode")
-HARDWARE = Page("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
+RAW = HelpPage("raw", "the options for raw trace bytes, which are in no capture", "decode")
+ENCODER = HelpPage("encoder", "the options of the encoder: what it sends, and how", "encode")
+HARDWARE = HelpPage("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
 PAGES = (RAW, ENCODER, HARDWARE)
 ALL = "all"
 
@@ -36,9 +36,9 @@ class ParserWithPages(argparse.ArgumentParser):
 
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **settings)
-        self._paged: dict[Page, list[argparse._ArgumentGroup]] = {}
+        self._paged: dict[HelpPage, list[argparse._ArgumentGroup]] = {}
 
-    def add_page(self, page: Page) -> None:
+    def add_page(self, page: HelpPage) -> None:
         """Add the option of a page."""
         if page in self._paged:
             return
@@ -54,7 +54,7 @@ class ParserWithPages(argparse.ArgumentParser):
         shown.remove(action)
         shown.insert(1, action)
 
-    def add_to_page(self, page: Page, title: str, text: str | None) -> argparse._ArgumentGroup:
+    def add_to_page(self, page: HelpPage, title: str, text: str | None) -> argparse._ArgumentGroup:
         """Return a new group of options on a page."""
         self.add_page(page)
         group = self.add_argument_group(title, text)
@@ -104,7 +104,7 @@ class ParserWithPages(argparse.ArgumentParser):
 
 
 def group_of(
-    parser: argparse.ArgumentParser, page: Page, title: str, text: str | None = None
+    parser: argparse.ArgumentParser, page: HelpPage, title: str, text: str | None = None
 ) -> argparse._ArgumentGroup:
     """Return a new group of options that are on a page, not in the short help."""
     if isinstance(parser, ParserWithPages):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from rvtrace_gdb.console import standard_streams
-from rvtrace_gdb.console.commands import Command, add_commands
+from rvtrace_gdb.console.commands import Subcommand, add_commands
 from rvtrace_gdb.console.help_pages import PAGES
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
@@ -18,33 +18,35 @@ from rvtrace_gdb.support.system import OutOfMemory, frozen_startup
 from rvtrace_gdb.support.text import printable
 
 COMMANDS = (
-    Command("console", "gdb with rvtrace loaded: completion, history, status line; or commands from a pipe", "console"),
-    Command("run", "run a scripted capture: connect, load, trace, check assertions, save", "run"),
-    Command("sim", "run a program on the simulated target, for OpenOCD to connect to", "sim"),
-    Command("qemu", "run a program on QEMU and record what it runs", "qemu"),
-    Command("usb", "adapters, harts, registers and memory over USB, without OpenOCD", "usb"),
-    Command("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
-    Command("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
-    Command("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
-    Command("functions", "list the functions that ran in a trace", "lists", "add_functions"),
-    Command("calls", "list who called whom, and how often, in a trace", "lists", "add_calls"),
-    Command("find", "list when a function was entered or a line ran in a trace", "lists", "add_find"),
-    Command("events", "list the traps, losses and other events of a trace", "lists", "add_events"),
-    Command("gaps", "list where a trace is not complete, and why", "lists", "add_gaps"),
-    Command("check", "say how sure one can be of a trace, by encoding it again", "lists", "add_check_verb"),
-    Command("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
-    Command("status", "say what a trace has", "lists", "add_status"),
-    Command("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
-    Command("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
-    Command("export", "write what ran in the form of another program, as a log of Spike", "export"),
-    Command("import", "make a capture file from raw trace bytes", "import_trace"),
-    Command("init", "make a target description for a board that no file describes", "init"),
-    Command("import-dt", "make a target description from a device tree", "import_dt"),
-    Command("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
-    Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
-    Command("completion", "print the completion for bash, zsh or fish", "completion"),
-    Command("man", "print the manual page", "manual"),
-    Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
+    Subcommand(
+        "console", "gdb with rvtrace loaded: completion, history, status line; or commands from a pipe", "console"
+    ),
+    Subcommand("run", "run a scripted capture: connect, load, trace, check assertions, save", "run"),
+    Subcommand("sim", "run a program on the simulated target, for OpenOCD to connect to", "sim"),
+    Subcommand("qemu", "run a program on QEMU and record what it runs", "qemu"),
+    Subcommand("usb", "adapters, harts, registers and memory over USB, without OpenOCD", "usb"),
+    Subcommand("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
+    Subcommand("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
+    Subcommand("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
+    Subcommand("functions", "list the functions that ran in a trace", "lists", "add_functions"),
+    Subcommand("calls", "list who called whom, and how often, in a trace", "lists", "add_calls"),
+    Subcommand("find", "list when a function was entered or a line ran in a trace", "lists", "add_find"),
+    Subcommand("events", "list the traps, losses and other events of a trace", "lists", "add_events"),
+    Subcommand("gaps", "list where a trace is not complete, and why", "lists", "add_gaps"),
+    Subcommand("check", "say how sure one can be of a trace, by encoding it again", "lists", "add_check_verb"),
+    Subcommand("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
+    Subcommand("status", "say what a trace has", "lists", "add_status"),
+    Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
+    Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
+    Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
+    Subcommand("import", "make a capture file from raw trace bytes", "import_trace"),
+    Subcommand("init", "make a target description for a board that no file describes", "init"),
+    Subcommand("import-dt", "make a target description from a device tree", "import_dt"),
+    Subcommand("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
+    Subcommand("tandem", "show, convert and verify tandem-verification traces", "tandem"),
+    Subcommand("completion", "print the completion for bash, zsh or fish", "completion"),
+    Subcommand("man", "print the manual page", "manual"),
+    Subcommand("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
 )
 """The sub-commands, in the order of the help."""
 

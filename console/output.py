@@ -75,8 +75,9 @@ def text_of(lines: Sequence[str], paint: colours.Paint) -> str:
     return rows(lines) if paint is colours.plain else coloured_rows(lines)
 
 
-class Output:
-    """The output of a command: `with Output(options) as output:` shows a progress bar until the first rows are written.
+class CommandOutput:
+    """The output of a command: `with CommandOutput(options) as output:` shows a progress bar until the first rows are
+    written.
 
     *label*: that of the bar until progress is reported.
     """

@@ -20,7 +20,7 @@ class NotRead(BrokenPipeError):
     """The reader of standard output has closed it."""
 
 
-class _Output(io.FileIO):
+class _StandardOutput(io.FileIO):
     """Standard output, which raises its own exceptions and remembers the last one, because argparse ignores it.
 
     *dropped*: whether further output is discarded.
@@ -77,7 +77,7 @@ def prepare() -> None:
                 os.close(device)
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(0, "r", closefd=False)))
-    sys.stdout = _text(sys.stdout, _Output(1, "w", closefd=False), "backslashreplace")
+    sys.stdout = _text(sys.stdout, _StandardOutput(1, "w", closefd=False), "backslashreplace")
     sys.stderr = _text(sys.stderr, _Errors(2, "w", closefd=False), "backslashreplace")
 
 
@@ -104,9 +104,9 @@ def drop_output() -> None:
         raw.dropped = True
 
 
-def _output() -> _Output | None:
+def _output() -> _StandardOutput | None:
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    return raw if isinstance(raw, _Output) else None
+    return raw if isinstance(raw, _StandardOutput) else None
 
 
 def report(error: OSError) -> None:

@@ -19,7 +19,7 @@ REGISTER_BITS = 32
 BLOCK_BYTES = 0x1000
 CSRS = 0x1000
 XLEN_MAX = 64
-Setting = TypeVar("Setting")
+FieldValue = TypeVar("FieldValue")
 
 
 class FieldAccess(Enum):
@@ -267,16 +267,16 @@ def one_more(value: int) -> int:
     return value + 1
 
 
-class RegisterField(Generic[Setting]):
+class RegisterField(Generic[FieldValue]):
     """An attribute of a class that keeps registers as read back: the value of one field of one of them.
 
     *within*: the attribute that has the register. *to*: what the attribute is, made of the field's value.
     """
 
-    def __init__(self, register: FieldSet, name: str, within: str, to: Callable[[int], Setting]) -> None:
+    def __init__(self, register: FieldSet, name: str, within: str, to: Callable[[int], FieldValue]) -> None:
         self._register, self._name, self._within, self._to = register, name, within, to
 
-    def __get__(self, instance: object, owner: type) -> Setting:
+    def __get__(self, instance: object, owner: type) -> FieldValue:
         return self._to(self._register.get(getattr(instance, self._within), self._name))
 
 

@@ -26,7 +26,7 @@ def add_requests() -> None:
     if f"{_PACKAGE}.server" not in sys.modules:
         return
     try:
-        _Server().add()
+        _DapServer().add()
     except (AttributeError, ImportError, KeyError, TypeError, ValueError, AssertionError) as error:
         print(
             f"The DAP server of gdb {gdb.VERSION} is not the one rvtrace knows ({error!r}): there is no stepBack;"
@@ -34,7 +34,7 @@ def add_requests() -> None:
         )
 
 
-class _Server:
+class _DapServer:
     """What is used of gdb's server."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Server:
             stop = {"threadId": thread, "allThreadsStopped": True, "reason": "pause"}
             self._send_event("stopped", stop)
 
-    def _answer_of(self, command: mi.Command) -> Callable[..., Any]:
+    def _answer_of(self, command: mi.MiCommand) -> Callable[..., Any]:
         def answer(**given: Any) -> Any:
             try:
                 return command.run(_words(command, given))
@@ -131,7 +131,7 @@ def _is_end(reason: object) -> bool:
     return reason == "no-history" or (reason == "stopped" and position.is_available())
 
 
-def _words(command: mi.Command, arguments: dict[str, Any]) -> list[str]:
+def _words(command: mi.MiCommand, arguments: dict[str, Any]) -> list[str]:
     """Return arguments by name as the words of an MI command. `arguments` is what follows its options, a text or list.
 
     Raises gdb.GdbError.

@@ -1,8 +1,8 @@
 """The text of instructions from gdb's disassembler, also for code that gdb cannot read, and with execution counts.
 
-`Texts` returns the text that the command `disassemble` prints. `code_texts` returns the text of code that is not in
-gdb's memory: of a process or a kernel in a capture, or of the ROM of another machine. From version 13 on, gdb lets
-Python pass the bytes to its disassembler; for older versions the bytes themselves are shown.
+`DisassemblyTexts` returns the text that the command `disassemble` prints. `code_texts` returns the text of code that is
+not in gdb's memory: of a process or a kernel in a capture, or of the ROM of another machine. From version 13 on, gdb
+lets Python pass the bytes to its disassembler; for older versions the bytes themselves are shown.
 
 `set trace disassemble-counts` lets `disassemble`, `x/i` and the TUI's assembly window print how often each instruction
 ran, by a disassembler in Python that adds text before and after an instruction (gdb.disassembler, gdb >= 13). With such
@@ -133,21 +133,21 @@ def _disassembler_of(start: int, code: bytes) -> Any:
                 raise gdb.MemoryError(f"Cannot access memory at address {address:#x}")
             return code[at : at + length]
 
-    class Disassembler(gdb.disassembler.Disassembler):
+    class GdbDisassembler(gdb.disassembler.Disassembler):
         def __init__(self) -> None:
             super().__init__("rvtrace")
 
         def __call__(self, info: Any) -> Any:
             return gdb.disassembler.builtin_disassemble(Info(info))
 
-    return Disassembler()
+    return GdbDisassembler()
 
 
 FUNCTION_BYTES = 1 << 16  # longer functions are not read as a whole
 AHEAD_BYTES = 256  # the least number of bytes read after an instruction, in its function
 
 
-class Texts:
+class DisassemblyTexts:
     """The text of instructions as the command `disassemble` prints it for the function.
 
     The disassembler carries the upper half of an address from one instruction to the next (`# 0x80001130 <table>`), so
@@ -323,7 +323,7 @@ def _tui_is_active() -> bool:
     return "not active" not in neutral.printed("info win")
 
 
-class Counts:
+class InstructionCounts:
     """How often instructions ran; requested when gdb begins to disassemble at another address."""
 
     def __init__(self) -> None:
@@ -332,13 +332,13 @@ class Counts:
         self._branches: dict[int, tuple[int, int]] = {}
         self._expected = -1  # the address after the last instruction: if gdb continues there, nothing is requested
         self._until = 0.0
-        self._texts: Texts | None = None
+        self._texts: DisassemblyTexts | None = None
 
     def around(self, pc: int, length: int, text: str) -> tuple[str, str]:
         """Return (text before an instruction, text after it); empty where no counts are known."""
         if pc != self._expected or time.monotonic() >= self._until or (self._window and pc not in self._window):
             self._until = time.monotonic() + _SECONDS
-            self._texts = None if _tui_is_active() else Texts(raw=False)
+            self._texts = None if _tui_is_active() else DisassemblyTexts(raw=False)
             with contextlib.suppress(gdb.error, gdb.GdbError):  # there is no trace
                 self._ask(pc)
         self._expected = pc + length
@@ -368,7 +368,7 @@ class Counts:
         self._window = window
 
 
-_counts = Counts()
+_counts = InstructionCounts()
 
 
 def _annotated(info: Any, result: Any) -> Any:

@@ -40,7 +40,7 @@ _NAME = re.compile(r"Name: ([^,]+)")
 _CURRENT = re.compile(r'received: "QC(?:p[0-9a-fA-F]+\.)?([0-9a-fA-F]+)"')
 
 
-class _Target(NamedTuple):
+class _OpenOcdTarget(NamedTuple):
     """A target of OpenOCD's. *port*: that of its gdb server, None if it has none of its own."""
 
     name: str
@@ -48,7 +48,7 @@ class _Target(NamedTuple):
     port: int | None
 
 
-class _Harts:
+class _ConnectionHarts:
     """What is known of the threads of one connection of gdb. *targets*: those of OpenOCD, none with other stubs.
 
     *threads*: those of the stop that was looked at last; gdb's own list would ask the stub. *served*: the hart of a gdb
@@ -58,7 +58,7 @@ class _Harts:
 
     def __init__(self, connection: int | None) -> None:
         self.connection = connection
-        self.targets: list[_Target] = []
+        self.targets: list[_OpenOcdTarget] = []
         self.threads: tuple[gdb.InferiorThread, ...] = ()
         self.served: int | None = None
         self.current: int | None = None
@@ -78,7 +78,9 @@ class _Harts:
         """
         if not self.targets:
             found = _TARGET.findall(neutral.printed(_TARGETS))
-            self.targets = [_Target(name, int(core), int(at) if at.isdigit() else None) for name, core, at in found]
+            self.targets = [
+                _OpenOcdTarget(name, int(core), int(at) if at.isdigit() else None) for name, core, at in found
+            ]
         self.threads = tuple(gdb.selected_inferior().threads())
         is_served = len(self.targets) > 1 and _number(gdb.selected_thread()) is None
         if is_served:
@@ -131,7 +133,7 @@ class _Harts:
         return self.served if found is None else found
 
 
-_known = _Harts(None)
+_known = _ConnectionHarts(None)
 
 
 def learn(*, stop: int, port: int | None, is_gone: Callable[[], bool]) -> None:
@@ -146,7 +148,7 @@ def learn(*, stop: int, port: int | None, is_gone: Callable[[], bool]) -> None:
         return
     number = getattr(gdb.selected_inferior(), "connection_num", None)
     if _known.connection != number:
-        _known = _Harts(number)
+        _known = _ConnectionHarts(number)
     if _known.knows(thread, stop) or is_gone():
         return
     with refusals_suppressed():

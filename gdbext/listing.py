@@ -17,11 +17,11 @@ from typing import Callable, NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import blocks, harts, neutral, screen, source_lines
-from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
+from rvtrace_gdb.gdbext.disassembly import DisassemblyTexts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import printable
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, HistoryRow, Place
-from rvtrace_gdb.rows.list_text import Paint
+from rvtrace_gdb.rows.list_text import TextPaint
 
 
 def clear_cache() -> None:
@@ -129,10 +129,10 @@ def function_text(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
     return "??" if name is None else _styled(name, "function")
 
 
-class Symbols:
+class GdbSymbols:
     """gdb's symbols and colours, for the lines of `rows.list_text`. *paint*: returns a text in its colour."""
 
-    def __init__(self, paint: Paint | None = None) -> None:
+    def __init__(self, paint: TextPaint | None = None) -> None:
         self._paint = paint
 
     def address_text(self, place: Place) -> str:
@@ -152,7 +152,7 @@ class Lister:
         screen.measure()
         self._style = style
         self._digits = neutral.address_digits()
-        self._texts = Texts(style.raw)
+        self._texts = DisassemblyTexts(style.raw)
         self._mark = Mark() if style.omit_pc else current_mark() if marked is None else marked
         self._sources = source_lines.Sources()
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
@@ -229,7 +229,7 @@ def _styled(text: str, style: str) -> str:
 
 
 def paint(what: str, text: str) -> str:
-    """Return a gap or an event in its colour, as in the TUI window; the `Paint` of gdb."""
+    """Return a gap or an event in its colour, as in the TUI window; the `TextPaint` of gdb."""
     text = printable(text)
     return f"\033[{_OURS[what]}m{text}\033[m" if what in _OURS and _has_colours() else text
 

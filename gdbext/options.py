@@ -77,7 +77,7 @@ class Option(NamedTuple):
         return f"a number of {self.number}" if self.number else self.text
 
 
-class BadOption(ValueError):
+class OptionError(ValueError):
     """An error in the options of a command; the text is for the user."""
 
 
@@ -109,25 +109,25 @@ class Table:
         self._by_name = {option.name: option for option in options}
 
     def parse(self, words: Iterable[str]) -> dict[str, Any]:
-        """Return {key: value} for the words of a command line; options may have two hyphens. Raises BadOption."""
+        """Return {key: value} for the words of a command line; options may have two hyphens. Raises OptionError."""
         found, rest = self._parse_options(words)
         if rest:
-            raise BadOption(self._unknown(rest[0]))
+            raise OptionError(self._unknown(rest[0]))
         return found
 
     def parse_line(self, words: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
         """Return {key: value} of all options, with their defaults, and the words of the argument after them.
 
-        Raises BadOption.
+        Raises OptionError.
         """
         found, rest = self._parse_options(words)
         if bool(rest) != bool(self._words):
             what = f"{rest[0]} is one word too many" if rest else f"{self._words} is missing"
-            raise BadOption(f"{what}. {self._usage_line()}")
+            raise OptionError(f"{what}. {self._usage_line()}")
         return {**{option.key: option.default for option in self._by_name.values()}, **found}, rest
 
     def _parse_options(self, words: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return {key: value} of the options that are given, and the words after them. Raises BadOption."""
+        """Return {key: value} of the options that are given, and the words after them. Raises OptionError."""
         found: dict[str, Any] = {}
         given: dict[str, Option] = {}
         rest = list(words)
@@ -137,11 +137,11 @@ class Table:
                 break
             option = self.option(word)
             if option is None:
-                raise BadOption(self._unknown(word))
+                raise OptionError(self._unknown(word))
             value = self._value(option, rest)
             other = given.setdefault(option.key, option)
             if other is not option:
-                raise BadOption(f"{self._name(other)} and {self._name(option)} exclude each other.")
+                raise OptionError(f"{self._name(other)} and {self._name(option)} exclude each other.")
             found[option.key] = _added(option, found.get(option.key, ()), value)
         return found, rest
 
@@ -156,16 +156,16 @@ class Table:
         return self._spelling.unknown.format(word=word, command=self._command, usage=self._usage_line())
 
     def _value(self, option: Option, rest: list[str]) -> Any:
-        """Remove the option's value from the *rest* of the words, and return it. Raises BadOption."""
+        """Remove the option's value from the *rest* of the words, and return it. Raises OptionError."""
         if not option.takes_value:
             return option.value
         if not rest and self._spelling.missing:
-            raise BadOption(self._spelling.missing.format(option=self._name(option)))
+            raise OptionError(self._spelling.missing.format(option=self._name(option)))
         text = rest.pop(0) if rest else ""
         if option.several:
             return self._several(option, text)
         if not _fits(option, text) or (option.text and self.option(text)):
-            raise BadOption(f"{self._name(option)} takes {option.expected}, got: {text or 'none'}.")
+            raise OptionError(f"{self._name(option)} takes {option.expected}, got: {text or 'none'}.")
         return int(text, 0 if text[:2].lower() == "0x" else 10) if option.number or option.most else text
 
     def _several(self, option: Option, text: str) -> list[Any]:
@@ -175,7 +175,7 @@ class Table:
             if not known or self.option(text):
                 message = f"{self._name(option)} takes {option.several}, separated by commas, got: {text or 'none'}."
                 is_listed = set(option.words) <= set(_WORD.findall(option.several))
-                raise BadOption(message if is_listed else f"{message} There are {', '.join(option.words)}.")
+                raise OptionError(message if is_listed else f"{message} There are {', '.join(option.words)}.")
         return [int(word) if option.number else word for word in dict.fromkeys(words)]
 
     def complete(self, typed: str, offered: Mapping[str, Iterable[str]] | None = None) -> list[str]:

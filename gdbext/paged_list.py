@@ -15,7 +15,7 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext import neutral, results, screen
-from rvtrace_gdb.gdbext.listing import Symbols, readable_code
+from rvtrace_gdb.gdbext.listing import GdbSymbols, readable_code
 from rvtrace_gdb.gdbext.text import shown
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows.list_rows import (
@@ -193,7 +193,7 @@ class PagedList:
 
 
 def _row_lines(page: Page) -> Iterator[str]:
-    symbols = Symbols()
+    symbols = GdbSymbols()
     return (row_line(row, symbols) for row in page.rows)
 
 

@@ -51,7 +51,7 @@ class Count(NamedTuple):
 
 
 NEVER = "#####"
-_Raw = tuple[int, int, bool]
+_LineEntry = tuple[int, int, bool]
 """A row of a line table: address, line, whether a statement begins; with line 0, no line is known from here on."""
 
 
@@ -88,9 +88,9 @@ def table_of(symtab: gdb.Symtab) -> list[LineCode]:
     return _entries([(entry.pc & mask, entry.line, True) for entry in symtab.linetable()])
 
 
-def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
+def _parsed(text: str) -> Iterator[tuple[str, list[_LineEntry]]]:
     """Return (full name of the file, its rows) for each table."""
-    name, rows, column = "", list[_Raw](), 0
+    name, rows, column = "", list[_LineEntry](), 0
     for line in text.splitlines():
         symtab, row = _SYMTAB.match(line), _ROW.match(line)
         if symtab:
@@ -104,7 +104,7 @@ def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
     yield name, rows
 
 
-def _entries(rows: list[_Raw]) -> list[LineCode]:
+def _entries(rows: list[_LineEntry]) -> list[LineCode]:
     """Return the entries of a table. If an address has several lines, the code belongs to the last one."""
     found: dict[int, dict[int, bool]] = {}
     for pc, line, statement in rows:
@@ -134,7 +134,7 @@ def scopes(pc: int) -> list[Scope]:
     return [*found[:-1], *(one._replace(inlined=False) for one in found[-1:])]
 
 
-class Lines:
+class CodeLines:
     """Lines of a source file with their code, from which their execution counts are computed.
 
     A line ran as often as that instruction of its statements that ran most often. Each copy of a function (inlined, or
@@ -146,12 +146,12 @@ class Lines:
         self.entries = list(entries)
         self._scopes = functools.lru_cache(maxsize=None)(scopes)
 
-    def within(self, begin: int, end: int) -> Lines:
+    def within(self, begin: int, end: int) -> CodeLines:
         """Return the lines of the function with the code from *begin* to *end* - 1, without what is inlined there."""
         first, last = bisect_left(self.entries, (begin,)), bisect_left(self.entries, (end,))
         return self._only(entry for entry in self.entries[first:last] if not self._is_inlined(entry))
 
-    def of(self, function: str) -> Lines:
+    def of(self, function: str) -> CodeLines:
         """Return the lines of all copies of a function, without what is inlined there."""
         scopes = {entry: self.scope(entry) for entry in self.entries}
         own = {entry.line for entry, scope in scopes.items() if scope is not None and scope.name == function}
@@ -204,8 +204,8 @@ class Lines:
             most[instance] = max([most.get(instance, 0), *(ran[pc] for pc in inside)])
         return sum(most.values())
 
-    def _only(self, entries: Iterable[LineCode]) -> Lines:
-        found = Lines(self.file, entries)
+    def _only(self, entries: Iterable[LineCode]) -> CodeLines:
+        found = CodeLines(self.file, entries)
         found._scopes = self._scopes
         return found
 

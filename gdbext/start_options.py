@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import FEATURES
-from rvtrace_gdb.gdbext.options import BadOption, Option, Table
+from rvtrace_gdb.gdbext.options import Option, OptionError, Table
 
-__all__ = ["GROUPS", "OPTIONS", "BadOption", "Group", "complete", "explained", "option", "parse", "usage"]
+__all__ = ["GROUPS", "OPTIONS", "OptionError", "OptionGroup", "complete", "explained", "option", "parse", "usage"]
 
 
-class Group(NamedTuple):
+class OptionGroup(NamedTuple):
     """A group of options, with its title in the documentation."""
 
     title: str
@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("Source and destination", (
+    OptionGroup("Source and destination", (
         Option("-format", ("the protocol, if the encoder has more than one",), words=("ntrace", "etrace")),
         Option("-hart", ("trace only these harts, separated by commas;",
                          "default: all that have an encoder"),
@@ -44,7 +44,7 @@ GROUPS = (
                                 "`set trace save-memory` names, while the harts are",
                                 "halted: values of the past follow from it")),
     )),
-    Group("Encoding", (
+    OptionGroup("Encoding", (
         Option("-sync-period", ("full address about every N halfwords of code",
                                 "(rounded up to a power of two)"), number="halfwords"),
         Option("-btm", ("report each taken branch in a message of its own,",
@@ -53,7 +53,7 @@ GROUPS = (
         *(Option(it.option, it.help, words=it.words)
           for it in sorted(FEATURES, key=lambda it: not it.ntrace)),  # what E-Trace alone has comes last
     )),
-    Group("Time", (
+    OptionGroup("Time", (
         Option("-timestamps", ("send the time with each message",)),
         Option("-timestamp-source", ("the same, with time from: a counter of the system",
                                      "(default) or of the core, from outside of the trace",
@@ -62,14 +62,14 @@ GROUPS = (
         Option("-timestamp-prescale", ("the same, with the counter's clock divided by this",),
                words=("1", "4", "16", "64"), number="clocks"),
     )),
-    Group("Loads and stores", (
+    OptionGroup("Loads and stores", (
         Option("-data", ("E-Trace: trace loads and stores, too; `trace data`",
                          "shows them",)),
         Option("-no-data-values", ("... without values",)),
         Option("-no-data-addresses", ("... without addresses",)),
         Option("-full-data-addresses", ("... with addresses in full, not differences",)),
     )),
-    Group("A part of the program", (
+    OptionGroup("A part of the program", (
         Option("-range", ("trace only instructions from FROM to before TO; or",
                           "FROM,+SIZE in bytes. May be given more than once.",
                           "FROM and TO: functions, FILE:LINE, or expressions"),
@@ -82,7 +82,7 @@ GROUPS = (
                          "u, s, m, and vu, vs of a guest"),
                words=("u", "s", "m", "vu", "vs"), several="privilege modes", shown="MODE,..."),
     )),
-    Group("Triggers", (
+    OptionGroup("Triggers", (
         Option("-trigger-on", ("begin to trace when one of these places is reached,",
                                "separated by commas: functions, FILE:LINE, or",
                                "expressions. Each uses a debug trigger of each hart"),
@@ -176,7 +176,7 @@ TRANSFER_TYPES_HELP = """TYPE, with the names `trace ctr show` prints:
 
 
 def ctr_request(words: Iterable[str], harts: Callable[[], Iterable[int]] = tuple) -> dict[str, Any]:
-    """Return the options of a request for the words of a command line; *harts* returns all harts. Raises BadOption."""
+    """Return a request's options for the words of a command line; *harts* returns all harts. Raises OptionError."""
     found = CTR_TABLE.parse(words)
     _refuse_together(found)
     depth = found.get("depth")
@@ -208,10 +208,10 @@ def _types(words: Iterable[str]) -> set[int]:
 
 def _refuse_together(found: dict[str, Any]) -> None:
     if "only" in found and "without" in found:
-        raise BadOption("-only and -without do not go together.")
+        raise OptionError("-only and -without do not go together.")
     if "not-taken-branch" in found.get("without", ()) and "not_taken" in found:
-        raise BadOption("-not-taken and -without not-taken-branch contradict each other.")
+        raise OptionError("-not-taken and -without not-taken-branch contradict each other.")
     for name in ("only", "without", "not_taken", "external"):
         if "ras" in found and name in found:
             conflict = f"-ras and -{name.replace('_', '-')} do not go together"
-            raise BadOption(f"{conflict}: RAS emulation records only calls and returns.")
+            raise OptionError(f"{conflict}: RAS emulation records only calls and returns.")

@@ -24,7 +24,7 @@ from rvtrace_gdb.gdbext.text import print_line
 TERMINAL = 2  # the file descriptor: standard error
 
 
-class ProgressLine(progress_bar.BarLine):
+class GdbProgressLine(progress_bar.BarLine):
     """A progress bar on the terminal, except while gdb's text user interface draws."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Tracer:
     """The session process, with the facts about gdb that its requests need."""
 
     def __init__(self, home: str) -> None:
-        self._progress = ProgressLine()
+        self._progress = GdbProgressLine()
         self._client = Client(home, self._report, csr_access.answer, self._tick)
         self._work: tuple[str, float] | None = None  # the label and the beginning of a request, until it takes long
         self._runs = 0  # how often the program was resumed: shows the session whether there can be new trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, Writer
-from rvtrace_gdb.rows.list_text import Fields, Paint, plain
+from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, ValueWriter
+from rvtrace_gdb.rows.list_text import RowFields, TextPaint, plain
 
 AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot-tell"
 """The conclusions of a check."""
@@ -37,7 +37,7 @@ def check_conclusion(row: CheckRow) -> str:
     )
 
 
-def differing_lines(row: DifferingRow, paint: Paint = plain) -> Iterator[str]:
+def differing_lines(row: DifferingRow, paint: TextPaint = plain) -> Iterator[str]:
     """Return the lines for an interval that differs."""
     ran = f"instructions {row.first} to {row.last}" if row.last >= row.first else "no instruction"
     yield f"  bytes {row.start:#x} to {max(row.end - 1, row.start):#x}, {ran}:"
@@ -52,14 +52,14 @@ def _has(number: int) -> str:
     return "has" if number == 1 else "have"
 
 
-def check_fields(row: CheckRow) -> Fields:
+def check_fields(row: CheckRow) -> RowFields:
     """Return what a check found out about a hart."""
     counts = ("intervals", "agree", "differ", "lost", "unchecked")
-    found: Fields = {"hart": row.hart, "conclusion": row.conclusion, **{name: getattr(row, name) for name in counts}}
+    found: RowFields = {"hart": row.hart, "conclusion": row.conclusion, **{name: getattr(row, name) for name in counts}}
     return {**found, "differing": [differing_fields(one) for one in row.differing]}
 
 
-def differing_fields(row: DifferingRow) -> Fields:
+def differing_fields(row: DifferingRow) -> RowFields:
     """Return an interval that differs."""
     numbers = {"begin": row.first, "end": row.last} if row.last >= row.first else {}
     found = {"trace-byte": row.start, "trace-byte-end": row.end, **numbers, "differs-at": row.offset}
@@ -67,7 +67,7 @@ def differing_fields(row: DifferingRow) -> Fields:
     return {**found, **{name: value for name, value in more.items() if value}}
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """The name of what changed, with its old and new values; None where a value is not known."""
 
     name: str
@@ -80,7 +80,7 @@ class Change(NamedTuple):
         return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
 
 
-def written_when(writer: Writer, at: int | None, previous_ago: int | None) -> str:
+def written_when(writer: ValueWriter, at: int | None, previous_ago: int | None) -> str:
     """Return when, and by whom something was written. *at*: the number of the instruction where the question is asked,
     None: the end of the trace; *previous_ago*: how many instructions ago the writer shown before was.
     """
@@ -108,7 +108,7 @@ def bytes_text(begin: int, end: int) -> str:
     return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"
 
 
-def covered_fields(row: CoveredFunction) -> Fields:
+def covered_fields(row: CoveredFunction) -> RowFields:
     """Return how much of a function ran."""
     place = {"addr": f"{row.start:#x}", "end": f"{row.end:#x}", "func": row.name}
     return {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}

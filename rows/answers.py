@@ -11,7 +11,7 @@ OFF_HART = 1 << 16
 """The hart of a thread that is a task of an operating system, and on no hart."""
 
 
-Window = tuple[int, list[Optional[int]], list[Optional[int]]]
+MemoryWindow = tuple[int, list[Optional[int]], list[Optional[int]]]
 """Some memory: its address, and its bytes before and after a moment, None for unknown ones."""
 
 
@@ -36,7 +36,7 @@ class BranchRow(NamedTuple):
     follows: int
 
 
-class Writer(NamedTuple):
+class ValueWriter(NamedTuple):
     """Who wrote a register or some memory last; None where something is not known.
 
     kind        "instruction", "trap", "reset", or "outside": a debugger, a loader, an interrupt line
@@ -61,7 +61,7 @@ class Writer(NamedTuple):
     happened: Sequence[Happened]
     old: int | None
     new: int | None
-    window: Window | None
+    window: MemoryWindow | None
     doubts: Sequence[str]
     store: tuple[int, int] | None = None
     where: tuple[int, int] | None = None
@@ -78,7 +78,7 @@ class WriterAnswer(NamedTuple):
 
     hart: int
     lines: Sequence[str]
-    writer: Writer | None
+    writer: ValueWriter | None
     none: Sequence[str]
     below: int | None
 

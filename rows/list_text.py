@@ -14,8 +14,8 @@ from typing import Any, Callable, NamedTuple, Protocol
 
 from rvtrace_gdb.rows.list_rows import AccessRow, Between, CallRow, Fold, FoundRow, FunctionRow, MessageRow, Place
 
-Fields = dict[str, Any]
-Paint = Callable[[str, str], str]
+RowFields = dict[str, Any]
+TextPaint = Callable[[str, str], str]
 """Returns a text in the colour for what it is ("gap", "event")."""
 
 
@@ -35,10 +35,10 @@ class TextSymbols(Protocol):
 class FieldSymbols(Protocol):
     """The symbols in fields."""
 
-    def place(self, place: Place) -> Fields:
+    def place(self, place: Place) -> RowFields:
         """Return the fields of an address in the program."""
 
-    def function(self, pc: int, name: str | None) -> Fields:
+    def function(self, pc: int, name: str | None) -> RowFields:
         """Return the fields of a function. *name*: as the session named it, if it did."""
 
 
@@ -101,9 +101,9 @@ def row_line(row: Any, symbols: TextSymbols, modifiers: Collection[str] = ()) ->
     return _LINES[type(row)](row, symbols, modifiers)
 
 
-def row_fields(row: Any, symbols: FieldSymbols) -> Fields:
+def row_fields(row: Any, symbols: FieldSymbols) -> RowFields:
     """Return the columns of a row by their names; those without a value, or not true, are left out."""
-    fields = Fields()
+    fields = RowFields()
     for column, name, is_place in _columns(row.__class__):
         value = getattr(row, column)
         if value is None or value is False or value == "":
@@ -138,14 +138,14 @@ _NO_FIELDS = {"name", "addresses"}
 """The name is in the fields of the function; the addresses are for source lines, which gdb alone knows."""
 
 
-def _between_fields(between: Between) -> Fields:
+def _between_fields(between: Between) -> RowFields:
     """Return what ran between two records: how many instructions, with their numbers, or why it is not known."""
     numbers = {"begin": between.first, "end": between.last} if between.first <= between.last else {}
     return {**numbers, **({"why": between.why} if between.why else {"instructions": between.instructions})}
 
 
 def plain(what: str, text: str) -> str:
-    """Return the text: the `Paint` without colours."""
+    """Return the text: the `TextPaint` without colours."""
     return text
 
 

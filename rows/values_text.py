@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.rows.answers import KnownRegisters, ValueLimit, ValuesRow
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.list_text import RowFields
 
 LIMITS = {
     "no-beginning": "nothing is known where the trace begins",
@@ -117,9 +117,9 @@ def _counted(known: Sequence[KnownRegisters]) -> str:
     return ", ".join(f"{it.known} of {it.of} {it.kind}" for it in known if it.of)
 
 
-def fields(row: ValuesRow) -> Fields:
+def fields(row: ValuesRow) -> RowFields:
     """Return the answer for programs."""
-    made: Fields = {"hart": row.hart, "source": row.source, "number": row.number, "places": row.places or None}
+    made: RowFields = {"hart": row.hart, "source": row.source, "number": row.number, "places": row.places or None}
     made |= {"start": row.start or None, "stop": row.stop or None, "remedies": list(row.remedies) or None}
     made["ram"] = [{"begin": f"{begin:#x}", "end": f"{end:#x}"} for begin, end in row.ram] or None
     made["known"] = [it._asdict() for it in row.known] or None
@@ -135,5 +135,5 @@ def _hex(number: int | None) -> str | None:
     return None if number is None else f"{number:#x}"
 
 
-def _known(made: Fields) -> Fields:
+def _known(made: RowFields) -> RowFields:
     return {name: value for name, value in made.items() if value is not None}

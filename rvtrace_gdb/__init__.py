@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
     from rvtrace_gdb.console.bench.trace_queries import (
         CheckFailed,
-        Instruction,
         Latencies,
         Latency,
         NotReached,
         Saved,
         TraceEvent,
     )
-    from rvtrace_gdb.console.gdb_driver.state import Stop, TraceState
+    from rvtrace_gdb.console.bench.trace_queries import HistoryInstruction as Instruction
+    from rvtrace_gdb.console.gdb_driver.state import ProgramStop as Stop
+    from rvtrace_gdb.console.gdb_driver.state import TraceState
     from rvtrace_gdb.decode.history.events import EventKind
     from rvtrace_gdb.decode.history.history import GAP, Event, History
     from rvtrace_gdb.decode.program.image import Image
@@ -48,7 +49,7 @@ _HOMES = {
     "EventKind": ("rvtrace_gdb.decode.history.events", "EventKind"),
     "History": ("rvtrace_gdb.decode.history.history", "History"),
     "Image": ("rvtrace_gdb.decode.program.image", "Image"),
-    "Instruction": ("rvtrace_gdb.console.bench.trace_queries", "Instruction"),
+    "Instruction": ("rvtrace_gdb.console.bench.trace_queries", "HistoryInstruction"),
     "Latencies": ("rvtrace_gdb.console.bench.trace_queries", "Latencies"),
     "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
     "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
@@ -57,7 +58,7 @@ _HOMES = {
     "RvtraceError": ("rvtrace_gdb.support.errors", "RvtraceError"),
     "Saved": ("rvtrace_gdb.console.bench.trace_queries", "Saved"),
     "Session": ("rvtrace_gdb.session.session", "Session"),
-    "Stop": ("rvtrace_gdb.console.gdb_driver.state", "Stop"),
+    "Stop": ("rvtrace_gdb.console.gdb_driver.state", "ProgramStop"),
     "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
     "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
     "load_capture": ("rvtrace_gdb.session.capture.file", "load"),

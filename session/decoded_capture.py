@@ -30,7 +30,7 @@ from rvtrace_gdb.session.formats.format import AnyNumberedItems
 from rvtrace_gdb.session.formats.sinks import HartHistories, SinkDecoding
 from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
 from rvtrace_gdb.session.queries.history_rows import rows
-from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 
@@ -367,7 +367,7 @@ class DecodedCapture:
         decoded = self.decoded
         return self._is_program(elf, others) and decoded is not None and decoded.image is self._program.image()
 
-    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Selection:
+    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> PageSelection:
         """Return which rows `trace history ARGS` shows of what was decoded last.
 
         *home*: the number where the hart is in the past. Raises RangeError.

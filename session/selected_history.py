@@ -18,7 +18,7 @@ from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.proxy.backend import HartContext
+    from rvtrace_gdb.session.proxy.backend import HartExtensionContext
     from rvtrace_gdb.session.proxy.write_log import WriteLog
 
 _T = TypeVar("_T")
@@ -53,14 +53,14 @@ class SelectedHistory(NamedTuple):
         return _EARLIER if self.overwritten else ""
 
 
-class HartNumber(NamedTuple):
+class HistoryNumber(NamedTuple):
     """A place in the history of a hart. *number*: counted from 1."""
 
     hart: int
     number: int
 
 
-class Debugger(Protocol):
+class ReverseDebugger(Protocol):
     """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
 
     writes: "WriteLog"
@@ -85,10 +85,10 @@ class Debugger(Protocol):
     def number(self, hart: int | None) -> int | None:
         """Return the number of a hart's position in the past, None in the present."""
 
-    def place(self, hart: int | None) -> HartNumber | None:
+    def place(self, hart: int | None) -> HistoryNumber | None:
         """Return the place in a history where a thread's hart is; None in the present."""
 
-    def call(self, work: "Callable[[HartContext], _T]") -> _T | None:
+    def call(self, work: "Callable[[HartExtensionContext], _T]") -> _T | None:
         """Return the result of *work* with its connection to the target; None: that is not possible now."""
 
     def trace_begins(self, *, now: bool = True) -> None:

@@ -33,8 +33,8 @@ from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
-from rvtrace_gdb.session.queries.pages import Selection
-from rvtrace_gdb.session.selected_history import Debugger, Searches, SelectedHistory, functions_of
+from rvtrace_gdb.session.queries.pages import PageSelection
+from rvtrace_gdb.session.selected_history import ReverseDebugger, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
@@ -95,7 +95,7 @@ class Session:
         self.chip: ChipReading | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._cache: dict[type, dict[int, tuple[History, object]]] = {}
-        self.debugger: Debugger | None = None
+        self.debugger: ReverseDebugger | None = None
         """The debugger that goes back in time with this trace, if there is one."""
         self.ask: Callable[[dict[str, Any]], Any] | None = None
         """Asks the client whose request is being answered for something that only the client can do; None if it cannot
@@ -244,7 +244,7 @@ class Session:
 
     def history_page(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
-    ) -> tuple[SelectedHistory, Selection]:
+    ) -> tuple[SelectedHistory, PageSelection]:
         """Return the history of the context's hart, and which rows of it `trace history ARGS` shows; as `history`.
 
         *size*: how many instructions a page has. Raises what `history` raises.
@@ -373,7 +373,7 @@ class Session:
         return None if self._last is None else self._last.sink_of(hart)
 
     @property
-    def gdb(self) -> Debugger | None:
+    def gdb(self) -> ReverseDebugger | None:
         """The debugger, while it is connected through the proxy."""
         return self.debugger if self.debugger is not None and self.debugger.connected else None
 

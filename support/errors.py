@@ -8,11 +8,15 @@ The watcher draws it, ignores it, or raises `Cancelled` from it to stop the work
 "interrupt".
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 
 class RvtraceError(Exception):
-    """An error that a user understands in one line."""
+    """An error that a user understands in one line. *protocol_name*: its kind in the session's protocol, if that is not
+    the name of the class.
+    """
+
+    protocol_name: ClassVar[str] = ""
 
 
 class Cancelled(RvtraceError):

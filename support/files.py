@@ -86,7 +86,7 @@ class OutputError(RvtraceError):
         super().__init__(f"{path}: {self.problem}")
 
 
-class _File(FileIO):
+class _OutputFile(FileIO):
     """A file that raises OutputError if it cannot be written, which tells that from other errors."""
 
     def __init__(self, file: str | Path, mode: str, path: str, opener: Callable[[str, int], int] | None = None) -> None:
@@ -128,7 +128,7 @@ def atomic_output(path: str, like: str | None = None) -> Iterator[BinaryIO]:
         raise OutputError(path, OSError(errno.EINVAL, "that is not the name of a file"))
     if os.path.exists(path) and not os.path.isfile(path):
         with _output_errors(path):
-            device = BufferedWriter(_File(path, "w", path))
+            device = BufferedWriter(_OutputFile(path, "w", path))
         with device:
             yield device
     else:
@@ -161,7 +161,7 @@ def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
     before = _status(real) or (_status(like) if like else None)
     try:
         with _output_errors(path):
-            file = BufferedWriter(_File(temporary, "x", path, _by_umask if before is None else _private))
+            file = BufferedWriter(_OutputFile(temporary, "x", path, _by_umask if before is None else _private))
         with file:
             yield file
             file.flush()

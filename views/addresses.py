@@ -6,7 +6,7 @@ Addresses inside a text, as operands and accesses have them, have as many digits
 from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.text import printable
 
-Symbol = tuple[str, int]
+SymbolOffset = tuple[str, int]
 """The name of a function or variable, and the offset in it."""
 
 
@@ -18,7 +18,7 @@ def digits(address: int, xlen: int) -> str:
 def address_text(
     address: int,
     xlen: int,
-    symbol: Symbol | None,
+    symbol: SymbolOffset | None,
     paint: Paint = plain,
     *,
     omit_function: bool = False,

@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.views.instruction_text import CodeRun, GdbText, ObjdumpText, Text, runs
+from rvtrace_gdb.views.instruction_text import CodeRun, GdbText, InstructionText, ObjdumpText, runs
 
 FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 
@@ -25,7 +25,7 @@ class Disassembler(Closeable):
 
     def __init__(self, image: Image) -> None:
         self._image = image
-        self._known: dict[int, Text] = {}
+        self._known: dict[int, InstructionText] = {}
         self._gdb: GdbText | None = None
         self._objdump: ObjdumpText | None = None
         self._looked_for_gdb = self._looked_for_objdump = False
@@ -35,11 +35,11 @@ class Disassembler(Closeable):
         if self._gdb is not None:
             self._gdb.close()
 
-    def of(self, context: Context) -> "Disassembler":
+    def of(self, context: ProgramContext) -> "Disassembler":
         """Return itself: the program is the same in all contexts. See `Disassemblers` for programs that are not."""
         return self
 
-    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
+    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, InstructionText]:
         """Return the text of the instruction at each of *addresses*, and of others requested before.
 
         Addresses without code are included, with gdb's message.
@@ -55,10 +55,10 @@ class Disassembler(Closeable):
                     self._known[address] = self._encoding(address)
         return self._known
 
-    def of_code(self, codes: Iterable[tuple[int, bytes]]) -> Mapping[tuple[int, bytes], Text]:
+    def of_code(self, codes: Iterable[tuple[int, bytes]]) -> Mapping[tuple[int, bytes], InstructionText]:
         """Return the text of instructions, given by address and bytes, that need not be the program's."""
         texts = code_texts(codes, self._image.xlen)
-        return {key: Text(self._image.symbol(key[0]), text) for key, text in texts.items()}
+        return {key: InstructionText(self._image.symbol(key[0]), text) for key, text in texts.items()}
 
     def raw(self, address: int) -> str:
         """Return the bytes of the instruction as gdb's /r shows them: units of 4 bytes, or of 2 if those do not fit."""
@@ -117,19 +117,19 @@ class Disassembler(Closeable):
             found = self._objdump.disassemble(code, self._image.xlen)
             self._known |= {address: text for address, text in found.items() if address not in self._known}
 
-    def _encoding(self, address: int) -> Text:
+    def _encoding(self, address: int) -> InstructionText:
         symbol = self._image.symbol(address)
         units = self.raw(address).split()
         if not units:
-            return Text(symbol, f"Cannot access memory at address {address:#x}")
+            return InstructionText(symbol, f"Cannot access memory at address {address:#x}")
         directive = ".4byte" if len(units[0]) == 8 else ".2byte"
-        return Text(symbol, f"{directive}\t" + ", ".join(f"0x{unit}" for unit in units))
+        return InstructionText(symbol, f"{directive}\t" + ", ".join(f"0x{unit}" for unit in units))
 
 
 class Images(Protocol):
     """The code in each context: an `Image`, or several in `decode.program.image`."""
 
-    def image_of(self, context: Context) -> Image:
+    def image_of(self, context: ProgramContext) -> Image:
         """Return the code in a context."""
         ...
 
@@ -146,7 +146,7 @@ class Disassemblers(Closeable):
         for disassembler in self._known.values():
             disassembler.close()
 
-    def of(self, context: Context) -> Disassembler:
+    def of(self, context: ProgramContext) -> Disassembler:
         """Return the disassembler of the program in a context."""
         image = self._images.image_of(context)
         if image not in self._known:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Text(NamedTuple):
+class InstructionText(NamedTuple):
     """The text after an address in a listing: (function, offset in it) if known, and mnemonic TAB operands."""
 
     symbol: tuple[str, int] | None
@@ -89,7 +89,7 @@ class GdbText:
                 gdb.close()
         return None
 
-    def disassemble(self, run: CodeRun) -> dict[int, Text]:
+    def disassemble(self, run: CodeRun) -> dict[int, InstructionText]:
         """Return the instructions of *run*; empty if gdb cannot read the code or has ended."""
         reply = self._ask(f"-data-disassemble -s {run.start:#x} -e {run.end:#x} -- 0")
         return dict(_instructions(_INSTRUCTION.finditer(reply)))
@@ -143,11 +143,11 @@ def _start(program: str, elf: str) -> subprocess.Popen[str]:
     )
 
 
-def _instructions(matches: Iterable[re.Match[str]]) -> Iterable[tuple[int, Text]]:
+def _instructions(matches: Iterable[re.Match[str]]) -> Iterable[tuple[int, InstructionText]]:
     for match in matches:
         name = match["name"]
         symbol = (_plain(name), int(match["offset"])) if name is not None else None
-        yield int(match["address"], 16), Text(symbol, _plain(match["text"]))
+        yield int(match["address"], 16), InstructionText(symbol, _plain(match["text"]))
 
 
 def _plain(escaped: str) -> str:
@@ -199,18 +199,18 @@ _OBJDUMP_SECONDS_AT_MOST = 60.0
 _LINE = re.compile(r"^ *([0-9a-f]+):\t(.*?)\s*$", re.MULTILINE)
 _ADDRESS = re.compile(r"^((?:j|jal|b[a-z]+)\t(?:.*,)?|.* # )0x([0-9a-f]+)$")  # of a jump or branch, or in a comment
 
-Symbols = Callable[[int], tuple[str, int] | None]
+SymbolLookup = Callable[[int], tuple[str, int] | None]
 
 
 class ObjdumpText:
     """An objdump that supports RISC-V. *symbols* names addresses."""
 
-    def __init__(self, program: str, symbols: Symbols) -> None:
+    def __init__(self, program: str, symbols: SymbolLookup) -> None:
         self._program = program
         self._symbols = symbols
 
     @classmethod
-    def find(cls, symbols: Symbols) -> "ObjdumpText | None":
+    def find(cls, symbols: SymbolLookup) -> "ObjdumpText | None":
         """Return the first objdump on PATH that supports RISC-V; None if there is none."""
         for name in OBJDUMP_NAMES:
             program = shutil.which(name)
@@ -218,13 +218,16 @@ class ObjdumpText:
                 return cls(program, symbols)
         return None
 
-    def disassemble(self, code: Sequence[tuple[CodeRun, bytes]], xlen: int) -> dict[int, Text]:
+    def disassemble(self, code: Sequence[tuple[CodeRun, bytes]], xlen: int) -> dict[int, InstructionText]:
         """Return the instructions of all of *code*, from one call of objdump; empty if it fails."""
         with tempfile.TemporaryDirectory(prefix="rvtrace-") as folder:
             elf = Path(folder, "code.elf")
             elf.write_bytes(elf_of_code([(run.start, data) for run, data in code], xlen))
             listing = _output([self._program, "-d", "-z", "--no-show-raw-insn", str(elf)])
-        return {int(a, 16): Text(self._symbols(int(a, 16)), self._as_gdb(text)) for a, text in _LINE.findall(listing)}
+        return {
+            int(a, 16): InstructionText(self._symbols(int(a, 16)), self._as_gdb(text))
+            for a, text in _LINE.findall(listing)
+        }
 
     def _as_gdb(self, text: str) -> str:
         return _ADDRESS.sub(lambda match: match[1] + self._named(int(match[2], 16)), text)

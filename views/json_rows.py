@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.addresses import digits
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 from rvtrace_gdb.views.text_rows import accesses_to
 
-Fields = dict[str, Any]
+JsonFields = dict[str, Any]
 
 
 class HistoryRows:
@@ -30,7 +30,7 @@ class HistoryRows:
     def before(self, hart: int, several: bool) -> str:
         return f'"hart": {hart}'
 
-    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+    def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
         fields = {**place(pc, text.symbol, xlen), "opcodes": raw or None, "inst": text.instruction}
         return json_line(fields)[1:]
 
@@ -41,7 +41,7 @@ class HistoryRows:
         return f'{{"number": {number}, {before}, {json_line({"gap": what})[1:]}'
 
 
-def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> Fields:
+def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> JsonFields:
     """Return the fields of a code address."""
     name, offset = (None, None) if symbol is None else symbol
     return {"addr": digits(pc, xlen), "func": name, "offset": offset}
@@ -72,7 +72,7 @@ def message(sink: str, number: int, offset: int, text: str) -> str:
     """Return a message of a trace. *sink*: "" if there is none; *text*: its line without number and offset."""
     columns, _, meaning = text.partition(" # ")
     name, *pairs = columns.split(" ")
-    fields: Fields = {}
+    fields: JsonFields = {}
     for pair in pairs:
         key, _, value = pair.partition("=")
         fields[key] = int(value) if value.isdecimal() else value
@@ -87,7 +87,7 @@ class _Shown(NamedTuple):
     history: History
     program: Program
 
-    def place(self, pc: int | None, position: int) -> Fields | None:
+    def place(self, pc: int | None, position: int) -> JsonFields | None:
         """Return the fields of a code address; the context at *position* determines the program."""
         if pc is None:
             return None
@@ -95,7 +95,7 @@ class _Shown(NamedTuple):
         found = place(pc, image.symbol(pc), self.program.xlen)
         return {name: value for name, value in found.items() if value is not None}
 
-    def event(self, event: Event) -> Fields:
+    def event(self, event: Event) -> JsonFields:
         history, position = self.history, event.position
         here = history.pc(position) if position < len(history) else None
         what = {"what": "end"} if here is None else {"what": "gap"} if here == GAP else self.place(here, position)
@@ -105,7 +105,7 @@ class _Shown(NamedTuple):
         fields |= {"trace-byte": event.offset, **event_fields(event)}
         return {**fields, **_context(history.context_at(position))}
 
-    def access(self, access: MemoryAccess) -> Fields:
+    def access(self, access: MemoryAccess) -> JsonFields:
         position = access.position
         at = self.place(self.history.pc(position), position) if position is not None else None
         image = self.program.image_of(self.history.context_at(max(access.after if position is None else position, 0)))
@@ -118,16 +118,16 @@ class _Shown(NamedTuple):
         text = access_text(access._replace(notes=()), self.program.xlen, image.symbol)
         return {**fields, "failed": access.failed or None, "note": note_text(access) or None, "text": text}
 
-    def _memory(self, address: int, position: int | None) -> Fields:
+    def _memory(self, address: int, position: int | None) -> JsonFields:
         found = self.place(address, position or 0) or {}
         name = {"symbol": found.pop("func")} if "func" in found else {}
         return {"memory": {"addr": found.pop("addr"), **name, **found}}
 
 
-def _csr(number: int) -> Fields:
+def _csr(number: int) -> JsonFields:
     return {"csr": f"0x{number:03x}"}
 
 
-def _context(context: Context) -> Fields:
+def _context(context: ProgramContext) -> JsonFields:
     virtual = None if context.prv is None else int(context.virtual)
     return {"prv": context.prv, "v": virtual, "scontext": context.scontext, "hcontext": context.hcontext}

@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_runs
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.support.colours import Paint, plain
@@ -37,7 +37,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns
 from rvtrace_gdb.views.addresses import address_text
 from rvtrace_gdb.views.disassembly import Disassembler, code_units
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 
 
 def access_lines(
@@ -76,7 +76,7 @@ class ModifierError(RvtraceError):
 class TextSource(Protocol):
     """The source of instruction text, which may differ between contexts."""
 
-    def of(self, context: Context) -> Disassembler:
+    def of(self, context: ProgramContext) -> Disassembler:
         """Return the disassembler of the program in a context."""
         ...
 
@@ -93,7 +93,7 @@ class Shape(Protocol):
         """Return the beginning of the rows of a hart. *several*: it is one of several harts."""
         ...
 
-    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+    def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
         """Return the common part of all rows of the instruction at an address."""
         ...
 
@@ -143,7 +143,7 @@ class Modifiers:
         """Return the prefix of the hart, if there are several."""
         return prefix(hart) if several else ""
 
-    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+    def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
         return line(pc, text, xlen, raw, self.omit_function, self.paint)
 
     def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
@@ -164,7 +164,7 @@ def lines(
     hart: int = 0,
 ) -> Iterator[str]:
     """Yield the rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    return Rows(source, xlen, shape, progress).of([Stretch(shape.before(hart, False), history, begin, end)])
+    return TextRows(source, xlen, shape, progress).of([Stretch(shape.before(hart, False), history, begin, end)])
 
 
 def merged_lines(
@@ -179,7 +179,7 @@ def merged_lines(
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
         for run in interleaved_runs(histories)
     )
-    return Rows(source, xlen, shape, progress).of(stretches)
+    return TextRows(source, xlen, shape, progress).of(stretches)
 
 
 def prefix(hart: int) -> str:
@@ -187,7 +187,7 @@ def prefix(hart: int) -> str:
     return f"hart {hart}\t"
 
 
-class Rows:
+class TextRows:
     """The rows of any stretches. The common part of rows of an address is created once, so keep the object for more of
     them.
     """
@@ -280,7 +280,7 @@ class _ContextRun(NamedTuple):
 
 
 def line(
-    pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False, paint: Paint = plain
+    pc: int, text: InstructionText, xlen: int, raw: str = "", omit_function: bool = False, paint: Paint = plain
 ) -> str:
     """Return `ADDRESS <function+offset>:TAB instruction`, with *raw* bytes before the instruction if given."""
     place = address_text(pc, xlen, text.symbol, paint, omit_function=omit_function)
@@ -316,7 +316,7 @@ def event_line(history: History, event: Event, program: Program, paint: Paint = 
     return f"{event.position + 1}\t{' '.join(columns)} # {event.text}"
 
 
-def _context_columns(context: Context) -> Iterator[str]:
+def _context_columns(context: ProgramContext) -> Iterator[str]:
     if context.prv is not None:
         yield f"prv={context.prv}"
         yield f"v={int(context.virtual)}"

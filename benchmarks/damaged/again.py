@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, MalformedMessage, Packer, Sync, parse
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceEncoding
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 
 _MOST = 1 << 18  # instructions; no stream has so many, undamaged
@@ -31,18 +31,18 @@ _ALWAYS_LEGAL = frozenset({"time", "ecause", "interrupt", "tval", "sync", "b_typ
 _MACHINE = 3
 _CONTEXT = TeInstFormat.SYNC | Kind.CONTEXT << 2
 
-Item = Block | IngressTrap | Context
+Item = Block | IngressTrap | ProgramContext
 
 
 class Imprecise(NamedTuple):
     """A context that is reported by a packet without an address."""
 
-    context: Context
+    context: ProgramContext
 
 
 def items(history: History, image: Image, data: bytes = b"") -> Iterator[Item | Imprecise]:
     """What ran, with the traps and changes of context that the trace reports. *data*: E-Trace's, framed."""
-    marks: list[tuple[int, IngressTrap | Context | Imprecise]] = []
+    marks: list[tuple[int, IngressTrap | ProgramContext | Imprecise]] = []
     for event in history.events:
         if isinstance(event.fact, ContextChange):
             changed = event.fact.now
@@ -68,8 +68,8 @@ def etrace_packets(ran: Sequence[Item | Imprecise], encoding: EtraceEncoding, ne
     """The packets of an encoder that starts and stops."""
     packets: list[bytes] = []
     encoder = EtraceEncoder(encoding, packets.append)
-    encoder.context(Context(_MACHINE))
-    while ran and isinstance(ran[0], Context):
+    encoder.context(ProgramContext(_MACHINE))
+    while ran and isinstance(ran[0], ProgramContext):
         encoder.context(ran[0])
         ran = ran[1:]
     encoder.start()

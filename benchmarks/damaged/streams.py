@@ -33,8 +33,8 @@ from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode as decode_ntrace
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceEncoding
+from rvtrace_gdb.decode.ntrace.options import InstSyncMode as NtraceSync
 from rvtrace_gdb.decode.ntrace.options import Options as NtraceOptions
-from rvtrace_gdb.decode.ntrace.options import SyncMode as NtraceSync
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters

@@ -15,10 +15,10 @@ from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace_encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 
-Items = list[Block | IngressTrap | Context]
+Items = list[Block | IngressTrap | ProgramContext]
 FORMATS = ("ntrace", "etrace")
 
 

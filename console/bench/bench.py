@@ -12,7 +12,7 @@
         bench.save("out.rvt")
 
 A gdb does the work (`console.gdb_driver.engine`); a bench has no state but gdb's. `Gdb` has gdb's commands, expressions
-and variables; `Target` connects to a target, loads and runs a program; `Bench` traces it.
+and variables; `BenchTarget` connects to a target, loads and runs a program; `Bench` traces it.
 """
 
 import contextlib
@@ -27,16 +27,16 @@ from rvtrace_gdb.console.bench import checks, trace_queries
 from rvtrace_gdb.console.bench.checks import Checked
 from rvtrace_gdb.console.bench.trace_queries import (
     CheckFailed,
-    Instruction,
+    HistoryInstruction,
     Latencies,
     NotReached,
     Ran,
     Saved,
     TraceEvent,
 )
-from rvtrace_gdb.console.gdb_driver.engine import Engine, Said
+from rvtrace_gdb.console.gdb_driver.engine import Engine, TextListener
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
-from rvtrace_gdb.console.gdb_driver.state import LOST, Stop, TraceState, stop_of
+from rvtrace_gdb.console.gdb_driver.state import LOST, ProgramStop, TraceState, stop_of
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -63,7 +63,7 @@ class Gdb(Closeable):
         target: str | os.PathLike[str] | None = None,
         gdb: str | None = None,
         within: float = WITHIN,
-        said: Said = lambda kind, text: None,
+        said: TextListener = lambda kind, text: None,
         progress: Progress = silent,
     ) -> None:
         self._begin(Engine(elf, target, gdb=gdb, said=said, progress=progress), within)
@@ -135,7 +135,7 @@ class Gdb(Closeable):
         self.engine.interrupt()
 
 
-class Target(Gdb):
+class BenchTarget(Gdb):
     """See `console.bench.bench.Bench`."""
 
     def connect(self, where: str = "") -> str:
@@ -153,7 +153,7 @@ class Target(Gdb):
             return int(size[1]) if size else 0
         return int(self.engine.query("-target-download").get("load-size", 0))
 
-    def reset(self) -> Stop:
+    def reset(self) -> ProgramStop:
         """Reset the target and halt it there, with OpenOCD's `reset halt`, or QEMU's `system_reset`."""
         self.engine.execute("monitor system_reset" if self._is_qemu() else "monitor reset halt")
         self.engine.execute("maintenance flush register-cache")
@@ -167,7 +167,7 @@ class Target(Gdb):
         """Delete a breakpoint; None: all of them."""
         self.engine.query(f"-break-delete {'' if number is None else number}".rstrip())
 
-    def run(self, within: float | None = None) -> Stop:
+    def run(self, within: float | None = None) -> ProgramStop:
         """Let the program run until it stops at a breakpoint.
 
         Raises `NotReached` if it does not within *within* seconds.
@@ -177,7 +177,7 @@ class Target(Gdb):
             raise NotReached(f"no breakpoint was reached: the program stopped at {stop}", stop)
         return stop
 
-    def run_until(self, location: str, within: float | None = None) -> Stop:
+    def run_until(self, location: str, within: float | None = None) -> ProgramStop:
         """Let the program run until it reaches a place: a function, FILE:LINE, or *EXPRESSION.
 
         Raises `NotReached` if it stops elsewhere, or does not get there in *within* seconds; it is stopped then.
@@ -195,7 +195,7 @@ class Target(Gdb):
             with contextlib.suppress(RvtraceError):  # gdb has deleted it if it was reached
                 self.engine.query(f"-break-delete {made['number']}")
 
-    def run_for(self, seconds: float) -> Stop:
+    def run_for(self, seconds: float) -> ProgramStop:
         """Let the program run for some time, and stop it. Raises `NotReached` if it stops by itself before that."""
         before = self.engine.state.stops
         with self.engine.lock:
@@ -207,7 +207,7 @@ class Target(Gdb):
         ran = time.monotonic() - began
         raise NotReached(f"the program stopped after {ran:.1f} s of {seconds:g} s, at {stop}", stop)
 
-    def where(self) -> Stop:
+    def where(self) -> ProgramStop:
         """Return where the program is stopped."""
         return stop_of({"frame": self.engine.query("-stack-info-frame").get("frame", {})})
 
@@ -226,7 +226,7 @@ class Target(Gdb):
         made: dict[str, Any] = found[0] if isinstance(found, list) else found
         return made
 
-    def _run(self, within: float | None, failed: str) -> Stop:
+    def _run(self, within: float | None, failed: str) -> ProgramStop:
         seconds = self.within if within is None else within
         before = self.engine.state.stops
         with self.engine.lock:
@@ -239,7 +239,7 @@ class Target(Gdb):
             raise RvtraceError("the connection to the target was lost while the program ran")
         return stop
 
-    def _awaited(self, before: int, seconds: float) -> Stop | None:
+    def _awaited(self, before: int, seconds: float) -> ProgramStop | None:
         """Wait for the next stop. If the wait ends with an exception, the program is stopped."""
         try:
             return self.engine.await_stop(before, seconds)
@@ -255,7 +255,7 @@ def _addresses(made: dict[str, Any]) -> Sequence[int]:
     return [int(str(place["addr"]), 16) for place in places if str(place.get("addr", "")).startswith("0x")]
 
 
-class Bench(Target):
+class Bench(BenchTarget):
     """One target, or one capture, with a gdb of its own. Use it in a `with` block.
 
     *elf*: the program, FILE or FILE@OFFSET as for the command line; *target*: the target description; *gdb*: the gdb to
@@ -263,7 +263,7 @@ class Bench(Target):
     *said*: called with gdb's output as it arrives, (kind, text); *progress*: called with (label, done, total) of long
     work.
 
-    All methods raise `RvtraceError`, with one line: `GdbError` for what gdb refused, `GdbGone`, `NoAnswer`, and
+    All methods raise `RvtraceError`, with one line: `GdbError` for what gdb refused, `GdbGone`, `GdbTimeout`, and
     `CheckFailed` if the program did not do what was expected.
     """
 
@@ -347,7 +347,7 @@ class Bench(Target):
                 raise CheckFailed(f"{location} ran first @{found.position}, {before[0]} @{before[1]}")
             before = (location, found.position)
 
-    def history(self, begin: int | None = None, count: int = 100) -> list[Instruction]:
+    def history(self, begin: int | None = None, count: int = 100) -> list[HistoryInstruction]:
         """Return instructions from number *begin* on; None: the newest. *count* is at most 4096."""
         first = "" if begin is None else f" --begin {begin}"
         rows = self.engine.query(f"-rvtrace-history{first} --count {count}")["history"]
@@ -372,8 +372,8 @@ def _address(row: dict[str, Any]) -> int | None:
     return int(row["addr"], 16) if "addr" in row else None
 
 
-def _instruction(row: dict[str, Any]) -> Instruction:
-    return Instruction(
+def _instruction(row: dict[str, Any]) -> HistoryInstruction:
+    return HistoryInstruction(
         int(row["number"]), _address(row), row.get("func", ""), int(row.get("offset", 0)),
         row.get("fullname") or row.get("file", ""), int(row["line"]) if "line" in row else None,
         row.get("gap") or row.get("inst") or row.get("error", ""),

@@ -172,7 +172,7 @@ class Rig(Processes):
         if self._printed is None:
             self.simulator = self._start(command, log)
         else:
-            theirs = self._pipe(_Program(log, self._printed))
+            theirs = self._pipe(_ProgramOutput(log, self._printed))
             try:
                 self.simulator = self._start(command, log, theirs)
             finally:
@@ -253,7 +253,7 @@ _LAST_WORDS = 5.0  # seconds to read what was printed before the end
 _LISTENS = b"listening on"
 
 
-class _Program:
+class _ProgramOutput:
     """What the program on the simulated target prints: all that follows the line that the target listens.
 
     Everything goes to the end of the target's *log*.

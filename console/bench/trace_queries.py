@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import quoted
-from rvtrace_gdb.console.gdb_driver.state import Stop
+from rvtrace_gdb.console.gdb_driver.state import ProgramStop
 from rvtrace_gdb.rows.list_text import LOSSES
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -137,7 +137,7 @@ def latencies(engine: Engine, handler: str | None = None) -> list[Latency]:
     return found
 
 
-class _Functions:
+class _FunctionRows:
     """The rows of `trace functions`, requested in pages."""
 
     def __init__(self, engine: Engine) -> None:
@@ -168,7 +168,7 @@ class _Walk:
 
     def __init__(self, engine: Engine, handler: str | None) -> None:
         self._engine, self._handler = engine, handler
-        self._functions = _Functions(engine)
+        self._functions = _FunctionRows(engine)
         self._times: dict[str, list[PlaceExecution]] = {}
 
     @cached_property
@@ -257,7 +257,7 @@ class CheckFailed(RvtraceError):
 class NotReached(CheckFailed):
     """The program did not reach a place. *stop*: where it stopped instead, with the reason."""
 
-    def __init__(self, what: str, stop: Stop) -> None:
+    def __init__(self, what: str, stop: ProgramStop) -> None:
         super().__init__(what)
         self.stop = stop
 
@@ -270,7 +270,7 @@ class Saved(NamedTuple):
     messages: tuple[str, ...]
 
 
-class Instruction(NamedTuple):
+class HistoryInstruction(NamedTuple):
     """A row of the history: *number* as in `trace history`; for a gap, *text* is the reason, and the rest is empty.
 
     *offset*: bytes from the beginning of *function*. *text*: the instruction as gdb's disassembler prints it.

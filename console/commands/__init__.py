@@ -46,7 +46,7 @@ def address_argument(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """A sub-command."""
 
     name: str
@@ -65,9 +65,9 @@ class Command(NamedTuple):
 class CommandParser(ParserWithPages):
     """The parser of a command, which accepts `FILE --option RANGE` as well as `FILE RANGE --option`."""
 
-    to_load: Command | None = None
+    to_load: Subcommand | None = None
     """The command whose arguments are added when a command line uses it."""
-    command: Command | None = None
+    command: Subcommand | None = None
     intermixed = True
     """Whether options and positional arguments may be mixed; not possible for a command with sub-commands."""
     prepare: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
@@ -109,7 +109,7 @@ class CommandParser(ParserWithPages):
         return known, unknown
 
 
-def add_commands(parser: argparse.ArgumentParser, table: Iterable[Command]) -> None:
+def add_commands(parser: argparse.ArgumentParser, table: Iterable[Subcommand]) -> None:
     """Add the commands of *table* to *parser*, in this order."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     for row in table:

@@ -8,7 +8,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import report
@@ -56,7 +56,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the accesses. Raises as `raw.trace_request`, `Session.open_capture` and `Session.harts`, and DataError."""
     request = raw.trace_request(args, args.capture)
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.open(session)
         decoded = session.harts(progress=shown.progress)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(
-    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, shown: Output
+    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, shown: CommandOutput
 ) -> Iterator[str]:
     for hart, history in found.items():
         if shown.json:

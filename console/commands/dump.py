@@ -12,8 +12,8 @@ from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_messages
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.output import Output, OutputOptions
-from rvtrace_gdb.session.capture.model import Captured, TandemPort
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.session.capture.model import Captured, CapturedPort
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     numbers, with_bytes = _range(args.range)
     named = options_raw.trace_request(args, args.file, options_first=True, also_for_captures=("src",))
     request = DumpRequest(named, numbers, args.src, args.offset, args.raw or with_bytes)
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         traces = list(_traces(request.trace))
         for trace in traces:
             if len(traces) > 1:
@@ -119,14 +119,14 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
     return range(selected.begin, selected.end), bool(modifiers)
 
 
-def _print(shown: Output, trace: _Trace, request: DumpRequest) -> None:
+def _print(shown: CommandOutput, trace: _Trace, request: DumpRequest) -> None:
     looked = _Looked(trace, request)
     shown.rows(looked.rows(shown))
     if trace.imported and isinstance(trace.trace_options, EncoderTraceOptions):
         shown.say(
             hints_of_messages(bytes(looked.beginning), trace.trace_options, trace.xlen, trace.wrapped)
         )
-    if isinstance(trace.trace_options, TandemPort):
+    if isinstance(trace.trace_options, CapturedPort):
         shown.say(hints_of_groups(bytes(looked.beginning), trace.trace_options.parameters, trace.wrapped))
     if not looked.shown:
         raise RangeError(_nothing_there(trace, request, looked.count))
@@ -140,7 +140,7 @@ class _Looked:
         self.beginning = bytearray()
         self.shown = self.count = self._read = 0
 
-    def rows(self, output: Output) -> Iterator[str]:
+    def rows(self, output: CommandOutput) -> Iterator[str]:
         trace, request, numbers = self._trace, self._request, self._request.numbers
         itemizer = registry.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
         wording = registry.wording(trace.trace_options)
@@ -156,7 +156,7 @@ class _Looked:
                 text = line.partition(" ")[2]
                 yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
 
-    def _pieces(self, output: Output) -> Iterator[bytes]:
+    def _pieces(self, output: CommandOutput) -> Iterator[bytes]:
         """Return the trace in pieces; its beginning is stored."""
         for piece in self._trace.data:
             output.progress("reading messages", self._read, self._trace.size)

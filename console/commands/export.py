@@ -6,7 +6,7 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise ExportError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.capture, *args.elf])
     request = raw.trace_request(args, args.capture)
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.open(session)
         selected = session.selected(Context(hart=args.hart), shown.progress)

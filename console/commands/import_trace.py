@@ -12,7 +12,7 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session import report
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
     request = raw.import_request(args, args.file, args.of_hart or 0)
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         capture = request.capture()
         session = Session()
         try:

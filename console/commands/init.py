@@ -16,7 +16,7 @@ from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAn
 from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import printable
 
-Value = TypeVar("Value")
+AnswerValue = TypeVar("AnswerValue")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +113,7 @@ class Interview:
         if not self._quiet:
             print(printable(line), file=sys.stderr, flush=True)
 
-    def ask(self, question: Question[Value]) -> Answered[Value]:
+    def ask(self, question: Question[AnswerValue]) -> Answered[AnswerValue]:
         """Return the answer of the options, the default, or what is typed. Raises MissingAnswer, Unfit."""
         option = question.option.partition(" ")[0]
         for key in (question.key, ""):
@@ -129,13 +129,13 @@ class Interview:
         return self._typed(question)
 
     @staticmethod
-    def _parsed(question: Question[Value], option: str, text: str) -> Value:
+    def _parsed(question: Question[AnswerValue], option: str, text: str) -> AnswerValue:
         try:
             return question.parse(text)
         except Unfit as error:
             raise BoardError(f"{option}: {error}") from None
 
-    def _typed(self, question: Question[Value]) -> Answered[Value]:
+    def _typed(self, question: Question[AnswerValue]) -> Answered[AnswerValue]:
         default = f" [{question.default}]" if question.default is not None else ""
         if question.explanation:
             print(printable(question.explanation))

@@ -16,12 +16,12 @@ from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
-from rvtrace_gdb.rows.list_text import HEADINGS, Fields, computed_words, options_of, row_fields, row_line
+from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
@@ -49,7 +49,7 @@ class ShownTrace(NamedTuple):
 
     session: Session
     decoded: Decoded
-    output: Output
+    output: CommandOutput
     hart: int
     is_one_of_several: bool
     modifiers: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class ShownTrace(NamedTuple):
             for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
                 yield self.line(row, row_fields, lambda row, symbols: row_line(row, symbols, self.modifiers))
 
-    def line(self, row: Any, fields: Callable[[Any, Any], Fields], line: Callable[[Any, Any], str]) -> str:
+    def line(self, row: Any, fields: Callable[[Any, Any], RowFields], line: Callable[[Any, Any], str]) -> str:
         """Return one row, as *fields* or as *line* makes it."""
         if self.output.json:
             return json_line({"hart": self.hart, **fields(row, self)})
@@ -95,7 +95,7 @@ class ShownTrace(NamedTuple):
     def address_text(self, place: Place) -> str:
         return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint, short=self.output.narrow)
 
-    def place(self, place: Place) -> Fields:
+    def place(self, place: Place) -> RowFields:
         found = json_rows.place(place[0], self._symbol(place), self.image.xlen)
         return {name: value for name, value in found.items() if value is not None}
 
@@ -103,7 +103,7 @@ class ShownTrace(NamedTuple):
         symbol = self.image.symbol(pc) if name is None else (name, 0)
         return "??" if symbol is None else self.output.paint("function", printable(symbol[0]))
 
-    def function(self, pc: int, name: str | None) -> Fields:
+    def function(self, pc: int, name: str | None) -> RowFields:
         fields = self.place((pc,) if name is None else (pc, name, 0))
         fields.pop("offset", None)
         return fields
@@ -202,7 +202,7 @@ def _covered_line(row: CoveredFunction, shown: ShownTrace) -> str:
     return f"{row.entered or '':>10}{ran if row.ran else shown.paint('gap', ran)}  {name}"
 
 
-class Verb(NamedTuple):
+class ListVerb(NamedTuple):
     """A command: the rows it shows, and what its arguments mean."""
 
     show: Callable[[ShownTrace, ListRequest], Iterator[str]] | None
@@ -213,30 +213,30 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "functions": Verb(
+    "functions": ListVerb(
         _functions, "FILE [RANGE]",
         "Prints the functions that ran, oldest first, as `trace functions` does in gdb.", "each function that ran",
     ),
-    "calls": Verb(
+    "calls": ListVerb(
         _calls, "FILE [--depth N]", "Prints who called whom, as a tree, as `trace calls` does in gdb.",
         "each line of the tree",
     ),
-    "find": Verb(
+    "find": ListVerb(
         _find, "FILE LOCATION ... [RANGE]",
         "Prints when a function was entered or an instruction ran, as `trace find` does in gdb. LOCATION: FUNCTION,"
         " FILE:FUNCTION, FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in"
         " that range). Of several there is one list, in the order in which they ran.",
         "each execution",
     ),
-    "events": Verb(
+    "events": ListVerb(
         _events, "FILE [RANGE] [--kind KIND]",
         "Prints what happened between the instructions, as `trace events` does in gdb.", "each event",
     ),
-    "gaps": Verb(
+    "gaps": ListVerb(
         _gaps, "FILE [RANGE]", "Prints where the history is not complete, and why, as `trace gaps` does in gdb.",
         "each gap",
     ),
-    "check": Verb(
+    "check": ListVerb(
         _check, "FILE",
         "Checks a trace: what is listed of it, encoded again with the capture's own settings, must give its bytes."
         " Where most intervals between synchronizations agree, one that differs is damaged; where most differ, the"
@@ -244,12 +244,12 @@ VERBS = {
         " status: 0 all that can be compared agrees, 3 something differs or is lost, 4 it cannot be told.",
         "each hart",
     ),
-    "coverage": Verb(
+    "coverage": ListVerb(
         _coverage, "FILE [RANGE | FUNCTION] [--all]",
         "Prints how often each function was entered, and how many of its instructions ran. RANGE: only these"
         " instructions of the history count. FUNCTION: this function alone.", "each function",
     ),
-    "status": Verb(None, "FILE", "Prints what a trace has, as `trace status` does in gdb.", "the trace"),
+    "status": ListVerb(None, "FILE", "Prints what a trace has, as `trace status` does in gdb.", "the trace"),
 }  # fmt: skip
 """The commands of this module, by their names."""
 
@@ -362,11 +362,11 @@ def run(args: argparse.Namespace) -> int:
     """Print the list. Raises ListError, RangeError, and as `raw.trace_request`, `Session.open_capture` and
     `Session.harts`.
     """
-    verb: Verb = args.verb
+    verb: ListVerb = args.verb
     return _print(verb, _request(verb, args), OutputOptions.from_arguments(args))
 
 
-def _request(verb: Verb, args: argparse.Namespace) -> ListRequest:
+def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
     """Return what the command line asks for. Raises ListError, and as `raw.trace_request`."""
     locations, numbers = list(args.location), args.range
     if len(locations) > 1 and _RANGE.fullmatch(locations[-1]):
@@ -389,8 +389,8 @@ def _request(verb: Verb, args: argparse.Namespace) -> ListRequest:
     )
 
 
-def _print(verb: Verb, request: ListRequest, options: OutputOptions) -> int:
-    with Output(options, "reading the trace") as shown:
+def _print(verb: ListVerb, request: ListRequest, options: OutputOptions) -> int:
+    with CommandOutput(options, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
@@ -410,7 +410,7 @@ def _print(verb: Verb, request: ListRequest, options: OutputOptions) -> int:
     return _checked_status(decoded, harts) if verb.show is _check else 0
 
 
-def _check_lines(verb: Verb, decoded: Decoded) -> list[str]:
+def _check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:
     """Return what a check has found, except for the command that prints it anyway."""
     return [] if verb.show is _check else report.checks(decoded.checked or ())
 
@@ -423,7 +423,7 @@ def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:
     return 0 if rows and all(row.conclusion == answer_text.AGREES for row in rows) else UNSURE
 
 
-def _status(session: Session, lines: list[str], shown: Output) -> int:
+def _status(session: Session, lines: list[str], shown: CommandOutput) -> int:
     from rvtrace_gdb.session.rpc.protocol import reported_facts
 
     if shown.json:

@@ -15,12 +15,12 @@ from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
 from rvtrace_gdb.rows import answer_text, values_text
-from rvtrace_gdb.rows.answers import Writer
+from rvtrace_gdb.rows.answers import ValueWriter
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.choice import past_of
@@ -59,14 +59,14 @@ class PastRequest:
     count: int = 1
 
 
-class _Asked(NamedTuple):
+class _PastQuery(NamedTuple):
     """A history that is asked. *number*: of the instruction before which the answer holds; one more than there are: the
     end of the history.
     """
 
     session: Session
     selected: SelectedHistory
-    shown: Output
+    shown: CommandOutput
     number: int
     at: int | None
 
@@ -161,8 +161,8 @@ def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) 
     return PastRequest(trace, options, args.hart, args.at, places, args.values, count)
 
 
-def _answer(show: Callable[[_Asked, PastRequest], Iterator[str]], request: PastRequest) -> int:
-    with Output(request.output, "reading the trace") as shown:
+def _answer(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: PastRequest) -> int:
+    with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
@@ -173,14 +173,14 @@ def _answer(show: Callable[[_Asked, PastRequest], Iterator[str]], request: PastR
         if request.at is not None and request.at > length:
             raise PastError(f"--at {request.at}: the history has the numbers 1 to {length}")
         number = length + 1 if request.at is None else request.at
-        shown.rows(show(_Asked(session, selected, shown, number, request.at), request))
+        shown.rows(show(_PastQuery(session, selected, shown, number, request.at), request))
     return 0
 
 
 # Who wrote it
 
 
-def _who_wrote(asked: _Asked, request: PastRequest) -> Iterator[str]:
+def _who_wrote(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
     (name,) = request.places
     place = _place(name, asked)
     below = previous = None
@@ -193,12 +193,12 @@ def _who_wrote(asked: _Asked, request: PastRequest) -> Iterator[str]:
             if previous is None and asked.shown.json:
                 yield json_line({"hart": asked.selected.hart, "messages": list(found["none"])})
             return
-        writer = Writer(**found["writer"])
+        writer = ValueWriter(**found["writer"])
         yield from _writer_lines(asked, name, writer, previous)
         below, previous = found["below"], writer.ago
 
 
-def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None) -> Iterator[str]:
+def _writer_lines(asked: _PastQuery, name: str, writer: ValueWriter, previous: int | None) -> Iterator[str]:
     change = _change(asked, name, writer)
     if asked.shown.json:
         yield json_line(_writer_fields(asked, change, writer))
@@ -215,23 +215,23 @@ def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None
         yield from text_rows.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
 
 
-def _change(asked: _Asked, name: str, writer: Writer) -> answer_text.Change:
+def _change(asked: _PastQuery, name: str, writer: ValueWriter) -> answer_text.ValueChange:
     """Return what a writer changed, as numbers."""
     if writer.store is None:
         bits = writer.bits or asked.selected.program.xlen
-        return answer_text.Change(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
+        return answer_text.ValueChange(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store
     begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
     if end - begin < size:
         name = f"{answer_text.bytes_text(begin, end)} of {name}"
-    return answer_text.Change(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
+    return answer_text.ValueChange(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
 
 
 def _hex(value: int | None, size: int) -> str | None:
     return None if value is None else f"0x{value:0{2 * size}x}"
 
 
-def _writer_fields(asked: _Asked, change: answer_text.Change, writer: Writer) -> dict[str, Any]:
+def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, Any]:
     place: dict[str, Any] = {}
     if writer.number is not None and (pc := asked.selected.history.pc(writer.number - 1)) != GAP:
         place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)
@@ -246,7 +246,7 @@ def _writer_fields(asked: _Asked, change: answer_text.Change, writer: Writer) ->
 # Values
 
 
-def _values(asked: _Asked, request: PastRequest) -> Iterator[str]:
+def _values(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
     if request.at is None and not request.places:
         return _summary(asked)
     places = [_place(text, asked) for text in request.places]
@@ -256,7 +256,7 @@ def _values(asked: _Asked, request: PastRequest) -> Iterator[str]:
     return _known(asked, past, places)
 
 
-def _summary(asked: _Asked) -> Iterator[str]:
+def _summary(asked: _PastQuery) -> Iterator[str]:
     row = values.row_at(asked.session, asked.selected, asked.at, asked.shown.progress)
     if asked.shown.json:
         yield json_line(values_text.fields(row))
@@ -264,7 +264,7 @@ def _summary(asked: _Asked) -> Iterator[str]:
         yield from values_text.lines(row, asked.selected.program.xlen)
 
 
-def _known(asked: _Asked, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _known(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
     known = past.registers(asked.number - 1)
     if not asked.shown.json:
         yield _where(asked)
@@ -276,7 +276,7 @@ def _known(asked: _Asked, past: Past, places: Sequence[dict[str, Any]]) -> Itera
             yield from _memory_rows(asked, past, it["name"], *it["where"])
 
 
-def _where(asked: _Asked) -> str:
+def _where(asked: _PastQuery) -> str:
     history, xlen = asked.selected.history, asked.selected.program.xlen
     pc = history.pc(asked.number - 1) if asked.number <= len(history) else GAP
     if pc == GAP:
@@ -291,14 +291,14 @@ def _names(past: Past) -> list[str]:
     return ["pc", *X[1:], *(F if traced.flen else ()), *traced.csrs]
 
 
-def _register_row(asked: _Asked, name: str, value: int | None) -> str:
+def _register_row(asked: _PastQuery, name: str, value: int | None) -> str:
     if not asked.shown.json:
         return f"{name:<15}{UNAVAILABLE if value is None else f'{value:#x}'}"
     fields = {"hart": asked.selected.hart, "number": asked.number, "register": name}
     return json_line(fields if value is None else {**fields, "value": f"{value:#x}"})
 
 
-def _memory_rows(asked: _Asked, past: Past, name: str, address: int, size: int) -> Iterator[str]:
+def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: int) -> Iterator[str]:
     xlen = asked.selected.program.xlen
     for begin in range(0, size, _BYTES):
         found = past.memory(asked.number - 1, address + begin, min(_BYTES, size - begin))
@@ -313,7 +313,7 @@ def _memory_rows(asked: _Asked, past: Past, name: str, address: int, size: int) 
             )
 
 
-def _place(text: str, asked: _Asked) -> dict[str, Any]:
+def _place(text: str, asked: _PastQuery) -> dict[str, Any]:
     """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
     name = text.removeprefix("$")
     is_symbol = not text.startswith("$") and any(asked.image.symbols_named(text))

@@ -16,7 +16,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.progress import ENDING, ending, on_signals
 from rvtrace_gdb.console.scripts import verbs
 from rvtrace_gdb.console.scripts.language import NAME, Expected, Node, seconds
-from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Lines, Report, Runner, connecting, load
+from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Runner, ScriptReport, StepLines, connecting, load
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.files import OutputError
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     nodes = load(arguments.script)
     settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
     versions = {"rvtrace": tool(), "python": platform.python_version()}
-    report = Report(str(arguments.script), versions, _text(arguments.elf), _text(arguments.target))
+    report = ScriptReport(str(arguments.script), versions, _text(arguments.elf), _text(arguments.target))
     began = time.monotonic()
     try:
         _on_bench(arguments, nodes, settings, within, report)
@@ -87,9 +87,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _on_bench(
     arguments: argparse.Namespace, nodes: Sequence[Node], settings: Sequence[tuple[str, str]], within: float,
-    report: Report,
+    report: ScriptReport,
 ) -> None:  # fmt: skip
-    lines = Lines(shown=not (arguments.quiet or arguments.json))
+    lines = StepLines(shown=not (arguments.quiet or arguments.json))
     with (
         ending(),
         target_of(arguments, lambda text: lines.said("target", text)) as (target, connect),
@@ -115,7 +115,7 @@ def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[
     return on_signals((signal.SIGINT, *ENDING), do)
 
 
-def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
+def tell(report: ScriptReport, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
     """Print failures on standard error and the report or a summary, and write the report to *file*.
 
     Raises RvtraceError.

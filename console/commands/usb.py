@@ -252,8 +252,8 @@ def _numbers(text: str) -> list[int]:
     return [_number(part) for part in text.split(",")]
 
 
-_Verb = Callable[[UsbBench, argparse.Namespace], tuple[Mapping[str, Any], list[str]]]
-_VERBS: Mapping[str, _Verb | None] = {
+_UsbVerb = Callable[[UsbBench, argparse.Namespace], tuple[Mapping[str, Any], list[str]]]
+_VERBS: Mapping[str, _UsbVerb | None] = {
     "list": None, "harts": _harts, "halt": _halt, "resume": _resume, "step": _step, "reg": _reg, "read": _read,
     "write": _write,
 }  # fmt: skip

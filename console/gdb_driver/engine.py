@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.console.gdb_driver import mi
-from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, NoAnswer, Record, quoted
-from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trace_state
+from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, GdbTimeout, Mi, MiRecord, quoted
+from rvtrace_gdb.console.gdb_driver.state import ProgramStop, Running, TraceState, trace_state
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.colours import without
@@ -41,13 +41,13 @@ _NOT_CONNECTED = (
     "USB, without one, `trace usb resume` lets it run (in a script: `gdb trace usb resume`)."
 )
 
-Said = Callable[[str, str], None]
+TextListener = Callable[[str, str], None]
 """Called with text as it arrives: its kind (console, target, output: to be shown; log: gdb's warnings and errors), and
 the text.
 """
 
 
-class NotStopped(RvtraceError):
+class ProgramNotStopped(RvtraceError):
     """The program did not stop after a request."""
 
 
@@ -69,8 +69,9 @@ class Engine(Closeable):
     """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
     *elf*: FILE, or FILE@OFFSET for a program that is in memory so many bytes above the addresses it was linked for.
-    *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `Said`; *coloured*: what is said has colours,
-    which the texts that methods return never have. Raises GdbGone, GdbError, MissingLibrary: all of them one line.
+    *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `TextListener`; *coloured*: what is said has
+    colours, which the texts that methods return never have. Raises GdbGone, GdbError, MissingLibrary: all of them one
+    line.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Engine(Closeable):
         *,
         gdb: str | None = None,
         init: bool = False,
-        said: Said = lambda kind, text: None,
+        said: TextListener = lambda kind, text: None,
         progress: Progress = silent,
         environ: Mapping[str, str] = os.environ,
         coloured: bool = False,
@@ -120,8 +121,8 @@ class Engine(Closeable):
     def execute(self, command: str) -> str:
         """Run a gdb command and return what it prints. If it lets the program run, wait until the program stops.
 
-        `interrupt`, from a signal handler or another thread, ends it. Raises GdbError, GdbGone, NoAnswer; Cancelled if
-        it was interrupted.
+        `interrupt`, from a signal handler or another thread, ends it. Raises GdbError, GdbGone, GdbTimeout; Cancelled
+        if it was interrupted.
         """
         with self.lock:
             _check_text(command)
@@ -230,7 +231,7 @@ class Engine(Closeable):
         finally:
             self.said = said
 
-    def await_stop(self, before: int, seconds: float | None) -> Stop | None:
+    def await_stop(self, before: int, seconds: float | None) -> ProgramStop | None:
         """Wait for the stop after number *before*; None if it is not in time. Raises Cancelled, GdbGone."""
         end = None if seconds is None else time.monotonic() + seconds
         while self.state.stops == before:
@@ -244,14 +245,14 @@ class Engine(Closeable):
                 self.mi.progress("waiting for the program (ms)", int(1000 * (seconds - left)), int(1000 * seconds) or 1)
         return self.state.last
 
-    def halt(self) -> Stop:
-        """Stop the program. Raises NotStopped, GdbError."""
+    def halt(self) -> ProgramStop:
+        """Stop the program. Raises ProgramNotStopped, GdbError."""
         before = self.state.stops
         if not self.state.running:
             return self.state.last
         self.mi.forget(self.mi.send("-exec-interrupt"))
         if not self.mi.wait(lambda: self.state.stops > before, seconds=HALT_SECONDS):
-            raise NotStopped(f"the program did not stop within {HALT_SECONDS:g} s after the request")
+            raise ProgramNotStopped(f"the program did not stop within {HALT_SECONDS:g} s after the request")
         return self.state.last
 
     def interrupt(self) -> None:
@@ -293,7 +294,7 @@ class Engine(Closeable):
         if self.target is not None:
             self.execute(f"set trace target {self.target}")
 
-    def _heard(self, record: Record) -> None:
+    def _heard(self, record: MiRecord) -> None:
         self.state.heard(record)
         if record.kind in ("console", "target", "output"):
             if self._texts is not None and record.kind != "target":
@@ -333,10 +334,10 @@ class Engine(Closeable):
             if text.strip() and text.strip() not in besides:
                 self.said("log", text)
 
-    def _awaited(self, token: int, command: str) -> Record:
-        """Wait for the answer to a command; Ctrl-C meanwhile is passed to gdb. Raises NoAnswer, GdbError, Cancelled."""
+    def _awaited(self, token: int, command: str) -> MiRecord:
+        """Wait for the answer to a command; Ctrl-C is passed to gdb. Raises GdbTimeout, GdbError, Cancelled."""
         waited, interrupted = time.monotonic(), 0
-        found: list[Record] = []
+        found: list[MiRecord] = []
 
         def there() -> bool:
             record = self.mi.answered(token)
@@ -346,7 +347,7 @@ class Engine(Closeable):
 
         while not found:
             if not self.mi.wait(there, silence=self.silence):
-                raise NoAnswer(f"gdb, {command}", time.monotonic() - waited)
+                raise GdbTimeout(f"gdb, {command}", time.monotonic() - waited)
             if self._interrupt_requested and not found:
                 self._interrupt_requested, interrupted = False, interrupted + 1
                 self._limit_interrupts(interrupted)
@@ -370,7 +371,7 @@ class Engine(Closeable):
             self.mi.process.kill()
             raise GdbGone(f"gdb did not react to {INTERRUPTS_AT_MOST} interrupts, and was killed")
 
-    def _check(self, record: Record) -> None:
+    def _check(self, record: MiRecord) -> None:
         if record.name == "error":
             message = str(record.fields.get("msg", "")).strip().removeprefix(_IN_PYTHON)
             self._report_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")
@@ -410,7 +411,7 @@ class Engine(Closeable):
     def _check_stopped(self) -> None:
         """Check whether the program has stopped: gdb does not report a stop by a signal between two steps of many."""
         token = self.mi.send("-thread-info")
-        found: list[Record] = []
+        found: list[MiRecord] = []
 
         def there() -> bool:
             record = self.mi.answered(token)

@@ -46,7 +46,7 @@ class MissingLibrary(RvtraceError):
         self.name = name
 
 
-class Record(NamedTuple):
+class MiRecord(NamedTuple):
     """A record of gdb.
 
     *kind*: result (`^`), notify (`*`, `=`), status (`+`); console (`~`), target (`@`), log (`&`), output (anything
@@ -60,26 +60,26 @@ class Record(NamedTuple):
     token: int | None
 
 
-def parser() -> Callable[[str], Record | None]:
+def parser() -> Callable[[str], MiRecord | None]:
     """Return a function that parses a line into a record; None for a prompt. Raises `MissingLibrary`."""
     try:
         from pygdbmi.gdbmiparser import parse_response
     except ImportError:
         raise MissingLibrary("pygdbmi") from None
 
-    def parse(line: str) -> Record | None:
+    def parse(line: str) -> MiRecord | None:
         if _PROMPT.match(line):
             return None
         status = _STATUS.match(line)
         if status is not None:
-            return Record("status", status[1], dict(_FIELD.findall(status[2])), "", None)
+            return MiRecord("status", status[1], dict(_FIELD.findall(status[2])), "", None)
         found = parse_response(line)
         payload = found["payload"]
         fields = payload if isinstance(payload, dict) else {}
         text = payload if isinstance(payload, str) else ""
         if found["type"] == "output":
             text += "\n"
-        return Record(found["type"], found["message"] or "", fields, text, found.get("token"))
+        return MiRecord(found["type"], found["message"] or "", fields, text, found.get("token"))
 
     return parse
 
@@ -112,7 +112,7 @@ class GdbError(RvtraceError):
     """gdb refused a command; the text is its message."""
 
 
-class NoAnswer(RvtraceError):
+class GdbTimeout(RvtraceError):
     """gdb did not answer in time. *seconds*: how long it sent nothing."""
 
     def __init__(self, what: str, seconds: float) -> None:
@@ -139,14 +139,14 @@ class Mi(Closeable):
         self,
         words: Sequence[str],
         environ: Mapping[str, str],
-        heard: Callable[[Record], None] = lambda record: None,
+        heard: Callable[[MiRecord], None] = lambda record: None,
         progress: Progress = silent,
     ) -> None:
         self._parse = parser()
         self._heard = heard
         self.progress = progress
         self._tokens = itertools.count(1)
-        self._answers: dict[int, list[Record]] = {}
+        self._answers: dict[int, list[MiRecord]] = {}
         self._line, self._drawn = b"", ""
         self.noise = ""
         """The end of the text on gdb's standard error that is not progress."""
@@ -182,7 +182,7 @@ class Mi(Closeable):
         os.close(self._stderr)
 
     def command(self, text: str, seconds: float = SILENCE) -> dict[str, Any]:
-        """Run an MI command and return the fields of its result. Raises GdbError, NoAnswer, GdbGone."""
+        """Run an MI command and return the fields of its result. Raises GdbError, GdbTimeout, GdbGone."""
         return self.answer(self.send(text), text, seconds).fields
 
     def send(self, text: str) -> int:
@@ -198,17 +198,17 @@ class Mi(Closeable):
         self._alive = time.monotonic()
         return token
 
-    def answer(self, token: int, what: str, seconds: float = SILENCE) -> Record:
-        """Wait for the next answer to a command, and remove it. Raises GdbError, NoAnswer, GdbGone."""
+    def answer(self, token: int, what: str, seconds: float = SILENCE) -> MiRecord:
+        """Wait for the next answer to a command, and remove it. Raises GdbError, GdbTimeout, GdbGone."""
         waiting = self._answers[token]
         if not self.wait(lambda: bool(waiting), silence=seconds):
-            raise NoAnswer(f"gdb, {what}", seconds)
+            raise GdbTimeout(f"gdb, {what}", seconds)
         record = waiting.pop(0)
         if record.name == "error":
             raise GdbError(str(record.fields.get("msg", "")).strip())
         return record
 
-    def answered(self, token: int) -> Record | None:
+    def answered(self, token: int) -> MiRecord | None:
         """Remove and return the next answer that has arrived; None without one."""
         waiting = self._answers.get(token)
         return waiting.pop(0) if waiting else None

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console.gdb_driver.mi import Record
+from rvtrace_gdb.console.gdb_driver.mi import MiRecord
 
 
-class Stop(NamedTuple):
+class ProgramStop(NamedTuple):
     """Where and why the program stopped.
 
     *reason*: gdb's word (breakpoint-hit, end-stepping-range, signal-received, exited-normally ...), "" if it has none,
@@ -42,12 +42,12 @@ _PLAIN = ("breakpoint-hit", "end-stepping-range")
 LOST = "connection-lost"
 
 
-def stop_of(fields: Mapping[str, Any]) -> Stop:
+def stop_of(fields: Mapping[str, Any]) -> ProgramStop:
     """Return the stop in the fields of a `*stopped` record."""
     frame = fields.get("frame")
     frame = frame if isinstance(frame, dict) else {}
     number = fields.get("bkptno")
-    return Stop(
+    return ProgramStop(
         reason=str(fields.get("reason", "")),
         function=str(frame.get("func", "")).replace("??", ""),
         file=str(frame.get("fullname") or frame.get("file") or ""),
@@ -66,10 +66,10 @@ class Running:
         self.connected = False
         self.stops = 0
         """How often the program has stopped."""
-        self.last = Stop()
+        self.last = ProgramStop()
         self._threads: set[str] = set()
 
-    def heard(self, record: Record) -> None:
+    def heard(self, record: MiRecord) -> None:
         if record.kind != "notify":
             return
         if record.name == "running":
@@ -85,9 +85,9 @@ class Running:
         elif record.name == "thread-group-exited":
             self.connected = False
             if self.running:
-                self._stopped(Stop(LOST))
+                self._stopped(ProgramStop(LOST))
 
-    def _stopped(self, stop: Stop) -> None:
+    def _stopped(self, stop: ProgramStop) -> None:
         self.running = False
         self.last = stop
         self.stops += 1

@@ -56,7 +56,7 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ModelMachine:
     """The hart and memory that a model implements.
 
     *mmu*: None without S-mode. *memory*: base and size of each RAM, in whole pages, not adjacent, in ascending order.
@@ -92,7 +92,7 @@ class Machine:
         return ", ".join(self.priv.upper())
 
 
-def machine_of(image: Image | None, parameters: TandemParameters, options: ModelOptions) -> Machine:
+def machine_of(image: Image | None, parameters: TandemParameters, options: ModelOptions) -> ModelMachine:
     """Return the machine for a program and a trace. Raises BadModel for options that contradict these or each other."""
     program = () if image is None else tuple(image.segments)
     isa = options.isa.lower() if options.isa else usual_isa(image, parameters)
@@ -114,7 +114,7 @@ def machine_of(image: Image | None, parameters: TandemParameters, options: Model
         raise BadModel(f"an RV{xlen} hart cannot start at {start:#x}")
     wanted = [USUAL_MEMORY, *options.memory, *((at, len(data)) for at, data in program)]
     mmu = options.mmu or (mmus[-1] if mmus else None)
-    return Machine(xlen, isa, priv, options.pmp, mmu, pages(wanted, xlen), start, program)
+    return ModelMachine(xlen, isa, priv, options.pmp, mmu, pages(wanted, xlen), start, program)
 
 
 def usual_isa(image: Image | None, parameters: TandemParameters) -> str:

@@ -1,6 +1,6 @@
 """rvtrace's own simulated hart as a model: RV32 or RV64 IMAFDC with M and U mode, in this process."""
 
-from rvtrace_gdb.console.models.machine import COUNTERS, DCSR, HALTING, BadModel, Machine, memory_line
+from rvtrace_gdb.console.models.machine import COUNTERS, DCSR, HALTING, BadModel, ModelMachine, memory_line
 from rvtrace_gdb.decode.program.csrs import FFLAGS, FRM, MIP, MSTATUS, MTIME, PRIVILEGE, is_counter
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
 from rvtrace_gdb.session.verify.model import PC, ModelFailed, ModelStep, ModelStore, ModelTrap
@@ -9,7 +9,7 @@ from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, MTIMECMP, Clint
 from rvtrace_gdb.transport.simulated.clint import MTIME as MTIME_OFFSET
 from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, Accessed, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, Retired
+from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
 
 _X, _F = range(0x1000, 0x1020), range(0x1020, 0x1040)
 _TIME, _TIMEH, _CSRS = 0xC01, 0xC81, range(1 << 12)
@@ -28,7 +28,7 @@ _NO_CSR = frozenset({0x03, 0x13, 0x17, 0x1B, 0x23, 0x33, 0x37, 0x3B, 0x63, 0x67,
 class Simulated:
     """The simulated hart as a model. Raises BadModel for an unsupported hart, ModelFailed without enough memory."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: ModelMachine) -> None:
         _check(machine)
         self._machine = machine
         self._hart = hart = Hart(_bus(machine), machine.xlen, machine.letters.upper(), machine.start)
@@ -115,7 +115,7 @@ class Simulated:
         hart = self._hart
         pc, privilege = hart.pc, hart.privilege
         x, f, csrs = list(hart.x), list(hart.f), self._csrs_now or self._csrs()
-        retired: list[Retired] = []
+        retired: list[HartItem] = []
         hart.retired = retired
         hart.step()
         registers = {_X[i]: value for i, value in enumerate(hart.x) if value != x[i]}
@@ -178,7 +178,7 @@ def _keeps_csrs(instr: int) -> bool:
     return instr & 3 == 1 or not instr >> 13 & 1
 
 
-def _check(machine: Machine) -> None:
+def _check(machine: ModelMachine) -> None:
     wrong = [name for name in (*machine.letters, *machine.more) if name not in _MORE and name not in _LETTERS]
     if wrong or "i" not in machine.letters:
         raise BadModel(f"the simulated hart has IMAFDC, not {(wrong or ['e'])[0].capitalize()}: the model spike may")
@@ -188,7 +188,7 @@ def _check(machine: Machine) -> None:
         raise BadModel("the simulated hart has no PMP: the model spike has")
 
 
-def _bus(machine: Machine) -> Bus:
+def _bus(machine: ModelMachine) -> Bus:
     """Return the bus with its memory; the fast memory is the one that the program starts in."""
     first = next((part for part in machine.memory if 0 <= machine.start - part[0] < part[1]), machine.memory[0])
     try:

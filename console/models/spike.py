@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import rvtrace_gdb
-from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
+from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, ModelMachine, memory_end, memory_line
 from rvtrace_gdb.decode.tandem.memory import physical_address
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
 from rvtrace_gdb.session.verify.model import ExpectedStep, ModelFailed, ModelStep, ModelStore, ModelTrap
@@ -135,7 +135,7 @@ class Spike:
     *python*: the interpreter that has it; *timeout*: for any answer, in seconds.
     """
 
-    def __init__(self, machine: Machine, python: str | None = None, timeout: float = 30) -> None:
+    def __init__(self, machine: ModelMachine, python: str | None = None, timeout: float = 30) -> None:
         self._machine = machine = replace(machine, memory=_apart_from_debug(machine.memory))
         self._python = python or sys.executable
         self._queue: list[list[Any]] = []

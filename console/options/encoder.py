@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.ntrace.options import (
     SIFIVE,
     EncoderOptions,
     ImplicitReturn,
-    SyncMode,
+    InstSyncMode,
     SyncPlacement,
 )
 from rvtrace_gdb.support.errors import RvtraceError
@@ -110,7 +110,7 @@ def named(members: Any) -> dict[str, Any]:
 
 CHOICES: Mapping[str, Mapping[str, Any]] = {
     "dialect": DIALECTS,
-    "sync_mode": named(SyncMode),
+    "sync_mode": named(InstSyncMode),
     "sync_placement": named(SyncPlacement),
     "linear_sync": named(_SYNCS),
     "implicit_return": {
@@ -184,8 +184,8 @@ def in_words(text: str, names: Container[str], before: str = "--") -> str:
 
 _HTM = "HTM: leave out --btm"
 _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
-    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
-    "sync_placement": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not InstSyncMode.OFF),
+    "sync_placement": ("--sync-mode", lambda encoder: encoder.sync_mode is not InstSyncMode.OFF),
     "marks_keep_hist": ("--dialect rc7", lambda encoder: encoder.dialect is RC7),
     "return_depth": ("--implicit-return", lambda encoder: encoder.implicit_return),
     "partial_bits": (

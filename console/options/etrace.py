@@ -64,7 +64,7 @@ class BadParametersFile(RvtraceError):
         super().__init__(f"--parameters {name}: {problem}")
 
 
-class _Said:
+class _FileValues:
     """The values in a file, by setting; a setting may be repeated, but only with the same value."""
 
     def __init__(self, file: str) -> None:
@@ -110,7 +110,7 @@ class _Said:
 
 def read_parameters(name: str) -> dict[str, SettingValue]:
     """Read the settings in a file. Raises BadParametersFile."""
-    text, said = _text_of_file(name), _Said(name)
+    text, said = _text_of_file(name), _FileValues(name)
     if text.lstrip()[:1] == "{":
         _add_setting(said, _json(name, text))
     else:
@@ -149,7 +149,7 @@ def _json(name: str, text: str) -> Any:
         raise BadParametersFile(name, "is not JSON that can be read: too deep, or a number is too long") from None
 
 
-def _add_setting(said: _Said, found: Any) -> None:
+def _add_setting(said: _FileValues, found: Any) -> None:
     """Add the values in a JSON or TOML file, at any depth."""
     for name, value in _pairs(found):
         said.add(name, value)
@@ -168,7 +168,7 @@ def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
         waiting += here if isinstance(here, list) else []
 
 
-def _add_lines(said: _Said, file: str, text: str) -> None:
+def _add_lines(said: _FileValues, file: str, text: str) -> None:
     for number, whole in enumerate(text.splitlines(), 1):
         line = _COMMENT.sub("", whole).strip()
         found = _LINE.fullmatch(line)

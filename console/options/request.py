@@ -20,11 +20,17 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
-from rvtrace_gdb.session.capture.model import Capture, TandemPort
+from rvtrace_gdb.session.capture.model import Capture, CapturedPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.raw_import import (
+    EncoderTraceOptions,
+    RawImport,
+    capture_of,
+    tandem_capture,
+    with_settings,
+)
 from rvtrace_gdb.session.formats.stream import StreamSource, source_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
@@ -81,7 +87,7 @@ class EncoderBytes:
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)
-            return capture_of(Raw(name, data, trace_options, image, images, self.wrapped, only, known))
+            return capture_of(RawImport(name, data, trace_options, image, images, self.wrapped, only, known))
 
         harts = None if only is None or not says_source else {only: only}
         return RawTrace(capture, StreamSource(trace_options, harts, alone=not says_source or harts is not None))
@@ -135,7 +141,7 @@ class TandemBytes:
     def messages(self, name: str, programs: Programs) -> RawMessages:
         """Return how the groups are read. Raises `RawError`, BadElf, BadParameters."""
         parameters = self.options.parameters(programs)
-        return RawMessages(TandemPort(name, parameters), parameters.xlen)
+        return RawMessages(CapturedPort(name, parameters), parameters.xlen)
 
     def of_program(self, name: str, programs: Programs) -> RawTrace:
         """Return the trace with its program. Raises `RawError`, BadElf, BadParameters, ProgramError."""

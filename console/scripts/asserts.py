@@ -38,7 +38,7 @@ class Form(NamedTuple):
     read: Callable[[str], Check | None]
 
 
-class Latency(NamedTuple):
+class HandlerLatency(NamedTuple):
     """The latency of interrupts to a handler, in a unit."""
 
     handler: str | None
@@ -59,13 +59,13 @@ def check(text: str) -> Check:
     raise Expected("expected one of: " + "; ".join(f"assert {form.usage}" for form in FORMS))
 
 
-def latency(text: str) -> Latency | None:
+def latency(text: str) -> HandlerLatency | None:
     """Parse `interrupt latency [of HANDLER] [instructions|ticks]`; None for anything else."""
     words, unit = text.rsplit(None, 1), "instructions"
     if len(words) == 2 and words[1] in UNITS:
         text, unit = words
     found = _LATENCY.fullmatch(text.strip())
-    return None if found is None else Latency(found["handler"], unit)
+    return None if found is None else HandlerLatency(found["handler"], unit)
 
 
 def _after(word: str, text: str) -> str | None:

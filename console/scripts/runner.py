@@ -33,7 +33,7 @@ VERSION = 1
 
 
 @dataclass
-class Report:
+class ScriptReport:
     """The report of a run. Steps are added as they happen; `as_json` returns the report at any time."""
 
     script: str
@@ -103,7 +103,7 @@ class Report:
 REPEATS_AT_MOST = 1_000_000
 
 
-class Watcher(Protocol):
+class ScriptWatcher(Protocol):
     """Shows the steps of a script."""
 
     def begins(self, place: ScriptLine) -> None:
@@ -146,10 +146,10 @@ def _connects(nodes: Sequence[Node]) -> bool:
 
 
 class Runner:
-    """Runs nodes on a bench. *connect*, *output*: see `verbs.Context`."""
+    """Runs nodes on a bench. *connect*, *output*: see `verbs.VerbContext`."""
 
     def __init__(
-        self, bench: Bench, report: Report, watcher: Watcher, connect: str = "", output: Path | None = None
+        self, bench: Bench, report: ScriptReport, watcher: ScriptWatcher, connect: str = "", output: Path | None = None
     ) -> None:
         self.bench, self.report, self.connect, self.output = bench, report, connect, output
         self._watcher = watcher
@@ -255,7 +255,7 @@ _WORDS = {PASSED: "ok", FAILED: "FAIL", ERROR: "ERROR"}
 _LONG = 1.0  # seconds: longer steps are shown with their time
 
 
-class Lines:
+class StepLines:
     """A watcher that prints a line for each step. *shown*: if False, only warnings and errors are printed.
 
     `said` may be called by any thread.

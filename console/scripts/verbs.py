@@ -12,7 +12,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, is_number
 
 
-class Context(Protocol):
+class VerbContext(Protocol):
     """The environment of a verb's action."""
 
     bench: Bench
@@ -34,18 +34,18 @@ class Outcome(NamedTuple):
     passed: bool | None = None
 
 
-Action = Callable[[Context], Outcome]
+VerbAction = Callable[[VerbContext], Outcome]
 
 
-class Verb(NamedTuple):
+class ScriptVerb(NamedTuple):
     """A verb. *read* parses its arguments and raises `Expected`."""
 
     usage: str
     explained: str
-    read: Callable[[str], Action]
+    read: Callable[[str], VerbAction]
 
 
-def read(word: str, arguments: str) -> Action:
+def read(word: str, arguments: str) -> VerbAction:
     """Parse a line and return its action. Raises Expected."""
     verb = VERBS.get(word)
     if verb is None:
@@ -68,8 +68,8 @@ def listing() -> str:
     return "\n".join(["Verbs:", *lines, "", "Assertions:", *forms])
 
 
-def _alone(does: Action) -> Callable[[str], Action]:
-    def read_nothing(arguments: str) -> Action:
+def _alone(does: VerbAction) -> Callable[[str], VerbAction]:
+    def read_nothing(arguments: str) -> VerbAction:
         if arguments:
             raise Expected
         return does
@@ -83,15 +83,15 @@ def _needed(arguments: str) -> str:
     return arguments
 
 
-def _file(arguments: str, context: Context) -> str:
+def _file(arguments: str, context: VerbContext) -> str:
     return file_name(filled(arguments, context.value))
 
 
-def _connect(arguments: str) -> Action:
+def _connect(arguments: str) -> VerbAction:
     if len(arguments.split()) > 1:
         raise Expected
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         where = filled(arguments, context.value) or context.connect
         if where or not context.bench.engine.state.connected:  # in the console there can be a connection
             context.bench.connect(where)
@@ -100,47 +100,47 @@ def _connect(arguments: str) -> Action:
     return run
 
 
-def _load(arguments: str) -> Action:
-    def run(context: Context) -> Outcome:
+def _load(arguments: str) -> VerbAction:
+    def run(context: VerbContext) -> Outcome:
         size = context.bench.load(_file(arguments, context) or None)
         return Outcome(counted(size, "byte"), {"bytes": size})
 
     return run
 
 
-def _reset(context: Context) -> Outcome:
+def _reset(context: VerbContext) -> Outcome:
     return Outcome(f"at {context.bench.reset().place}")
 
 
-def _break(arguments: str) -> Action:
+def _break(arguments: str) -> VerbAction:
     location = _needed(arguments)
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         number = context.bench.break_at(location)
         return Outcome(f"breakpoint {number}", {"breakpoint": number})
 
     return run
 
 
-def _delete(arguments: str) -> Action:
+def _delete(arguments: str) -> VerbAction:
     if arguments and not is_number(arguments):
         raise Expected
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         context.bench.delete(int(arguments) if arguments else None)
         return Outcome()
 
     return run
 
 
-def _start(arguments: str) -> Action:
-    def run(context: Context) -> Outcome:
+def _start(arguments: str) -> VerbAction:
+    def run(context: VerbContext) -> Outcome:
         return _said(context.bench.start(arguments))
 
     return run
 
 
-def _run(arguments: str) -> Action:
+def _run(arguments: str) -> VerbAction:
     kind, rest = _first(arguments)
     if kind == "for":
         time = seconds(rest)
@@ -169,30 +169,30 @@ def _stopped(place: str) -> Outcome:
     return Outcome(f"at {place}", {"at": place})
 
 
-def _stop(context: Context) -> Outcome:
+def _stop(context: VerbContext) -> Outcome:
     return _said(context.bench.stop())
 
 
-def _pull(context: Context) -> Outcome:
+def _pull(context: VerbContext) -> Outcome:
     state = context.bench.pull()
     return Outcome(str(state), {"bytes": state.captured})
 
 
-def _decode(context: Context) -> Outcome:
+def _decode(context: VerbContext) -> Outcome:
     context.bench.decode()
     count = asserts.instructions(context.bench)
     return Outcome(counted(count, "instruction"), {"instructions": count})
 
 
-def _check(context: Context) -> Outcome:
+def _check(context: VerbContext) -> Outcome:
     checks = context.bench.check()
     agree = [f"hart {row.hart}: {row.agree} of {row.intervals} intervals agree: {row.conclusion}" for row in checks]
     rows = [{**row._asdict(), "damaged": [one._asdict() for one in row.damaged]} for row in checks]
     return Outcome("; ".join(agree), {"checks": rows})
 
 
-def _save(arguments: str) -> Action:
-    def run(context: Context) -> Outcome:
+def _save(arguments: str) -> VerbAction:
+    def run(context: VerbContext) -> Outcome:
         path = _file(arguments, context) or context.output
         if path is None:
             raise RvtraceError("save: no file; name one here, or with -o on the command line")
@@ -202,19 +202,19 @@ def _save(arguments: str) -> Action:
     return run
 
 
-def _open(arguments: str) -> Action:
+def _open(arguments: str) -> VerbAction:
     path = _needed(arguments)
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         return _said(context.bench.open(_file(path, context)))
 
     return run
 
 
-def _assert(arguments: str) -> Action:
+def _assert(arguments: str) -> VerbAction:
     check = asserts.check(_needed(arguments))
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         found = asserts.run(check, context.bench)
         measured = "" if not found.passed or found.measured is None else f"{found.measured}"
         text = "; ".join(filter(None, [measured, found.why]))
@@ -223,14 +223,14 @@ def _assert(arguments: str) -> Action:
     return run
 
 
-def _set(arguments: str) -> Action:
+def _set(arguments: str) -> VerbAction:
     found = re.fullmatch(rf"({NAME.pattern})\s*=\s*(\S.*)", arguments)
     if found is None:
         raise Expected
     name, value = found[1], found[2]
     measured = _quantity(value)
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         context.bench.set(name, value if measured is None else str(measured(context.bench)))
         now = context.bench.value(f"${name}")
         return Outcome(f"${name} = {now}", {"value": now})
@@ -251,56 +251,58 @@ def _quantity(text: str) -> Callable[[Bench], int] | None:
     return None if asked is None else asked.measure
 
 
-def _echo(arguments: str) -> Action:
+def _echo(arguments: str) -> VerbAction:
     return lambda context: Outcome(filled(arguments, context.value))
 
 
-def _timeout(arguments: str) -> Action:
+def _timeout(arguments: str) -> VerbAction:
     limit = seconds(arguments)
 
-    def run(context: Context) -> Outcome:
+    def run(context: VerbContext) -> Outcome:
         context.bench.within = limit
         return Outcome()
 
     return run
 
 
-def _gdb(prefix: str) -> Callable[[str], Action]:
-    def read_command(arguments: str) -> Action:
+def _gdb(prefix: str) -> Callable[[str], VerbAction]:
+    def read_command(arguments: str) -> VerbAction:
         command = prefix + _needed(arguments)
         return lambda context: Outcome(said := context.bench.gdb(command).rstrip(), {"said": said.splitlines()})
 
     return read_command
 
 
-def _table(*verbs: Verb) -> dict[str, Verb]:
+def _table(*verbs: ScriptVerb) -> dict[str, ScriptVerb]:
     return {verb.usage.partition(" ")[0]: verb for verb in verbs}
 
 
-VERBS: Mapping[str, Verb] = _table(
-    Verb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; default: --connect's, or localhost:3333", _connect),
-    Verb("load [FILE]", "write the program into the target's memory; FILE replaces the program from now on", _load),
-    Verb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
-    Verb("break LOCATION", "set a breakpoint, for `run`", _break),
-    Verb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
-    Verb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start),
-    Verb(
+VERBS: Mapping[str, ScriptVerb] = _table(
+    ScriptVerb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; default: --connect's, or localhost:3333", _connect),
+    ScriptVerb(
+        "load [FILE]", "write the program into the target's memory; FILE replaces the program from now on", _load
+    ),
+    ScriptVerb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
+    ScriptVerb("break LOCATION", "set a breakpoint, for `run`", _break),
+    ScriptVerb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
+    ScriptVerb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start),
+    ScriptVerb(
         "run [until LOCATION] [within TIME] | run for TIME",
         "let the program run to a place, to a breakpoint, or for some time; it fails if it stops elsewhere", _run,
     ),
-    Verb("stop", "end the trace, and read out the rest", _alone(_stop)),
-    Verb("pull", "read out the trace so far; tracing goes on", _alone(_pull)),
-    Verb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
-    Verb("check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check)),
-    Verb("save [FILE]", "write a capture file; the default is that of -o", _save),
-    Verb("open FILE", "look at a capture file; no target is needed", _open),
-    Verb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),
-    Verb(
+    ScriptVerb("stop", "end the trace, and read out the rest", _alone(_stop)),
+    ScriptVerb("pull", "read out the trace so far; tracing goes on", _alone(_pull)),
+    ScriptVerb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
+    ScriptVerb("check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check)),
+    ScriptVerb("save [FILE]", "write a capture file; the default is that of -o", _save),
+    ScriptVerb("open FILE", "look at a capture file; no target is needed", _open),
+    ScriptVerb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),
+    ScriptVerb(
         "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ...",
         "a variable, which is $NAME in expressions, file names, `echo`, and in gdb", _set,
     ),
-    Verb("echo [TEXT]", "print a line", _echo),
-    Verb("timeout TIME", "how long each following `run` waits, unless it says `within`", _timeout),
-    Verb("gdb COMMAND", "any command of gdb", _gdb("")),
-    Verb("trace COMMAND", "any `trace` command, as in gdb", _gdb("trace ")),
+    ScriptVerb("echo [TEXT]", "print a line", _echo),
+    ScriptVerb("timeout TIME", "how long each following `run` waits, unless it says `within`", _timeout),
+    ScriptVerb("gdb COMMAND", "any command of gdb", _gdb("")),
+    ScriptVerb("trace COMMAND", "any `trace` command, as in gdb", _gdb("trace ")),
 )  # fmt: skip

@@ -12,7 +12,7 @@ _FILES = ("FILE", "PATH", "LOG", "SCRIPT")
 _FOLDERS = ("DIR",)
 
 
-class Option(NamedTuple):
+class ShellOption(NamedTuple):
     """An option. *value*: what its value is called, "" if it has none; *choices*: the values there are, if few."""
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class Described(NamedTuple):
     words: tuple[str, ...]
     meaning: str
     parser: CommandParser
-    options: tuple[Option, ...]
+    options: tuple[ShellOption, ...]
     arguments: tuple[str, ...]
 
 
@@ -61,17 +61,17 @@ def commands_of(parser: argparse.ArgumentParser, before: tuple[str, ...] = ()) -
             yield from commands_of(inner, words)
 
 
-def options_of(parser: argparse.ArgumentParser) -> tuple[Option, ...]:
+def options_of(parser: argparse.ArgumentParser) -> tuple[ShellOption, ...]:
     """Return the options of a parser that are not hidden."""
     actions = (it for it in parser._actions if it.option_strings and it.help != argparse.SUPPRESS)
     return tuple(map(option, actions))
 
 
-def option(action: argparse.Action) -> Option:
+def option(action: argparse.Action) -> ShellOption:
     """Return an option as argparse has it."""
     choices = tuple(map(str, action.choices or ()))
     value = "" if action.nargs == 0 else _value(action)
-    return Option(tuple(action.option_strings), expanded(action), value, choices, _is_repeated(action))
+    return ShellOption(tuple(action.option_strings), expanded(action), value, choices, _is_repeated(action))
 
 
 def arguments_of(parser: argparse.ArgumentParser) -> tuple[str, ...]:

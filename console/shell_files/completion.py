@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from rvtrace_gdb.console.help_pages import PAGES
-from rvtrace_gdb.console.shell_files.command_line import Described, Option, commands_of, options_of
+from rvtrace_gdb.console.shell_files.command_line import Described, ShellOption, commands_of, options_of
 
 _HEAD = "# Completion of rvtrace, made by `rvtrace completion {}` of the table of its commands.\n"
 
@@ -31,16 +31,16 @@ def _below(commands: Sequence[Described], words: tuple[str, ...]) -> list[Descri
     return [command for command in commands if command.words[:-1] == words]
 
 
-def _by_option(commands: Sequence[Described]) -> dict[Option, list[Described]]:
+def _by_option(commands: Sequence[Described]) -> dict[ShellOption, list[Described]]:
     """Return the commands that have an option, by the options."""
-    found: dict[Option, list[Described]] = {}
+    found: dict[ShellOption, list[Described]] = {}
     for command in commands:
         for one in command.options:
             found.setdefault(one, []).append(command)
     return found
 
 
-def _bash(commands: Sequence[Described], options: Sequence[Option]) -> Iterator[str]:
+def _bash(commands: Sequence[Described], options: Sequence[ShellOption]) -> Iterator[str]:
     yield _HEAD.format("bash").rstrip()
     yield from _BASH_BEGIN.splitlines()
     yield '    case "$command $prev" in'
@@ -60,7 +60,7 @@ def _bash(commands: Sequence[Described], options: Sequence[Option]) -> Iterator[
     yield from _BASH_END.splitlines()
 
 
-def _bash_value(one: Option) -> str:
+def _bash_value(one: ShellOption) -> str:
     if one.choices:
         return f'COMPREPLY=($(compgen -W {quote(" ".join(one.choices))} -- "$cur"))'
     if one.is_folder:
@@ -90,7 +90,7 @@ _BASH_END = """    if [[ $cur == -* ]]; then
 complete -o bashdefault -o default -F _rvtrace rvtrace"""
 
 
-def _zsh(commands: Sequence[Described], options: Sequence[Option]) -> Iterator[str]:
+def _zsh(commands: Sequence[Described], options: Sequence[ShellOption]) -> Iterator[str]:
     yield "#compdef rvtrace"
     yield _HEAD.format("zsh").rstrip()
     shared = _shared(commands)
@@ -103,12 +103,12 @@ def _zsh(commands: Sequence[Described], options: Sequence[Option]) -> Iterator[s
     yield 'if [[ $funcstack[1] == _rvtrace ]]; then _rvtrace "$@"; else compdef _rvtrace rvtrace; fi'
 
 
-_Shared = Mapping[str, tuple[Sequence[tuple[str, ...]], Sequence[Option]]]
+_Shared = Mapping[str, tuple[Sequence[tuple[str, ...]], Sequence[ShellOption]]]
 """Options that several commands have: by a name, the words of these commands, and the options."""
 
 
 def _shared(commands: Sequence[Described]) -> _Shared:
-    found: dict[tuple[tuple[str, ...], ...], list[Option]] = {}
+    found: dict[tuple[tuple[str, ...], ...], list[ShellOption]] = {}
     for one, having in _by_option(commands).items():
         if len(having) > 1:
             found.setdefault(tuple(command.words for command in having), []).append(one)
@@ -116,7 +116,7 @@ def _shared(commands: Sequence[Described]) -> _Shared:
 
 
 def _zsh_menu(
-    words: tuple[str, ...], commands: Sequence[Described], options: Sequence[Option], shared: _Shared
+    words: tuple[str, ...], commands: Sequence[Described], options: Sequence[ShellOption], shared: _Shared
 ) -> Iterator[str]:
     """The function for a command with commands below it."""
     below = _below(commands, words)
@@ -152,7 +152,7 @@ def _zsh_name(words: tuple[str, ...]) -> str:
     return "_".join(["_rvtrace", *words])
 
 
-def _zsh_option(one: Option) -> Iterator[str]:
+def _zsh_option(one: ShellOption) -> Iterator[str]:
     text = one.short.replace("\\", "\\\\").replace("[", r"\[").replace("]", r"\]").replace(":", r"\:")
     called = one.value.replace("[", "").replace("]", "").replace(":", " ")
     values = f"({' '.join(one.choices)})" if one.choices else "_files" if one.is_file else " "
@@ -163,7 +163,7 @@ def _zsh_option(one: Option) -> Iterator[str]:
         yield quote(f"{'*' if one.repeated else ''}{name}{equals}[{text}]{value}")
 
 
-def _fish(commands: Sequence[Described], options: Sequence[Option]) -> Iterator[str]:
+def _fish(commands: Sequence[Described], options: Sequence[ShellOption]) -> Iterator[str]:
     yield _HEAD.format("fish").rstrip()
     yield "complete -c rvtrace -e"
     for words in [(), *(command.words for command in commands)]:
@@ -187,7 +187,7 @@ def _fish_condition(words: tuple[str, ...], below: Sequence[str]) -> str:
     return "; and ".join(seen) if words else "__fish_use_subcommand"
 
 
-def _fish_option(one: Option) -> str:
+def _fish_option(one: ShellOption) -> str:
     names = [f"-l {name[2:]}" if name.startswith("--") else f"-{'s' if len(name) == 2 else 'o'} {name[1:]}"
              for name in one.names]  # fmt: skip
     kind = f"-x -a {quote(' '.join(one.choices))}" if one.choices else "-r -F" if one.is_file else "-x"
@@ -199,6 +199,6 @@ def _fish_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-SHELLS: Mapping[str, Callable[[Sequence[Described], Sequence[Option]], Iterator[str]]] = {
+SHELLS: Mapping[str, Callable[[Sequence[Described], Sequence[ShellOption]], Iterator[str]]] = {
     "bash": _bash, "zsh": _zsh, "fish": _fish,
 }  # fmt: skip

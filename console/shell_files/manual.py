@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.help_pages import PAGES
-from rvtrace_gdb.console.shell_files.command_line import Option, commands_of, option
+from rvtrace_gdb.console.shell_files.command_line import ShellOption, commands_of, option
 from rvtrace_gdb.session.version import tool
 
 _ABOUT = (
@@ -89,7 +89,7 @@ def _groups(groups: Iterable["argparse._ArgumentGroup"]) -> Iterator[str]:
             yield from [".TP", _heading(option(action)), _plain(option(action).meaning)]
 
 
-def _heading(one: Option) -> str:
+def _heading(one: ShellOption) -> str:
     if not one.names:
         return rf"\fI{_plain(one.value)}\fR"
     value = rf" \fI{_plain(one.value)}\fR" if one.value else ""

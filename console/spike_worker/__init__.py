@@ -15,6 +15,6 @@ Requests and answers are lines of JSON, on standard input and output. A request 
 "run" continues while each step has this line in Spike's log (from the digits of the pc on) and this next pc. The number
 of such steps so far is in the memory whose file descriptor is the program's argument: a number of 8 bytes.
 
-An answer may also be {"failed": why}. The first request is the settings (`machine.Settings`), its answer
-`Machine.facts`, or {"missing": why} without the package.
+An answer may also be {"failed": why}. The first request is the settings (`machine.SpikeSettings`), its answer
+`SpikeMachine.facts`, or {"missing": why} without the package.
 """

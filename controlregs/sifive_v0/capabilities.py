@@ -19,8 +19,8 @@ from rvtrace_gdb.controlregs.sifive_v0.lifecycle import identify, reset
 from rvtrace_gdb.controlregs.sifive_v0.sinks import sinks_of
 from rvtrace_gdb.controlregs.trace_control.capabilities import (
     Capabilities,
+    ComponentProbe,
     Findings,
-    Probe,
     note_switch,
     note_triggers,
     probe_disabled,
@@ -57,7 +57,7 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 def _found(component: Component, identity: Identity) -> Capabilities:
     found = Findings()
     try:
-        with Probe(component) as probe:
+        with ComponentProbe(component) as probe:
             if component.block is ENCODER:
                 _note_encoder(probe, found)
             note_switch(probe, found, component.block.control, component.block.prefix + "StopOnWrap", "stop-on-wrap")
@@ -68,7 +68,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
     return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))
 
 
-def _note_encoder(probe: Probe, found: Findings) -> None:
+def _note_encoder(probe: ComponentProbe, found: Findings) -> None:
     control = component_registers.ENCODER_CONTROL
     protocol = probe.read(control, "teSliceFormat")
     found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
@@ -86,13 +86,13 @@ def _note_encoder(probe: Probe, found: Findings) -> None:
         note_triggers(probe, found, register, label, value)
 
 
-def _note_period(probe: Probe, found: Findings, name: str, unit: str, exponent: int) -> None:
+def _note_period(probe: ComponentProbe, found: Findings, name: str, unit: str, exponent: int) -> None:
     values = [n for n in probe.values(component_registers.ENCODER_CONTROL, name) if n != SYNC_OFF]
     span = " to ".join(str(1 << n + exponent) for n in sorted({values[0], values[-1]})) if values else ""
     found.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
 
 
-def _note_source(probe: Probe, found: Findings) -> None:
+def _note_source(probe: ComponentProbe, found: Findings) -> None:
     bits = probe.ones(component_registers.ENCODER_IMPL, "nSrcBits")
     fixed = (
         probe.fixed(component_registers.ENCODER_IMPL, "srcID")
@@ -101,7 +101,7 @@ def _note_source(probe: Probe, found: Findings) -> None:
     found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
 
 
-def _note_time(probe: Probe, found: Findings) -> None:
+def _note_time(probe: ComponentProbe, found: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "tsActive")
     kinds = probe.values(register, "tsType", [kind for kind in TsType if kind])
@@ -110,12 +110,12 @@ def _note_time(probe: Probe, found: Findings) -> None:
     found.note(kinds, f"timestamps of {width} bits, time: {names}", "timestamps")
 
 
-def _note_sinks(probe: Probe, found: Findings, impl: int) -> None:
+def _note_sinks(probe: ComponentProbe, found: Findings, impl: int) -> None:
     for kind in sinks_of(impl):
         found.has.append(f"{_SINKS[kind]}{_reach(probe) if kind is SinkType.SBA else ''}")
 
 
-def _reach(probe: Probe) -> str:
+def _reach(probe: ComponentProbe) -> str:
     """Return the range and the alignment of its buffers' addresses, in words."""
     high = probe.ones(component_registers.SINK_BASE_HIGH, "teSinkBaseH")
     low = probe.ones(component_registers.SINK_LIMIT, "teSinkLimit")

@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import ATB_CONTROL, P
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
 from rvtrace_gdb.controlregs.sifive_v0.settings import V0BridgeSettings, V0PibSettings, V0SinkSettings
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode as Mode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, Pins
+from rvtrace_gdb.controlregs.trace_control.request import PibPins, SinkBuffer
 from rvtrace_gdb.support.errors import silent
 
 WORD_MASK = 0xFFFF_FFFC
@@ -66,7 +66,7 @@ def cannot_send(host: Component, where: str) -> SettingRefused:
 
 
 def configure_memory(
-    sink: Component, host: Component, kind: str, buffer: Buffer, *, stop_on_wrap: bool
+    sink: Component, host: Component, kind: str, buffer: SinkBuffer, *, stop_on_wrap: bool
 ) -> tuple[V0SinkSettings, list[str]]:
     """Configure the sink inside *host*, which was just reset, and empty it: pointers at Base, wrap flag clear.
 
@@ -89,7 +89,7 @@ def configure_memory(
     return found, notes + _notes(found, buffer, stop_on_wrap=stop_on_wrap)
 
 
-def _notes(sink: V0SinkSettings, buffer: Buffer, *, stop_on_wrap: bool) -> list[str]:
+def _notes(sink: V0SinkSettings, buffer: SinkBuffer, *, stop_on_wrap: bool) -> list[str]:
     notes = []
     if buffer.size is not None and sink.size != buffer.size:
         notes.append(f"{sink.name}: the buffer has {sink.size} bytes, not {buffer.size}")
@@ -102,7 +102,7 @@ def _notes(sink: V0SinkSettings, buffer: Buffer, *, stop_on_wrap: bool) -> list[
     return notes
 
 
-def _set_system(sink: Component, buffer: Buffer) -> Space:
+def _set_system(sink: Component, buffer: SinkBuffer) -> Space:
     """Set a buffer in system memory."""
     if buffer.start is None or buffer.size is None:
         text = "stores trace in system memory: give a buffer (start, size) in the target description"
@@ -193,7 +193,7 @@ _IDS = range(0x01, 0x70)
 """The IDs that ATB does not reserve."""
 
 
-def configure_pins(sink: Component, host: Component, pins: Pins, *, calibrate: bool = False) -> list[str]:
+def configure_pins(sink: Component, host: Component, pins: PibPins, *, calibrate: bool = False) -> list[str]:
     """Let *host* send its trace to pins, and configure these. Return notes on what was not granted.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
@@ -215,7 +215,7 @@ def configure_pins(sink: Component, host: Component, pins: Pins, *, calibrate: b
     return list(_pins_notes(sink.name, pins, got["pibDivider"] + 1, center=bool(got["pibRefCenter"])))
 
 
-def _pins_notes(name: str, pins: Pins, divider: int, *, center: bool) -> Iterator[str]:
+def _pins_notes(name: str, pins: PibPins, divider: int, *, center: bool) -> Iterator[str]:
     if pins.divider is not None and divider != pins.divider:
         yield f"{name} divides its clock by {divider}, not by {pins.divider}"
     if pins.clk_center is not None and center != pins.clk_center:

@@ -36,8 +36,8 @@ from rvtrace_gdb.controlregs.trace_control.request import (
     FunnelSettings,
     GraphRequest,
     GraphSettings,
+    PibPins,
     PibSettings,
-    Pins,
     TraceRequest,
 )
 from rvtrace_gdb.controlregs.trace_control.startup import TraceStart, check_streams
@@ -198,7 +198,7 @@ class V0StartSequence(TraceStart):
         elif fed in self._graph.ram_sinks:
             self._set_memory(fed, host)
         elif fed in self._graph.pib_sinks:
-            self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, Pins()))
+            self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, PibPins()))
             receive(pins_in_force(fed))  # its clock runs, and nothing is sent yet
             self._start_sink(fed)
             self._pins.append(pins_in_force(fed))

@@ -1,7 +1,7 @@
 """The capabilities of a trace component, found by writing its fields and reading them back, in the user's words.
 
-`Probe` writes a field, reads it back, and at the end restores the register; the component must not be enabled. One
-function for each kind of component names what it has and lacks.
+`ComponentProbe` writes a field, reads it back, and at the end restores the register; the component must not be enabled.
+One function for each kind of component names what it has and lacks.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery" (set WARL fields and read them back,
 with the component not enabled), "Accessing and Detecting RAM Sink Registers", trFunnelDisInput, trPibMode; which fields
@@ -38,7 +38,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 _WRITTEN = (FieldAccess.RW, FieldAccess.WARL, FieldAccess.R_OR_RW, FieldAccess.RW0C)  # 1 to RW0C leaves it as it is
 
 
-class Probe:
+class ComponentProbe:
     """Tries fields of a component that is active and not enabled; leaving the context restores its registers."""
 
     def __init__(self, component: Component) -> None:
@@ -46,7 +46,7 @@ class Probe:
         self._before: dict[Register, int] = {}
         self._beside: dict[Register, int] = {}  # what the other fields hold while one is tried
 
-    def __enter__(self) -> "Probe":
+    def __enter__(self) -> "ComponentProbe":
         return self
 
     def __exit__(
@@ -132,7 +132,7 @@ class Findings:
         (self.has if present else self.lacks).append(words if present or not without else without)
 
 
-def _encoder(probe: Probe) -> Findings:
+def _encoder(probe: ComponentProbe) -> Findings:
     found = Findings()
     control = encoder_registers.ENCODER_CONTROL
     protocol = probe.read(control, "trTeFormat")
@@ -158,7 +158,7 @@ def _protocol(code: int) -> str:
     return PROTOCOLS[code][0] if code in PROTOCOLS else f"format {code}"
 
 
-def _note_stall(probe: Probe, found: Findings) -> None:
+def _note_stall(probe: ComponentProbe, found: Findings) -> None:
     if probe.fixed(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna") and probe.can(
         encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"
     ):
@@ -170,7 +170,7 @@ def _note_stall(probe: Probe, found: Findings) -> None:
         )
 
 
-def _note_sync(probe: Probe, found: Findings) -> None:
+def _note_sync(probe: ComponentProbe, found: Findings) -> None:
     units = probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMode", [mode for mode in SyncMode if mode])
     names = " or ".join(SyncMode(unit).name.lower().replace("_", " ") for unit in units)
     if not units:
@@ -183,7 +183,7 @@ def _note_sync(probe: Probe, found: Findings) -> None:
     found.has.append(f"synchronisation every {span} {names}")
 
 
-def _note_features(probe: Probe, found: Findings, protocol: int) -> None:
+def _note_features(probe: ComponentProbe, found: Findings, protocol: int) -> None:
     register = encoder_registers.INST_FEATURES
     for feature in _FEATURES.get(protocol, FEATURES):
         note_switch(probe, found, register, feature.field, feature.name)
@@ -195,7 +195,7 @@ def _note_features(probe: Probe, found: Findings, protocol: int) -> None:
     found.note(bits and max(widths, default=0), f"source IDs of up to {max(widths, default=0)} bits", "source IDs")
 
 
-def _note_filters(probe: Probe, found: Findings) -> None:
+def _note_filters(probe: ComponentProbe, found: Findings) -> None:
     filters = probe.ones(encoder_registers.INST_FILTERS, "trTeInstFilters").bit_count()
     found.note(filters, _several(filters, "filter"), "filters")
     if filters:
@@ -208,7 +208,7 @@ def _note_filters(probe: Probe, found: Findings) -> None:
         note_triggers(probe, found, register, label, value)
 
 
-def note_triggers(probe: Probe, found: Findings, register: Register, label: str, value: int) -> None:
+def note_triggers(probe: ComponentProbe, found: Findings, register: Register, label: str, value: int) -> None:
     """Note how many external triggers there are: fields of *register* that can hold *value*."""
     number = sum(probe.can(register, name, value) for name in register.by_name)
     found.note(number, _several(number, label), f"{label}s")
@@ -218,7 +218,7 @@ def _several(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _note_time(probe: Probe, found: Findings) -> None:
+def _note_time(probe: ComponentProbe, found: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "trTsActive")
     modes = probe.values(register, "trTsMode", [mode for mode in TsMode if mode])
@@ -228,7 +228,7 @@ def _note_time(probe: Probe, found: Findings) -> None:
     found.note(modes, f"timestamps{size}, time: {sources}", "timestamps")
 
 
-def _ram_sink(probe: Probe) -> Findings:
+def _ram_sink(probe: ComponentProbe) -> Findings:
     found = Findings()
     in_sram = probe.read(component_registers.RAM_CONTROL, "trRamMode") == RamMode.SRAM
     if in_sram:  # the other mode is not tried: the buffer's registers, and so the trace in it, depend on it
@@ -243,7 +243,7 @@ def _ram_sink(probe: Probe) -> Findings:
     return found
 
 
-def _reach(probe: Probe) -> str:
+def _reach(probe: ComponentProbe) -> str:
     """Return the range and the alignment of the sink's addresses, in words."""
     high = probe.ones(component_registers.RAM_START_HIGH, "trRamStartHigh")
     low = probe.ones(component_registers.RAM_START_LOW, "trRamStartLow")
@@ -257,13 +257,13 @@ def reach(high: int, low: int, *, fixed: bool) -> str:
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
 
 
-def note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
+def note_switch(probe: ComponentProbe, found: Findings, register: Register, name: str, words: str) -> None:
     """Note whether there is a field that switches something, and whether it is always on."""
     present = probe.can(register, name)
     found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 
 
-def _pib_sink(probe: Probe) -> Findings:
+def _pib_sink(probe: ComponentProbe) -> Findings:
     found = Findings()
     before = probe.read(component_registers.PIB_CONTROL, "trPibMode")
     modes = probe.values(component_registers.PIB_CONTROL, "trPibMode", [mode for mode in PibMode if mode])
@@ -280,7 +280,7 @@ def _pib_sink(probe: Probe) -> Findings:
     return found
 
 
-def _atb_bridge(probe: Probe) -> Findings:
+def _atb_bridge(probe: ComponentProbe) -> Findings:
     found = Findings()
     name = "trAtbBridgeID"
     settable = not probe.fixed(component_registers.ATB_BRIDGE_CONTROL, name)
@@ -289,7 +289,7 @@ def _atb_bridge(probe: Probe) -> Findings:
     return found
 
 
-def _funnel(probe: Probe) -> Findings:
+def _funnel(probe: ComponentProbe) -> Findings:
     found = Findings()
     mask = probe.ones(component_registers.FUNNEL_DIS_INPUT, "trFunnelDisInput")
     inputs = [str(n) for n in range(component_registers.FUNNEL_INPUTS) if mask >> n & 1]
@@ -304,7 +304,7 @@ def _ranges(numbers: Iterable[str]) -> str:
     return f"0 to {listed[-1]}" if whole and len(listed) > 2 else ", ".join(listed)
 
 
-PROBES: Mapping[int, Callable[[Probe], Findings]] = {
+PROBES: Mapping[int, Callable[[ComponentProbe], Findings]] = {
     encoder_registers.ENCODER.comp_type: _encoder,
     component_registers.FUNNEL.comp_type: _funnel,
     component_registers.RAM_SINK.comp_type: _ram_sink,
@@ -368,7 +368,7 @@ def probe_disabled(
 
 def _found(component: Component, identity: Identity) -> Capabilities:
     try:
-        with Probe(component) as probe:
+        with ComponentProbe(component) as probe:
             found = PROBES[component.block.comp_type](probe)
         check_active(component)  # else what was read may be that of a component in reset, or of none
     finally:

@@ -43,7 +43,7 @@ SIZES = {n: str(1 << n) for n in range(8)}
 """The values of dsize: an access of 2**dsize bytes."""
 
 
-class TrapKind(IntEnum):
+class FilterTrapKind(IntEnum):
     EXCEPTION = 0
     INTERRUPT = 1
 
@@ -85,7 +85,7 @@ _FILTER_CONTROL = Register(
 _MATCH_INST = Register(
     "trTeFilter{}MatchInst", FILTER_FIRST + 0x04, OPTIONAL, "filter {}: what instructions must match", (
     Field("trTeFilterMatchChoicePrivilege", 8, doc="bit n: priv n matches", describe=bit_list(names=PRIVILEGES)),
-    Field("trTeFilterMatchValueInterrupt", 1, doc="kind of trap: itype 1 or 2", values=TrapKind),
+    Field("trTeFilterMatchValueInterrupt", 1, doc="kind of trap: itype 1 or 2", values=FilterTrapKind),
     reserved(23),
 ))
 _MATCH_ECAUSE_LOW = Register("trTeFilter{}MatchEcauseLow", FILTER_FIRST + 0x08, OPTIONAL, "filter {}: causes 31:0", (

@@ -16,8 +16,8 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import USABLE_ATB
 from rvtrace_gdb.controlregs.trace_control.request import (
     BridgeSettings,
     FunnelSettings,
+    PibPins,
     PibSettings,
-    Pins,
     SinkSettings,
     TraceRequest,
 )
@@ -58,7 +58,7 @@ def funnel_in_force(component: Component) -> FunnelSettings:
     return FunnelSettings(component.name, component.base, *map(component.read, registers))
 
 
-def configure_pib(component: Component, pins: Pins, async_freq: int = 0, *, calibrate: bool = False) -> list[str]:
+def configure_pib(component: Component, pins: PibPins, async_freq: int = 0, *, calibrate: bool = False) -> list[str]:
     """Configure a PIB sink that was just reset. Return notes on what was not granted. Raises SettingRefused,
     FieldRange, ComponentAccess.
     """
@@ -76,7 +76,7 @@ def configure_pib(component: Component, pins: Pins, async_freq: int = 0, *, cali
     return _pib_notes(component.name, pins, got, async_freq)
 
 
-def _set_pib_mode(component: Component, pins: Pins) -> None:
+def _set_pib_mode(component: Component, pins: PibPins) -> None:
     fields = {} if pins.mode is None else {"trPibMode": int(pins.mode)}
     got = component_registers.PIB_CONTROL.get(
         component.set(component_registers.PIB_CONTROL, trPibCalibrate=0, **fields), "trPibMode"
@@ -101,7 +101,7 @@ def pib_modes(component: Component) -> list[PibMode]:
     ]
 
 
-def _pib_notes(name: str, pins: Pins, got: Mapping[str, int], async_freq: int) -> list[str]:
+def _pib_notes(name: str, pins: PibPins, got: Mapping[str, int], async_freq: int) -> list[str]:
     notes = []
     divider = got["trPibDivider"] + 1
     if pins.divider is not None and divider != pins.divider:

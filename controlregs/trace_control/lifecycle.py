@@ -236,10 +236,10 @@ def _values(encoder: EncoderSettings) -> tuple[int, ...]:
     return encoder.control, encoder.features, encoder.ts_control, encoder.data_control
 
 
-_Settings = EncoderSettings | SinkSettings | PibSettings | BridgeSettings | FunnelSettings
+_AnySettings = EncoderSettings | SinkSettings | PibSettings | BridgeSettings | FunnelSettings
 
 
-class _Setting(NamedTuple):
+class _RegisterSetting(NamedTuple):
     """A register, its *value* as read when it was set, and a *mask* of the bits that only software changes."""
 
     register: Register
@@ -252,7 +252,7 @@ def check_settings(components: Iterable[Component], before: GraphSettings) -> No
 
     Components that *before* does not contain are not checked.
     """
-    known: dict[str, _Settings] = {}
+    known: dict[str, _AnySettings] = {}
     for of_kind in (before.encoders, before.ram_sinks, before.pib_sinks, before.bridges, before.funnels):
         known |= {each.name: each for each in of_kind}
     for component in components:
@@ -262,7 +262,7 @@ def check_settings(components: Iterable[Component], before: GraphSettings) -> No
                 raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
 
 
-def _settings(before: _Settings | None) -> list[_Setting]:
+def _settings(before: _AnySettings | None) -> list[_RegisterSetting]:
     if isinstance(before, EncoderSettings):
         return [
             _set(ENCODER_CONTROL, before.control, "trTeInstTracing"),  # triggers change what is traced
@@ -278,7 +278,7 @@ def _settings(before: _Settings | None) -> list[_Setting]:
     if isinstance(before, BridgeSettings):
         identity = component_registers.ATB_BRIDGE_CONTROL.mask("trAtbBridgeID")
         return [
-            _Setting(component_registers.ATB_BRIDGE_CONTROL, before.control, identity),
+            _RegisterSetting(component_registers.ATB_BRIDGE_CONTROL, before.control, identity),
             _set(component_registers.ATB_BRIDGE_IMPL, before.impl),
         ]
     if isinstance(before, FunnelSettings):
@@ -289,17 +289,17 @@ def _settings(before: _Settings | None) -> list[_Setting]:
     return []
 
 
-def _set(register: Register, value: int, *but: str) -> _Setting:
-    return _Setting(register, value, register.mask_of(FieldAccess.WARL) & ~register.mask(*but))
+def _set(register: Register, value: int, *but: str) -> _RegisterSetting:
+    return _RegisterSetting(register, value, register.mask_of(FieldAccess.WARL) & ~register.mask(*but))
 
 
-def _buffer(sink: SinkSettings) -> Iterable[_Setting]:
+def _buffer(sink: SinkSettings) -> Iterable[_RegisterSetting]:
     """Return the settings of a sink's buffer. SRAM needs no high words."""
     word = 0xFFFF_FFFF
     for low, high, address in (
         (component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, sink.start),
         (component_registers.RAM_LIMIT_LOW, component_registers.RAM_LIMIT_HIGH, sink.limit),
     ):
-        yield _Setting(low, address & word, low.mask_of(FieldAccess.WARL))
+        yield _RegisterSetting(low, address & word, low.mask_of(FieldAccess.WARL))
         if sink.mode is RamMode.SMEM:
-            yield _Setting(high, address >> 32, word)
+            yield _RegisterSetting(high, address >> 32, word)

@@ -30,7 +30,13 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import (
     reset,
     start_tracing,
 )
-from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibSettings, Pins, SinkSettings
+from rvtrace_gdb.controlregs.trace_control.request import (
+    GraphRequest,
+    GraphSettings,
+    PibPins,
+    PibSettings,
+    SinkSettings,
+)
 from rvtrace_gdb.controlregs.trace_control.startup import StartSequence
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
@@ -204,7 +210,7 @@ def start(
     return StartSequence(graph, request, progress).run(receive)
 
 
-def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibSettings:
+def calibrate(component: Component, pins: PibPins, progress: Progress = silent) -> PibSettings:
     """Reset a PIB sink, and let it send its calibration pattern until it is disabled, or a trace starts."""
     reset(component, progress)
     configure_pib(component, pins, calibrate=True)

@@ -174,7 +174,7 @@ class SinkSettings(ComponentSettings):
 
 
 @dataclass(frozen=True)
-class Buffer:
+class SinkBuffer:
     """The memory in which a RAM sink is to store. *start*: byte address, None: its own SRAM. *size*: bytes, None: all
     of it.
     """
@@ -184,7 +184,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Pins:
+class PibPins:
     """How a PIB sink is to send. What is None keeps its reset value.
 
     *divider*: the divisor of its input clock, one more than trPibDivider.
@@ -203,8 +203,8 @@ class GraphRequest:
     """
 
     trace: TraceRequest = field(default_factory=TraceRequest)
-    buffers: Mapping[str, Buffer] = field(default_factory=dict)
-    pins: Mapping[str, Pins] = field(default_factory=dict)
+    buffers: Mapping[str, SinkBuffer] = field(default_factory=dict)
+    pins: Mapping[str, PibPins] = field(default_factory=dict)
     atb_ids: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -49,13 +49,13 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import (
 )
 from rvtrace_gdb.controlregs.trace_control.request import (
     BridgeSettings,
-    Buffer,
     EncoderSettings,
     FunnelSettings,
     GraphRequest,
     GraphSettings,
+    PibPins,
     PibSettings,
-    Pins,
+    SinkBuffer,
     SinkSettings,
     TraceRequest,
 )
@@ -223,9 +223,9 @@ class TraceStart:
         self._enabled.append(component)
         self._switch_on(component, self._progress)
 
-    def _buffer_of(self, sink: Component) -> Buffer:
+    def _buffer_of(self, sink: Component) -> SinkBuffer:
         trace = self._request.trace
-        return self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
+        return self._request.buffers.get(sink.name, SinkBuffer(trace.buffer_start, trace.buffer_size))
 
     def _add_sink(self, sink: SinkSettings, notes: Sequence[str]) -> None:
         """Refuse two sinks that store into the same memory, as they would destroy each other's trace."""
@@ -320,7 +320,7 @@ class StartSequence(TraceStart):
             request = replace(self._request.trace, buffer_start=buffer.start, buffer_size=buffer.size)
             self._add_sink(*configure_sink(sink, request, aligned=self._aligned(sink)))
         for pib in self._graph.pib_sinks:
-            pins = self._request.pins.get(pib.name, Pins())
+            pins = self._request.pins.get(pib.name, PibPins())
             self._notes += configure_pib(pib, pins, self._async_freq(pib))
             self._pibs.append(pib_in_force(pib))
             receive(self._pibs[-1])  # its clock runs, and nothing is sent yet

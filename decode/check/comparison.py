@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.decode.check.alignment import RowAlignment, aligned
 from rvtrace_gdb.decode.check.verdict import IntervalDifference
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _AT_END = 2  # messages that may describe what an interval without an end does not contain
 
@@ -17,7 +17,7 @@ class Notify:
     """The next block begins with an instruction that a trigger asked to be reported."""
 
 
-CheckedIngressItem = Block | IngressTrap | Context | Notify
+CheckedIngressItem = Block | IngressTrap | ProgramContext | Notify
 
 
 class ReportedMessage(NamedTuple):

@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP, Event
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
@@ -146,7 +146,7 @@ class CheckedHart(HartDecoder):
             self._checker.drop(lost=False)
             return
         self._rows.flush(image, pc if trap is None else trap.epc if trap.epc != UNKNOWN else None)
-        context = Context(packet.fields.get("privilege"), False, packet.fields.get("context", 0))
+        context = ProgramContext(packet.fields.get("privilege"), False, packet.fields.get("context", 0))
         closing = Closing(ClosingKind.TRAPPED, trap=trap)
         if trap is None:
             free = "context" not in packet.fields and _follows_csr(pc, self._image)

@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameter
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
 from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 UNKNOWN = -2
 """The EPC of a trap of which it is not known where it hit."""
@@ -36,7 +36,7 @@ class Opening(NamedTuple):
 
     packet: ReportedMessage
     trap: IngressTrap | None
-    context: Context
+    context: ProgramContext
     setup: Setup
 
 
@@ -87,7 +87,7 @@ class Closing(NamedTuple):
 
     kind: ClosingKind
     block: Block | None = None
-    context: Context = Context()
+    context: ProgramContext = ProgramContext()
     trap: IngressTrap | None = None
     packet: ReportedMessage | None = None
     free: bool = False
@@ -130,7 +130,7 @@ class Follower(Encoder):
         if state is not Resyncing.IDLE:
             self._timer.state = Resync.DUE if state is Resyncing.DUE else Resync.REACHED
 
-    def traps(self, trap: IngressTrap, epc: Epc, kind: ClosingKind) -> list[Block | IngressTrap | Context]:
+    def traps(self, trap: IngressTrap, epc: Epc, kind: ClosingKind) -> list[Block | IngressTrap | ProgramContext]:
         """Return the trap that ends an interval, and the one that hits its handler if it was reported so."""
         last = self._pending.block
         if epc is Epc.TOLD or last is None:
@@ -168,7 +168,7 @@ class EtraceComparison(IntervalComparison):
         if part.foreign and self._build.period and not self._foreign:
             self._foreign = True
             self._encoder.forget_period()
-        items: list[Block | IngressTrap | Context] = []
+        items: list[Block | IngressTrap | ProgramContext] = []
         for item in part.items:
             if isinstance(item, Notify):
                 self._encoder.retire(items)

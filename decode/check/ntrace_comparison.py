@@ -20,8 +20,8 @@ from rvtrace_gdb.decode.ntrace.options import (
     MIN_HIST_LIMIT,
     EncoderOptions,
     ImplicitReturn,
+    InstSyncMode,
     Options,
-    SyncMode,
     SyncPlacement,
 )
 
@@ -354,7 +354,7 @@ class NtraceScheme:
     def timed(self, build: Build) -> Iterator[Build]:
         period = self._options.sync_period
         for more in PERIODS if period else ():
-            options = replace(build.options, sync_mode=SyncMode.MESSAGES)
+            options = replace(build.options, sync_mode=InstSyncMode.MESSAGES)
             timed = build._replace(options=options, period=(period or 0) + more)
             yield timed
             yield from self.placements(timed)
@@ -371,7 +371,7 @@ class NtraceScheme:
             yield from self.placements(other)
 
     def untimed(self, build: Build) -> Build:
-        return build._replace(options=replace(build.options, sync_mode=SyncMode.OFF), period=0)
+        return build._replace(options=replace(build.options, sync_mode=InstSyncMode.OFF), period=0)
 
     def closings(self, closing: Closing) -> Sequence[Closing]:
         if closing.kind is ClosingKind.STOPPED:

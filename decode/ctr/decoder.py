@@ -6,8 +6,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.ctr.records import (
     ROUNDED_FROM,
     TYPE_NAMES,
+    CtrRecord,
     Interpretation,
-    Record,
     RecordOptions,
     RecordRoute,
     RouteGoal,
@@ -34,7 +34,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.stepping.reports import contradiction_report
@@ -87,7 +87,7 @@ class DecodedRecords(NamedTuple):
 
 
 def decode_records(
-    records: Sequence[Record],
+    records: Sequence[CtrRecord],
     program: Program,
     options: RecordOptions,
     *,
@@ -116,11 +116,13 @@ class _RecordDecoder:
     apply to older ones; 0 if none is known. It is found while decoding.
     """
 
-    def __init__(self, records: Sequence[Record], program: Program, options: RecordOptions, switched: int = 0) -> None:
+    def __init__(
+        self, records: Sequence[CtrRecord], program: Program, options: RecordOptions, switched: int = 0
+    ) -> None:
         self.builder = HistoryBuilder()
         self.stretches: list[RecordStretch] = []
         self._records, self._program, self._options = records, program, options
-        self._code = CodeTransfers(program.image_of(Context()))
+        self._code = CodeTransfers(program.image_of(ProgramContext()))
         self.switched = self._as_before = switched
         self._use(options)
         self._times = moments(records, ras=options.ras)
@@ -176,7 +178,7 @@ class _RecordDecoder:
         self.stretches.append(RecordStretch(first, self.builder.position, missing))
         self._leave(number, record, found, known)
 
-    def _noise(self, number: int, record: Record, loss: Loss) -> None:
+    def _noise(self, number: int, record: CtrRecord, loss: Loss) -> None:
         """Handle a record with impossible content, which says nothing."""
         first = self.builder.position
         if not number:
@@ -201,7 +203,7 @@ class _RecordDecoder:
             missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(RecordStretch(first, self.builder.position, missing))
 
-    def _begin(self, record: Record, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
+    def _begin(self, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Record what precedes everything that ran, and add what ran since recording began, if all of it is known.
 
         Returns what is known of the registers before the oldest record, and why that cannot be right, None if it can.
@@ -224,7 +226,7 @@ class _RecordDecoder:
         route = self._routes.find(begin, NOTHING_KNOWN, _goal(found, found.source))
         return None if route.why else route
 
-    def _introduce(self, record: Record, start: Start, pc: int | None) -> None:
+    def _introduce(self, record: CtrRecord, start: Start, pc: int | None) -> None:
         """Say where the history starts, and what the records do not tell."""
         event = self.builder.event
         event(EventKind.SYNC, record.offset, start, next_pc=pc)
@@ -236,7 +238,7 @@ class _RecordDecoder:
         if any(time is not None and is_rounded(later) for time, _, later in times):
             event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
 
-    def _lead(self, number: int, record: Record, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
+    def _lead(self, number: int, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Add what ran between the previous record and this one.
 
         Returns what is known of the registers then, and what is missing.
@@ -262,7 +264,7 @@ class _RecordDecoder:
             self.switched = number
         return route
 
-    def _follow(self, route: RecordRoute, goal: RouteGoal, record: Record, *, blames: bool = True) -> _Missing:
+    def _follow(self, route: RecordRoute, goal: RouteGoal, record: CtrRecord, *, blames: bool = True) -> _Missing:
         """Add a route to what ran: all of it, or the part that is certain. Returns why it is not all.
 
         *blames*: it is the program's fault if there is no route.
@@ -281,7 +283,7 @@ class _RecordDecoder:
             return self._mismatch(record, route.wrong, route.why)
         return self._gap(record, Stop(StopReason.OTHER_ROUTE, detail=(goal.pc,)))
 
-    def _leave(self, number: int, record: Record, found: Interpretation, known: TransferRegisters) -> None:
+    def _leave(self, number: int, record: CtrRecord, found: Interpretation, known: TransferRegisters) -> None:
         """Add the transfer itself."""
         if found.trap is not None:
             trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)
@@ -303,11 +305,11 @@ class _RecordDecoder:
         if path.count:
             self.builder.append(path)
 
-    def _gap(self, record: Record, why: Stop) -> Stop:
+    def _gap(self, record: CtrRecord, why: Stop) -> Stop:
         self.builder.gap(EventKind.TRACE_OFF, record.offset, why)
         return why
 
-    def _mismatch(self, record: Record, at: int, why: str) -> Loss:
+    def _mismatch(self, record: CtrRecord, at: int, why: str) -> Loss:
         report = contradiction_report(self._program, self._code.image, at, why, f"record of {TYPE_NAMES[record.kind]}")
         assert isinstance(report.fact, Loss)
         self.builder.gap(report.kind, record.offset, report.fact)

@@ -1,6 +1,6 @@
 """Records: their wording, their times, whether the code agrees with them, and what ran between two of them.
 
-A `Record` is a control transfer that a hart recorded, whatever the version. It has the cycles since the previous
+A `CtrRecord` is a control transfer that a hart recorded, whatever the version. It has the cycles since the previous
 record. What it says of the control flow is compared with its instruction (`seen`).
 
 What ran between two records is known if there is only one route. A transfer that leaves no record may have happened;
@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.program.instructions import IType
 
 
-class Record(NamedTuple):
+class CtrRecord(NamedTuple):
     """One transfer.
 
     source   address of the instruction it left; None: in a mode that is not recorded (the register reads 0)
@@ -45,7 +45,7 @@ class Record(NamedTuple):
     reserved: int = 0
 
 
-def impossible(record: Record, xlen: int) -> str:
+def impossible(record: CtrRecord, xlen: int) -> str:
     """Return the content of a record that no hart writes, "" if there is none.
 
     Control Transfer Records 1.0, "Control Transfer Type Definitions"; Privileged Architecture: virtual addresses of at
@@ -97,7 +97,7 @@ TYPE_NAMES: Mapping[IType, str] = {
 """ctrdata.TYPE (1.0, table "Control Transfer Type Definitions"). Codes 0, 6 and 7 name no transfer."""
 
 
-def record_text(record: Record) -> str:
+def record_text(record: CtrRecord) -> str:
     """Return the line for a record: columns first, the meaning after " # "."""
     source, target = (_address(address) for address in (record.source, record.target))
     code = record.reserved or int(record.kind)
@@ -116,7 +116,7 @@ ROUNDED_FROM = 1 << 13
 """From this count on, an exponent cuts bits off (1.0, "Cycle Counting": CCE > 1)."""
 
 
-def moments(records: Sequence[Record], *, ras: bool) -> list[int | None]:
+def moments(records: Sequence[CtrRecord], *, ras: bool) -> list[int | None]:
     """Return the time of each record, counted from the first of the newest row of records without a break; None before
     it.
 
@@ -131,12 +131,12 @@ def moments(records: Sequence[Record], *, ras: bool) -> list[int | None]:
     return [*[None] * first, *row]
 
 
-def is_rounded(record: Record) -> bool:
+def is_rounded(record: CtrRecord) -> bool:
     """Return whether more cycles may have passed than the record says."""
     return record.cycles is not None and record.cycles >= ROUNDED_FROM
 
 
-def _counts(record: Record, ras: bool) -> bool:
+def _counts(record: CtrRecord, ras: bool) -> bool:
     swap = ras and record.kind is IType.COROUTINE_SWAP
     return record.cycles is not None and not record.saturated and not swap
 
@@ -171,7 +171,7 @@ class Interpretation(NamedTuple):
     wrong: str = ""
 
 
-def interpret(record: Record, code: CodeTransfers) -> Interpretation:
+def interpret(record: CtrRecord, code: CodeTransfers) -> Interpretation:
     """Return what *record* means for the program. Its addresses must be those of a hart; all else may be anything."""
     source = None if record.source is None else record.source & code.mask
     target = None if record.target is None else record.target & code.mask

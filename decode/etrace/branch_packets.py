@@ -12,13 +12,13 @@ from rvtrace_gdb.decode.etrace.options import Setup
 from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
-    Arrival,
     HartKnowledge,
     InferredAddress,
     Mode,
     PredictionTables,
     Step,
     TableEffect,
+    WalkArrival,
     WalkGoal,
     WalkProgress,
 )
@@ -38,7 +38,7 @@ class _CountTrial(NamedTuple):
 
     packet: Packet
     walk: WalkProgress
-    arrival: Arrival
+    arrival: WalkArrival
     outcome: bool | None
 
 
@@ -95,7 +95,7 @@ class BranchPackets:
             arrival, outcome = self._walk_predicted(walker, walk, packet, goal, tables, before)
         else:
             arrival, outcome = self._walk_map(walker, walk, packet, goal)
-        if arrival is Arrival.FAULT:
+        if arrival is WalkArrival.FAULT:
             tables.change(before)
             if walk.missing:
                 return self._code_missing(place, packet, walk)
@@ -105,10 +105,12 @@ class BranchPackets:
             if counted:
                 tables.train(walk.last_pc, outcome, before)
         settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.last_pc)
-        inferred = InferredAddress(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
+        inferred = (
+            InferredAddress(goal.returns, walk.irets) if arrival is WalkArrival.INFERRED and not settled else None
+        )
         reference = place.reference if address is None else address
         following = place._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
-        jumped = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
+        jumped = (*again, *((address,) if arrival is WalkArrival.JUMPED and address is not None else ()))
         targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
@@ -132,12 +134,12 @@ class BranchPackets:
             return walk, ()
         walk.irets = place.inferred.irets
         arrival = walker.reach(walk, WalkGoal(place.last_pc, inferable=False, returns=place.inferred.returns))
-        if arrival is Arrival.FAULT and walk.missing:  # it is not known whether the code leads there again
+        if arrival is WalkArrival.FAULT and walk.missing:  # it is not known whether the code leads there again
             return walk, ()
-        if arrival is Arrival.FAULT:  # it does not: the encoder had another reason to report the address
+        if arrival is WalkArrival.FAULT:  # it does not: the encoder had another reason to report the address
             return walker.start(place.next_pc, place.last_pc, stack), ()
         walk.irets = 0
-        return walk, (place.last_pc,) if arrival is Arrival.JUMPED else ()
+        return walk, (place.last_pc,) if arrival is WalkArrival.JUMPED else ()
 
     def _address(
         self, place: HartKnowledge, packet: Packet, tables: PredictionTables, again: tuple[int, ...]
@@ -169,7 +171,7 @@ class BranchPackets:
 
     def _walk_map(
         self, walker: Walker, walk: WalkProgress, packet: Packet, goal: WalkGoal
-    ) -> tuple[Arrival, bool | None]:
+    ) -> tuple[WalkArrival, bool | None]:
         """Walk over the branches of branch_map, then up to the address. Also returns the outcome of a branch there."""
         bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
         if "branches" in packet.fields and goal.address is None:
@@ -177,7 +179,7 @@ class BranchPackets:
         last = count > 0 and (goal.address is None or walker.is_branch(goal.address))
         walker.spend(walk, bits, count - last)
         if walk.fault:
-            return Arrival.FAULT, None
+            return WalkArrival.FAULT, None
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
@@ -189,10 +191,12 @@ class BranchPackets:
             counted = packet._replace(fields={**packet.fields, "branches": count})
             walk, _ = self.start_walk(place, walker, stack)
             arrival, outcome = self._walk_map(walker, walk, counted, goal)
-            if arrival not in (Arrival.FAULT, Arrival.INFERRED) and not _follows_xret(walker, walk, place.last_pc):
-                arrival, walk.fault = Arrival.FAULT, "the packet says that no jump led there (updiscon)"
+            if arrival not in (WalkArrival.FAULT, WalkArrival.INFERRED) and not _follows_xret(
+                walker, walk, place.last_pc
+            ):
+                arrival, walk.fault = WalkArrival.FAULT, "the packet says that no jump led there (updiscon)"
             trials.append(_CountTrial(counted, walk, arrival, outcome))
-        left = [trial for trial in trials if trial.arrival is not Arrival.FAULT or trial.walk.missing]
+        left = [trial for trial in trials if trial.arrival is not WalkArrival.FAULT or trial.walk.missing]
         if not left:
             first = trials[0]
             why = f"no number of branches from {first.packet.fields['branches']} to 30 leads to 0x{goal.address or 0:x}"
@@ -235,26 +239,26 @@ class BranchPackets:
         goal: WalkGoal,
         tables: PredictionTables,
         before: dict[int, int],
-    ) -> tuple[Arrival, bool | None]:
+    ) -> tuple[WalkArrival, bool | None]:
         """Walk over branches that were predicted correctly, then up to the address or a mispredicted branch."""
         count = packet.fields["branch_count"] + _FULL_MAP
         failed = packet.fields["branch_fmt"] != BranchFmt.ADDR
         branch = goal.address is None or walker.is_branch(goal.address)
         walker.predict(walk, tables, count - (branch and not failed), before)
         if walk.fault:
-            return Arrival.FAULT, None
+            return WalkArrival.FAULT, None
         arrival = self._reach(walker, walk, goal)
-        if arrival is Arrival.FAULT or not branch:
+        if arrival is WalkArrival.FAULT or not branch:
             return arrival, None
         return arrival, tables.predicts(walk.last_pc) != failed
 
-    def _reach(self, walker: Walker, walk: WalkProgress, goal: WalkGoal) -> Arrival:
+    def _reach(self, walker: Walker, walk: WalkProgress, goal: WalkGoal) -> WalkArrival:
         if goal.returns is not None and not goal.counted and walker.is_ambiguous(walk, goal):
             walk.fault = (
                 f"irdepth {goal.returns} fits more than one return: implicit return as in 2.0 is ambiguous here"
                 " (irets of its extension is not)"
             )
-            return Arrival.FAULT
+            return WalkArrival.FAULT
         return walker.reach(walk, goal)
 
     # Missing code

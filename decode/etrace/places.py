@@ -8,14 +8,14 @@ from rvtrace_gdb.decode.etrace.state import HartKnowledge, Mode, State, Step, Wa
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss
 from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE
 from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
 
 STOPPED = (Mode.OFF, Mode.HALTED)
 
-_UNKNOWN = Context()
+_UNKNOWN = ProgramContext()
 _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
 """The values of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's.
 
@@ -53,7 +53,7 @@ class StateTable:
     def __init__(self, program: Program, options: Options) -> None:
         self._program = program
         self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
-        self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
+        self._walker_of_setup: dict[tuple[ProgramContext, Setup], Walker] = {}
         self._states: dict[HartKnowledge, State] = {}
         setup = Setup(options.parameters, options.modes)
         place = HartKnowledge(
@@ -82,15 +82,15 @@ class StateTable:
         reports = (*self.pending_trap(state.place, None), Report(kind, why, lost=True))
         return Step(None, self.lost(state.place), reports, calls=CLEARS)
 
-    def context(self, place: HartKnowledge, packet: Packet) -> Context:
+    def context(self, place: HartKnowledge, packet: Packet) -> ProgramContext:
         """Return the context from the fields privilege and context of a format 3 packet."""
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
         if place.setup.parameters.privilege_width == 1 and prv == 1:
             prv = 3  # one bit distinguishes machine mode from user mode
         scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
-        return Context(prv, virtual, scontext)
+        return ProgramContext(prv, virtual, scontext)
 
-    def context_reports(self, place: HartKnowledge, context: Context) -> tuple[Report, ...]:
+    def context_reports(self, place: HartKnowledge, context: ProgramContext) -> tuple[Report, ...]:
         """Return the report of a change of the context, if it is one."""
         change = ContextChange(place.context, context)
         return (Report(EventKind.CONTEXT, change),) if change.changed else ()

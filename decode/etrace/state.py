@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Parameters, Setup
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import Path, PathPart
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.stepping.control_flow import (
     MAX_DEPTH,
     NOWHERE,
@@ -273,7 +273,7 @@ class PredictionTables:
 _TRANSLATE = tuple(successor + bytes(range(4, 256)) for successor in _SUCCESSORS)
 
 
-class Arrival(Enum):
+class WalkArrival(Enum):
     """How a walk reached the address of a packet."""
 
     INFERRED = "inferred"
@@ -365,7 +365,7 @@ class Mode(Enum):
     """Tracing is stopped because the hart is halted: nothing runs meanwhile."""
 
 
-class PendingTrap(NamedTuple):
+class ReportedTrap(NamedTuple):
     """A trap that was reported without its handler.
 
     epc      the address of the trap, -1 if it is not known
@@ -405,8 +405,8 @@ class HartKnowledge(NamedTuple):
     last_pc: int
     reference: int
     inferred: InferredAddress | None
-    trap: PendingTrap | None
-    context: Context
+    trap: ReportedTrap | None
+    context: ProgramContext
     setup: Setup
 
 

@@ -18,14 +18,14 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup, SupportLa
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
 from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
-    Arrival,
     HartKnowledge,
     Mode,
-    PendingTrap,
     PredictionTables,
+    ReportedTrap,
     State,
     Step,
     TableEffect,
+    WalkArrival,
     WalkGoal,
     WalkProgress,
     replacement,
@@ -43,7 +43,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
 from rvtrace_gdb.decode.stepping.reports import Report
@@ -124,22 +124,24 @@ class StepFunction:
         walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
         repeats = address == place.last_pc
         blind = bool(walk.fault)
-        arrival = Arrival.FAULT if blind else walker.reach(walk, WalkGoal(address, inferable=same))
-        if arrival is Arrival.FAULT and not (same or blind):
+        arrival = WalkArrival.FAULT if blind else walker.reach(walk, WalkGoal(address, inferable=same))
+        if arrival is WalkArrival.FAULT and not (same or blind):
             walk = self._walk_to_sync(place, walker, address, stack)
             arrival = walker.reach(walk, WalkGoal(address))
         reported_twice = repeats and self._options.dialect is Dialect.PULP
-        if reported_twice and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
-            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions that it has reported before, also branches
-        if arrival is Arrival.FAULT and repeats:
+        if reported_twice and (arrival is not WalkArrival.INFERRED or walker.is_branch(address)):
+            arrival = (
+                WalkArrival.FAULT
+            )  # rv_tracer synchronizes at instructions that it has reported before, also branches
+        if arrival is WalkArrival.FAULT and repeats:
             walk = walker.start(place.next_pc, place.last_pc, stack)
             walk.parts = []
-        elif arrival is Arrival.FAULT:
+        elif arrival is WalkArrival.FAULT:
             return self._places.mismatch(place, packet, walk, walk.fault)._replace(cacheable=False, retry=True)
         if self._places.walker(there).is_unknown(address):
             return self._sync_without_code(there, packet, address, path=walk.before_last())
-        known = walk.next_pc if arrival is Arrival.INFERRED else NOWHERE
-        targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
+        known = walk.next_pc if arrival is WalkArrival.INFERRED else NOWHERE
+        targets = tables.entries((address,)) if arrival is WalkArrival.JUMPED else ()
         result = self._synchronized(place, packet, walk, address, context, known)
         if reported_twice and place.next_pc != NOWHERE and walker.is_branch(address):
             result = self._keeps_outcome(place, result)
@@ -164,7 +166,13 @@ class StepFunction:
         return self._branches.start_walk(place, walker, stack)[0]
 
     def _synchronized(
-        self, place: HartKnowledge, packet: Packet, walk: WalkProgress, address: int, context: Context, known: int
+        self,
+        place: HartKnowledge,
+        packet: Packet,
+        walk: WalkProgress,
+        address: int,
+        context: ProgramContext,
+        known: int,
     ) -> StepResult:
         """Return the result of a walk that reached the address of a synchronization.
 
@@ -185,7 +193,14 @@ class StepFunction:
         return StepResult(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
-        self, place: HartKnowledge, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
+        self,
+        place: HartKnowledge,
+        packet: Packet,
+        address: int,
+        context: ProgramContext,
+        *,
+        keeps: bool,
+        stack: Stack = None,
     ) -> tuple[WalkProgress, State, TableEffect | None]:
         """Return the walk, the state and the effect after the instruction that a synchronizing packet reports.
 
@@ -204,7 +219,9 @@ class StepFunction:
             effect = TableEffect(PredictionTables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._places.state(following), effect
 
-    def _resume(self, place: HartKnowledge, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
+    def _resume(
+        self, place: HartKnowledge, packet: Packet, address: int, context: ProgramContext, stack: Stack
+    ) -> Step:
         """Return the step that starts decoding at the address of a synchronizing packet."""
         continues = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
         kept = stack if continues else None
@@ -243,7 +260,7 @@ class StepFunction:
         epc = self._epc(place, told_epc, stack)
         if not fields["thaddr"]:
             # A trap at the first instruction after a filter would be in the trace.
-            pending = PendingTrap(
+            pending = ReportedTrap(
                 taken, epc, sent_address, *self._places.is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
             )
             following = place._replace(mode=Mode.TRAPPED, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=pending)

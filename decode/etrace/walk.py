@@ -9,7 +9,14 @@ Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.state import Arrival, PredictionTables, ReturnStack, StackLimits, WalkGoal, WalkProgress
+from rvtrace_gdb.decode.etrace.state import (
+    PredictionTables,
+    ReturnStack,
+    StackLimits,
+    WalkArrival,
+    WalkGoal,
+    WalkProgress,
+)
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType, sequential_target
@@ -197,7 +204,7 @@ class Walker(stepping.ProgramWalker[Run]):
 
     # Up to an address
 
-    def reach(self, walk: WalkProgress, goal: WalkGoal) -> Arrival:
+    def reach(self, walk: WalkProgress, goal: WalkGoal) -> WalkArrival:
         """Walk on without passing a branch until the instruction that the packet reports has retired.
 
         If the walk never reaches it, it is not known how much of the code ran; if code is missing, all code before it
@@ -205,11 +212,11 @@ class Walker(stepping.ProgramWalker[Run]):
         """
         first = len(walk.parts)
         arrival = self._reach(walk, goal)
-        if arrival is Arrival.FAULT and not walk.missing:
+        if arrival is WalkArrival.FAULT and not walk.missing:
             del walk.parts[first:]
         return arrival
 
-    def _reach(self, walk: WalkProgress, goal: WalkGoal) -> Arrival:
+    def _reach(self, walk: WalkProgress, goal: WalkGoal) -> WalkArrival:
         calls, address = walk.calls, goal.address
         steps = 0
         loop: ClosedLoop | None = None
@@ -225,14 +232,14 @@ class Walker(stepping.ProgramWalker[Run]):
                         f"irets {goal.returns} fits two executions of the return at 0x{address:x}, which a call to its"
                         " own return address leads to"
                     )
-                    return Arrival.FAULT
+                    return WalkArrival.FAULT
                 walk.parts.append(pcs[:last])
                 self._retire(walk, segment, last)
-                return Arrival.INFERRED
+                return WalkArrival.INFERRED
             walk.parts.append(pcs)
             if address is None and segment.kind == BRANCH:
                 walk.next_pc, walk.last_pc = NOWHERE, segment.pcs[-1]
-                return Arrival.INFERRED
+                return WalkArrival.INFERRED
             reported = self._is_reported(walk, segment, goal)
             returned = calls.top() if segment.kind == JUMP and segment.returns and calls.depth else None
             if reported and self._counts_all:
@@ -244,7 +251,7 @@ class Walker(stepping.ProgramWalker[Run]):
             steps += 1
             if steps >= MARKED_AFTER and (loop := loop or ClosedLoop(calls)).holds(steps, walk.next_pc):
                 walk.fault = f"the code never reaches 0x{address or 0:x}"
-                return Arrival.FAULT
+                return WalkArrival.FAULT
 
     def _comes_again(self, walk: WalkProgress, segment: Segment, last: int, goal: WalkGoal) -> bool:
         """Whether the reported instruction is a return to itself, so that irets is the same both times."""
@@ -333,19 +340,19 @@ class Walker(stepping.ProgramWalker[Run]):
             return False
         return True
 
-    def _jump(self, walk: WalkProgress, segment: Segment, address: int | None, returned: int | None) -> Arrival:
+    def _jump(self, walk: WalkProgress, segment: Segment, address: int | None, returned: int | None) -> WalkArrival:
         """End a walk at a segment whose successor only a packet determines, which it does for a jump."""
         if segment.kind != JUMP or address is None:
             missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""
             walk.fault = missing or _stop_reason(segment, "the next branch is reported" if address is None else "")
             if segment.kind == BRANCH:
                 walk.next_pc, walk.last_pc = NOWHERE, segment.pcs[-1]
-            return Arrival.FAULT
+            return WalkArrival.FAULT
         if segment.calls:
             walk.calls.push(segment.fall)
         walk.parts.append((address,))
         self.retire_at(walk, address, None)
-        return Arrival.RETURNED if returned == address else Arrival.JUMPED
+        return WalkArrival.RETURNED if returned == address else WalkArrival.JUMPED
 
     def _retire(self, walk: WalkProgress, segment: Segment, retired: int) -> None:
         """Retire the first *retired* instructions of a segment, and determine the next one if possible."""

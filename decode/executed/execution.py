@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, Know
 from rvtrace_gdb.decode.executed.qemu import QemuLogReader
 from rvtrace_gdb.decode.executed.readers import Log, LogError, LogPiece, LogReader, PcListReader
 from rvtrace_gdb.decode.executed.spike import SpikeReader
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.support.errors import Progress, silent
@@ -64,13 +64,13 @@ class Executed:
             notes.append(f"{self._from_log} bytes of code are not in {self._image.path} and were taken from the log")
         return notes
 
-    def items(self) -> Iterator[Block | IngressTrap | Context]:
+    def items(self) -> Iterator[Block | IngressTrap | ProgramContext]:
         """Yield what was executed, oldest first. To be called once.
 
         Raises LogError for malformed lines and for execution that contradicts the image.
         """
         pieces = self._watched(self._limited(self._selected(self._reader.pieces())))
-        marks: list[IngressTrap | Context] = []
+        marks: list[IngressTrap | ProgramContext] = []
 
         def until_mark() -> Iterator[list[int]]:
             for piece in pieces:
@@ -125,10 +125,10 @@ class Executed:
 
     def _selected(self, pieces: Iterator[LogPiece]) -> Iterator[LogPiece]:
         """Yield the pieces from the start on, without contexts unless they are requested."""
-        relevant = (piece for piece in pieces if self._contexts or not isinstance(piece, Context))
+        relevant = (piece for piece in pieces if self._contexts or not isinstance(piece, ProgramContext))
         context = None
         for piece in relevant:
-            if isinstance(piece, Context):
+            if isinstance(piece, ProgramContext):
                 context = piece
             elif isinstance(piece, list):
                 at = next((i for i, pc in enumerate(piece) if self._starts(pc)), len(piece))

@@ -28,7 +28,7 @@ from itertools import pairwise
 
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import EventReader, Log, LogError, LoggedTrap, LogPiece
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 
@@ -254,7 +254,7 @@ class QemuLogReader(EventReader):
             self._trap = None
         if block.mode is not None and block.mode != self._context:
             self._context = block.mode
-            self._cut(Context(*block.mode))
+            self._cut(ProgramContext(*block.mode))
         self._last = block
 
     def _learn(self, index: int, line: bytes) -> Translated | None:

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -121,7 +121,7 @@ def _size(file: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-LogPiece = list[int] | IngressTrap | Context
+LogPiece = list[int] | IngressTrap | ProgramContext
 """Addresses of instructions that retired, in order; or what happened between two of them."""
 
 _SHOWN = 60  # characters of a bad line
@@ -217,7 +217,7 @@ class EventReader(LogReader):
         self._out, self._pcs = [], []
         return [*out, pcs] if pcs else out
 
-    def _cut(self, mark: IngressTrap | Context) -> None:
+    def _cut(self, mark: IngressTrap | ProgramContext) -> None:
         """Put *mark* after all instructions that have retired."""
         self._out += [self._pcs, mark] if self._pcs else [mark]
         self._pcs = []

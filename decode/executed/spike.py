@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import EventReader, Log, LoggedTrap, LogPiece
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 
@@ -78,7 +78,7 @@ class SpikeReader(EventReader):
         self._times = 1
         self._committed = False
         self._commits = False  # the log has commits
-        self._context = Context()
+        self._context = ProgramContext()
         self._new_context = False  # holds from after the last instruction on
 
     @classmethod

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar, overload
 
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, RepeatPath, Times
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 
@@ -43,7 +43,7 @@ class HistoryBuilder:
         self._gap_positions: list[int] = []
         self._events: list[Event] = []
         self._open_gap: int | None = None  # events from here on wait for their next_pc
-        self._contexts: list[tuple[int, Context]] = []
+        self._contexts: list[tuple[int, ProgramContext]] = []
         self._marks: list[int] = []  # how many paths were pending at each of
         self._stamps: list[int] = []  # the times not stored yet
         self.in_place = self._pending, self._marks.append, self._stamps.append
@@ -94,7 +94,7 @@ class HistoryBuilder:
         self._marks.append(len(self._pending))
         self._stamps.append(now)
 
-    def context(self, context: Context, after: int = 0) -> None:
+    def context(self, context: ProgramContext, after: int = 0) -> None:
         """Record the context of what runs from here on, or from *after* instructions later."""
         position = self.position + after
         if self._contexts and self._contexts[-1][0] == position:

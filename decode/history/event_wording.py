@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
-from rvtrace_gdb.decode.program.csrs import Context, trap_text
+from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
 
 STOPS: Mapping[StopReason, str] = {
     StopReason.DEBUG_MODE: "entry into debug mode",
@@ -150,7 +150,7 @@ def fact_text(fact: Fact) -> str:
     return _note(fact.cause, fact.detail)
 
 
-def context_text(context: Context) -> str:
+def context_text(context: ProgramContext) -> str:
     """Return the text of what is known of a context."""
     parts = [_mode(context.prv, context.virtual)] if context.prv is not None else []
     named = (("scontext", context.scontext), ("hcontext", context.hcontext))

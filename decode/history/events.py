@@ -10,7 +10,7 @@ no position and no offset: those belong to the `Event` it becomes (`decode.histo
 from enum import Enum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 Detail = tuple[int | str, ...]
 """The details of a cause: numbers, names, addresses, in the order in which its text has them."""
@@ -307,13 +307,13 @@ _WITHOUT_PLACE = (LossCause.MESSAGES_MISSING, LossCause.MESSAGES_TOO_MANY, LossC
 class ContextChange(NamedTuple):
     """Another program or privilege mode runs: *now*, and *before* that, as far as known."""
 
-    before: Context
-    now: Context
+    before: ProgramContext
+    now: ProgramContext
 
     @property
     def changed(self) -> tuple[str, ...]:
         """The names of the parts of the context that changed."""
-        both = zip(Context._fields, self.before, self.now, strict=True)
+        both = zip(ProgramContext._fields, self.before, self.now, strict=True)
         return tuple(name for name, before, now in both if before != now)
 
 

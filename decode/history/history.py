@@ -34,7 +34,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 
 _TIME_MASK = (1 << 64) - 1
@@ -261,7 +261,7 @@ class History:
         gap_positions: Collection[int],
         events: Sequence[Event],
         accounting: Accounting,
-        contexts: Sequence[tuple[int, Context]] = (),
+        contexts: Sequence[tuple[int, ProgramContext]] = (),
         times: Times | None = None,
     ) -> None:
         self._entries = entries
@@ -362,10 +362,10 @@ class History:
         last = bisect_left(self.events, stop, key=lambda event: event.position)
         return self.events[first:last]
 
-    def context_at(self, i: int) -> Context:
+    def context_at(self, i: int) -> ProgramContext:
         """Return the program and the privilege mode at position *i*, as far as the trace reported them."""
         found = bisect_right(self.contexts, i, key=itemgetter(0)) - 1
-        return self.contexts[found][1] if found >= 0 else Context()
+        return self.contexts[found][1] if found >= 0 else ProgramContext()
 
     def time_at(self, i: int) -> int | None:
         """Return the last time reported at or before position *i*, in ticks of the timestamp unit; None without one."""

@@ -163,7 +163,7 @@ MIN_HIST_LIMIT = 2
 """The smallest HIST register: the stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""
 
 
-class SyncMode(IntEnum):
+class InstSyncMode(IntEnum):
     """The values of trTeInstSyncMode: the unit in which the period of synchronizing messages is counted."""
 
     OFF = 0
@@ -272,7 +272,7 @@ class EncoderOptions:
     hist_limit: int = 32
     full_at_once: bool = True
     icnt_full_sync: bool = False
-    sync_mode: SyncMode = SyncMode.OFF
+    sync_mode: InstSyncMode = InstSyncMode.OFF
     sync_max: int = 0
     b_type_extended: bool = True
     indirect_without_hist: bool = False
@@ -353,7 +353,7 @@ class EncoderOptions:
         known = {name: getattr(self, name) for name in _shared()}
         most = max(MAX_REPEAT_BITS, self.hrepeat_limit.bit_length(), self.bcnt_limit.bit_length())
         most = min(most, REPEAT_BITS.stop - 1)
-        period = self.sync_period if self.sync_mode is SyncMode.MESSAGES else None
+        period = self.sync_period if self.sync_mode is InstSyncMode.MESSAGES else None
         told = {"src_id": self.src_id if self.src_bits else None, "repeat_bits": most, "sync_period": period}
         return Options(**known | told)
 

@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start,
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Dialect
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
 from rvtrace_gdb.decode.stepping.hart import Fork
 from rvtrace_gdb.decode.stepping.reports import Report
@@ -40,7 +40,7 @@ class State(dict[bytes | tuple[bytes, int], "Step | Fork[Step]"]):
 
     __slots__ = ("branch", "context", "mode", "pc", "reference")
 
-    def __init__(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> None:
+    def __init__(self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE) -> None:
         super().__init__()
         self.branch = branch
         self.mode = mode

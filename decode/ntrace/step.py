@@ -41,7 +41,7 @@ from rvtrace_gdb.decode.ntrace.state import (
     trap_reports,
 )
 from rvtrace_gdb.decode.ntrace.walk import Walker, Walkers, WalkResult, walk_repeated
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
@@ -67,7 +67,7 @@ _SILENT = frozenset(sync for sync in Sync if sync.silent)
 _HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
 """EVCODE values of a stop during which the hart does not run."""
 
-_UNKNOWN = Context()
+_UNKNOWN = ProgramContext()
 
 
 class StepFunction:
@@ -82,8 +82,8 @@ class StepFunction:
         sent = options.sent_address_bits
         self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
         self._walkers = walkers or Walkers(options)
-        self._walker_of_context: dict[Context, Walker] = {}
-        self._states: dict[tuple[Mode, int, int, Context, int], State] = {}
+        self._walker_of_context: dict[ProgramContext, Walker] = {}
+        self._states: dict[tuple[Mode, int, int, ProgramContext, int], State] = {}
         self.lost = self._lost(_UNKNOWN)
 
     def forget(self) -> None:
@@ -143,18 +143,18 @@ class StepFunction:
             return WalkResult([], state.pc, 0, WalkCalls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
 
-    def _state(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> State:
+    def _state(self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE) -> State:
         key = (mode, pc, reference, context, branch)
         known = self._states.get(key)
         if known is None:
             known = self._states[key] = State(mode, pc, reference, context, branch)
         return known
 
-    def _on(self, pc: int, context: Context) -> State:
+    def _on(self, pc: int, context: ProgramContext) -> State:
         """Return the state after the address *pc* was transmitted."""
         return self._state(Mode.ON, pc, pc, context)
 
-    def _lost(self, context: Context) -> State:
+    def _lost(self, context: ProgramContext) -> State:
         return self._state(Mode.LOST, NOWHERE, 0, context)
 
     def _walker(self, state: State) -> Walker:

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.event_wording import STOPS, TRAPS, context_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, ProcessField, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _EVENTS = {
     CONTROL: "control",
@@ -261,7 +261,7 @@ def _ownership(message: Message, options: Options) -> str:
     process = ProcessField.of(message.fields["process"])
     if process.reserved:
         return f"reserved {process.reserved} of PROCESS"
-    mode = context_text(Context(process.prv, bool(process.v)))
+    mode = context_text(ProgramContext(process.prv, bool(process.v)))
     if process.format is ProcessFormat.PRIVILEGE:
         return mode
     return f"{mode}, {process.format.name.lower()} {sifive_number(process.context)}"

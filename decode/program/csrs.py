@@ -214,7 +214,7 @@ def trap_text(cause: int, interrupt: bool) -> str:
     return f"{kind} {cause}" if name is None else f"{kind} {cause} ({name})"
 
 
-class Context(NamedTuple):
+class ProgramContext(NamedTuple):
     """The program that a hart runs, as far as reported. None: not known.
 
     prv       privilege mode: 0 U, 1 S, 3 M

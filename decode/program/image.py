@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.instructions import (
     EBREAK,
@@ -298,7 +298,7 @@ class Image:
             known = self._instructions[addr] = self._classify(addr)
         return known
 
-    def image_of(self, context: Context) -> "Image":
+    def image_of(self, context: ProgramContext) -> "Image":
         """Return the program of a context: an image is the same in all. `ContextImages` has programs that differ."""
         return self
 
@@ -422,7 +422,7 @@ class Program(Protocol):
     @property
     def partial(self) -> bool: ...
 
-    def image_of(self, context: Context) -> Image: ...
+    def image_of(self, context: ProgramContext) -> Image: ...
 
 
 class _Attached(NamedTuple):
@@ -437,7 +437,7 @@ class _Attached(NamedTuple):
     def selectors(self) -> int:
         return sum(value is not None for value in self[1:])
 
-    def covers(self, context: Context) -> bool:
+    def covers(self, context: ProgramContext) -> bool:
         contexts = (self.scontext, context.scontext), (self.hcontext, context.hcontext)
         pairs = (*contexts, (self.virtual, context.virtual))
         return all(value is None or value == actual for value, actual in pairs)
@@ -486,7 +486,7 @@ class ContextImages:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
         self._attached.append(_Attached(image, scontext, hcontext, virtual))
 
-    def image_of(self, context: Context) -> Image:
+    def image_of(self, context: ProgramContext) -> Image:
         """Return the code in *context*: the same object for contexts with the same code."""
         if context.prv == _MACHINE:
             return self.base

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason, Stop
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.stepping.reports import TimeOrder
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
@@ -45,7 +45,7 @@ class TandemHistoryBuilder:
     ) -> None:
         self._index, self._trace, self._progress = index, index.trace, progress
         self._program, self._builder = program, builder or HistoryBuilder()
-        self._image = program.image_of(Context())
+        self._image = program.image_of(ProgramContext())
         self._known: dict[Image, dict[tuple[int | tuple[bytes, ...], ...], Path]] = {}
         self._paths = self._known.setdefault(self._image, {})
         self._missing: dict[Image, dict[int, bytes]] = {}
@@ -269,7 +269,7 @@ class TandemHistoryBuilder:
         """Record that what follows runs in this privilege mode."""
         if mode != self._mode:
             self._mode = mode
-            context = Context(mode)
+            context = ProgramContext(mode)
             self._image = self._program.image_of(context)
             self._paths = self._known.setdefault(self._image, {})
             self._builder.context(context)

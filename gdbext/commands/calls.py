@@ -83,7 +83,7 @@ def _depth(argument: str) -> int:
 
 def _line(row: FunctionRow, modifiers: Collection[str]) -> str:
     """Return the line for a function, as gdb prints it."""
-    text = row_line(row, listing.Symbols(), modifiers)
+    text = row_line(row, listing.GdbSymbols(), modifiers)
     if "lines" in modifiers and row.pc is not None:
         text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
     return text

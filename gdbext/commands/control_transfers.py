@@ -27,17 +27,17 @@ ANOTHER_MODE = "[a mode that is not recorded]"
 _NUMBER = re.compile(r"(^\s*|,\s*)([0-9]{1,9})")
 
 
-class Selection(NamedTuple):
+class CtrSelection(NamedTuple):
     """The parsed argument: the *style* of the instructions, None: without them; *numbers*: the range, as rows."""
 
     style: listing.HistoryFormat | None
     numbers: str
 
 
-def parse(argument: str) -> Selection:
+def parse(argument: str) -> CtrSelection:
     """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
     modifiers, numbers = split_modifiers(argument, "records")
-    return Selection(None if modifiers is None else listing.HistoryFormat.of(modifiers), as_rows(numbers))
+    return CtrSelection(None if modifiers is None else listing.HistoryFormat.of(modifiers), as_rows(numbers))
 
 
 def as_rows(numbers: str) -> str:
@@ -134,7 +134,7 @@ _MORE = 64
 """The number of gdb's frames that are computed beyond those of the records."""
 
 
-class Frame(NamedTuple):
+class CtrFrame(NamedTuple):
     """A row of `ctr_stack`: the present pc, or the address of a *call* to the function *to*."""
 
     pc: int
@@ -147,7 +147,7 @@ class Recorded(NamedTuple):
     so that all entries are calls.
     """
 
-    frames: Sequence[Frame]
+    frames: Sequence[CtrFrame]
     full: bool
     ras: bool
 
@@ -201,7 +201,7 @@ def unwind(count: int) -> Unwound:
     return Unwound(frames, None if beginning else gdb.frame_stop_reason_string(reason))
 
 
-def _count_equal(frames: Sequence[Frame], unwound: Sequence[gdb.Frame]) -> int:
+def _count_equal(frames: Sequence[CtrFrame], unwound: Sequence[gdb.Frame]) -> int:
     """Return how many frames are the same; gdb's frames have the return addresses of calls."""
     for i, (frame, other) in enumerate(zip(frames, unwound)):
         distance = _pc(other) - frame.pc
@@ -219,7 +219,7 @@ def _difference_note(unwound: Unwound, agreed: int) -> Iterator[str]:
         yield f"(gdb's own backtrace stops here: {unwound.stopped})"
 
 
-def _line(frame: Frame, inner: Frame | None) -> str:
+def _line(frame: CtrFrame, inner: CtrFrame | None) -> str:
     transfer_place = gdb.find_pc_line(frame.pc)
     at_line = inner is None and transfer_place.line > 0 and transfer_place.pc == frame.pc
     text = ("" if at_line else f"{_address(frame.pc)} in ") + _where(frame.pc, None, frame.pc)

@@ -15,12 +15,12 @@ import gdb
 from rvtrace_gdb.gdbext import completion, disassembly, listing, location, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import split_range
-from rvtrace_gdb.gdbext.source_lines import NEVER, Lines, Scope, line_tables, scopes, table_of
+from rvtrace_gdb.gdbext.source_lines import NEVER, CodeLines, Scope, line_tables, scopes, table_of
 from rvtrace_gdb.gdbext.text import columns, print_line, printable
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.answer_text import covered_fields
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.list_text import RowFields
 
 
 class CoverageRow(NamedTuple):
@@ -32,13 +32,13 @@ class CoverageRow(NamedTuple):
     entered: int
     instructions: int
     ran: int
-    lines: Lines
+    lines: CodeLines
 
 
-class File(NamedTuple):
+class SourceFile(NamedTuple):
     """The lines of a source file, and its functions that have code of their own."""
 
-    lines: Lines
+    lines: CodeLines
     rows: list[CoverageRow]
 
     @property
@@ -46,11 +46,11 @@ class File(NamedTuple):
         return any(row.ran for row in self.rows)
 
 
-_NONE = Lines("", [])
-Files = dict[Optional[str], File]  # by name; None: functions without line numbers
+_NONE = CodeLines("", [])
+Files = dict[Optional[str], SourceFile]  # by name; None: functions without line numbers
 
 
-def table_fields(functions: Iterable[CoveredFunction], *, everything: bool) -> list[Fields]:
+def table_fields(functions: Iterable[CoveredFunction], *, everything: bool) -> list[RowFields]:
     """Return the rows of the table for programs, by name as `rvtrace coverage` lists them."""
     by_name = sorted(functions, key=lambda row: row.name)
     return [covered_fields(row) for row in by_name if everything or row.ran]
@@ -91,7 +91,7 @@ def print_missing(result: dict[str, Any]) -> None:
         print(f"{elsewhere} instruction{'s' * (elsewhere > 1)} of other programs ran, which are not counted.")
 
 
-def _shown_row(name: str | None, file: File, everything: bool) -> File:
+def _shown_row(name: str | None, file: SourceFile, everything: bool) -> SourceFile:
     """Return the rows shown of a file: all if some of them ran; of functions without source, those that ran."""
     if everything:
         return file
@@ -101,18 +101,18 @@ def _shown_row(name: str | None, file: File, everything: bool) -> File:
 
 def _files(functions: Iterable[CoveredFunction]) -> Files:
     places = [(function, gdb.find_pc_line(function.start)) for function in functions]
-    known = {name: Lines(name, entries) for name, entries in line_tables().items()}  # all are read now
+    known = {name: CodeLines(name, entries) for name, entries in line_tables().items()}  # all are read now
     found: Files = {}
     for (start, end, name, instructions, ran, entered), place in places:
         whole = known.get(place.symtab.fullname()) if place.symtab is not None else None
         lines = (whole or _NONE).within(start, end)
         file = place.symtab.filename if lines.entries and place.symtab is not None else None
         row = CoverageRow(place.line, start, name, entered, max(instructions, ran), ran, lines)
-        found.setdefault(file, File(whole or _NONE, [])).rows.append(row)
+        found.setdefault(file, SourceFile(whole or _NONE, [])).rows.append(row)
     return found
 
 
-def _file_lines(name: str | None, file: File, counts: dict[int, int]) -> Iterator[str]:
+def _file_lines(name: str | None, file: SourceFile, counts: dict[int, int]) -> Iterator[str]:
     yield ""
     if name is None:
         yield "Functions without line numbers:"
@@ -126,7 +126,7 @@ def _file_lines(name: str | None, file: File, counts: dict[int, int]) -> Iterato
         yield f"{entered:>10}{lines:>20}{instructions:>20}  {printable(row.name)}"
 
 
-def _lines_run(lines: Lines, counts: dict[int, int]) -> tuple[int, int, int]:
+def _lines_run(lines: CodeLines, counts: dict[int, int]) -> tuple[int, int, int]:
     found = lines.counts(counts).values()
     return _with_percentage(sum(line.times > 0 for line in found), len(found))
 
@@ -149,7 +149,7 @@ class ShownLines(NamedTuple):
     """The source lines *first* to *last* of a *file* that are printed, and its *lines* with code."""
 
     file: str
-    lines: Lines
+    lines: CodeLines
     first: int
     last: int
 
@@ -245,7 +245,7 @@ def _file(name: str) -> ShownLines | None:
     if len(found) > 1:
         raise gdb.GdbError(f"trace coverage: {name} is ambiguous: {', '.join(sorted(found))}")
     for file, entries in found.items():
-        return ShownLines(file, Lines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
+        return ShownLines(file, CodeLines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
     return None
 
 
@@ -257,7 +257,7 @@ def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[ShownLin
         if sal.symtab is None or scope is None:
             continue
         file = sal.symtab.fullname()
-        lines = Lines(file, line_tables(file).get(file) or table_of(sal.symtab)).of(scope.name)
+        lines = CodeLines(file, line_tables(file).get(file) or table_of(sal.symtab)).of(scope.name)
         numbers = [entry.line for entry in lines.entries]
         first = [] if scope.inlined else [scope.line]
         if numbers:
@@ -350,7 +350,7 @@ def _lines_between(begin: int, end: int) -> ShownLines | None:
     if symtab is None:
         return None
     file = symtab.fullname()
-    lines = Lines(file, line_tables(file).get(file) or table_of(symtab)).within(begin, end)
+    lines = CodeLines(file, line_tables(file).get(file) or table_of(symtab)).within(begin, end)
     numbers = [entry.line for entry in lines.entries]
     return ShownLines(file, lines, min(numbers), max(numbers)) if numbers else None
 
@@ -366,7 +366,7 @@ def _show_instructions(begin: int, end: int, numbers: str, *, noted: bool) -> No
 
 
 def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
-    texts = disassembly.Texts(raw=False)
+    texts = disassembly.DisassemblyTexts(raw=False)
     with listing.readable_code(), disassembly.without_counts():
         found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)
         for pc in (int(one["addr"]) & _MASK for one in found):

@@ -14,8 +14,8 @@ from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import control_transfers
 from rvtrace_gdb.gdbext.harts import hart_of
-from rvtrace_gdb.gdbext.mi.fields import Rows
-from rvtrace_gdb.gdbext.options import BadOption
+from rvtrace_gdb.gdbext.mi.fields import MiRows
+from rvtrace_gdb.gdbext.options import OptionError
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -67,7 +67,7 @@ be stopped."""
         words = arguments(argument, "See `help trace ctr start`.")
         try:
             options = start_options.ctr_request(words, _harts)
-        except BadOption as error:
+        except OptionError as error:
             raise gdb.GdbError(f"trace ctr start: {error}") from None
         options["version"] = options["version"] or settings.ctr_version()
         if csr_access.access_params() is None:
@@ -151,7 +151,7 @@ program runs."""
 
 def _json_lines(page: Page) -> Iterator[str]:
     """Return an object for each record, for programs."""
-    fields = Rows()
+    fields = MiRows()
     return (json.dumps(row_fields(row, fields)) for row in page.rows)
 
 
@@ -178,7 +178,7 @@ the program has switched stacks, calls may be shown that have ended."""
         self.refuse_argument(argument)
         found = request("ctr_stack")
         print_lines(found)
-        frames = [control_transfers.Frame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
+        frames = [control_transfers.CtrFrame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
         recorded = control_transfers.Recorded(frames, found["full"], found["ras"])
         if position.number() is not None:
             print("These are the calls in the present; `backtrace` shows those where you are in the past.")

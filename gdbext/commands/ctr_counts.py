@@ -19,14 +19,14 @@ from rvtrace_gdb.gdbext import completion, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import ctr
 from rvtrace_gdb.gdbext.commands.control_transfers import record_pc, transfer_place
-from rvtrace_gdb.gdbext.mi.fields import Rows
-from rvtrace_gdb.gdbext.options import BadOption, Option, Table
+from rvtrace_gdb.gdbext.mi.fields import MiRows
+from rvtrace_gdb.gdbext.options import Option, OptionError, Table
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments
 from rvtrace_gdb.rows.list_rows import RecordRow
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.list_text import RowFields
 
 _MOST = 256  # entries of a hart
 _SHOWN = 10
@@ -37,7 +37,7 @@ SAMPLE = Table(
 )
 
 
-class Transfer(NamedTuple):
+class CountedTransfer(NamedTuple):
     """A transfer that is counted: None stands for an address in a mode that is not recorded."""
 
     source: int | None
@@ -45,15 +45,15 @@ class Transfer(NamedTuple):
     kind: str
 
 
-class Counts:
+class TransferCounts:
     """How often each transfer was recorded, and how often mispredicted, in how many stops."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        self.times: Counter[Transfer] = Counter()
-        self.mispredicted: Counter[Transfer] = Counter()
+        self.times: Counter[CountedTransfer] = Counter()
+        self.mispredicted: Counter[CountedTransfer] = Counter()
         self.stops = self.full = 0
 
     def add(self) -> None:
@@ -65,27 +65,27 @@ class Counts:
                 rows = PagedList("records", access=access).page(args="", size=_MOST).rows
         for row in rows:
             if row.type is not None:
-                transfer = Transfer(record_pc(row.source), record_pc(row.target), row.type)
+                transfer = CountedTransfer(record_pc(row.source), record_pc(row.target), row.type)
                 self.times[transfer] += 1
                 self.mispredicted[transfer] += row.mispredicted
         self.stops += 1
         self.full += bool(state.get("there")) and state.get("there") == state.get("depth")
         ctr.request("ctr_clear")
 
-    def ordered(self) -> list[Transfer]:
+    def ordered(self) -> list[CountedTransfer]:
         """Return the transfers, the most frequent first."""
         return sorted(self.times, key=lambda it: (-self.times[it], it.source or 0, it.target or 0, it.kind))
 
-    def fields(self, transfers: list[Transfer]) -> list[Fields]:
+    def fields(self, transfers: list[CountedTransfer]) -> list[RowFields]:
         """Return transfers for programs."""
-        rows, found = Rows(), []
+        rows, found = MiRows(), []
         for it in transfers:
             known = [(name, pc) for name, pc in (("from", it.source), ("to", it.target)) if pc is not None]
             places = {name: rows.place((pc,)) for name, pc in known}
             found.append({**places, "type": it.kind, "times": self.times[it], "mispredicted": self.mispredicted[it]})
         return found
 
-    def lines(self, transfers: list[Transfer]) -> Iterator[str]:
+    def lines(self, transfers: list[CountedTransfer]) -> Iterator[str]:
         """Return the lines for transfers, under a heading."""
         if transfers:
             yield f"{'times':>9}{'mispredicted':>14}  transfer"
@@ -101,7 +101,7 @@ class Counts:
         return text
 
 
-counts = Counts()
+counts = TransferCounts()
 
 
 class CtrCountCommand(Command, name="trace ctr count", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
@@ -161,7 +161,7 @@ another signal and Ctrl-C end it. The program is stopped afterwards."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:
             options = SAMPLE.parse(arguments(argument, "See `help trace ctr sample`."))
-        except BadOption as error:
+        except OptionError as error:
             raise gdb.GdbError(f"trace ctr sample: {error}") from None
         every, times = options.get("every", EVERY), options.get("times", TIMES)
         if position.number() is not None:
@@ -181,7 +181,7 @@ another signal and Ctrl-C end it. The program is stopped afterwards."""
         return completion.words(text, word, SAMPLE.complete(text))
 
 
-def show(transfers: list[Transfer], *, as_json: bool = False) -> None:
+def show(transfers: list[CountedTransfer], *, as_json: bool = False) -> None:
     """Print transfers with their counts."""
     fields = counts.fields(transfers) if as_json or results.WANTED else []
     results.add({"counts": fields, **_summary()})
@@ -194,7 +194,7 @@ def show(transfers: list[Transfer], *, as_json: bool = False) -> None:
         print_line(line)
 
 
-def _summary() -> Fields:
+def _summary() -> RowFields:
     return {"stops": counts.stops, "transfers": sum(counts.times.values()), "different": len(counts.times)}
 
 

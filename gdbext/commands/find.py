@@ -270,4 +270,6 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
 
 def event_line(row: FoundRow, count: int) -> str:
     """Return the line for one event, the number of which is that in a list with *count* rows."""
-    return f"Event {row.number} of {count}: {', '.join(list_text.event_facts(row, listing.Symbols(list_text.plain)))}"
+    return (
+        f"Event {row.number} of {count}: {', '.join(list_text.event_facts(row, listing.GdbSymbols(list_text.plain)))}"
+    )

@@ -16,7 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, csr_access, results
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.options import BadOption, Option, Table, is_plain_number
+from rvtrace_gdb.gdbext.options import Option, OptionError, Table, is_plain_number
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
@@ -95,7 +95,7 @@ def _parse(command: str, table: Table, argument: str) -> tuple[dict[str, object]
     names = [word for word in words if not word.startswith("-")]
     try:
         return table.parse(word for word in words if word.startswith("-")), names
-    except BadOption as error:
+    except OptionError as error:
         raise gdb.GdbError(f"{command}: {error}") from None
 
 

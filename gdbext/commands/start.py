@@ -163,7 +163,7 @@ rvtrace.toml beside the program."""
         words = arguments(argument, "See `help trace start`.")
         try:
             options = start_options.parse(words)
-        except start_options.BadOption as error:
+        except start_options.OptionError as error:
             raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
         asked = with_trigger_addresses(with_filter_addresses(options))

@@ -18,8 +18,8 @@ from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows import answer_text
-from rvtrace_gdb.rows.answer_text import Change
-from rvtrace_gdb.rows.answers import Window, Writer, WriterAnswer
+from rvtrace_gdb.rows.answer_text import ValueChange
+from rvtrace_gdb.rows.answers import MemoryWindow, ValueWriter, WriterAnswer
 from rvtrace_gdb.rows.list_rows import Happened, HistoryRow
 
 
@@ -39,11 +39,11 @@ def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago
         yield from _row(writer, found.hart)
 
 
-def change_of(storage: expressions.Storage, writer: Writer) -> Change:
+def change_of(storage: expressions.Storage, writer: ValueWriter) -> ValueChange:
     """Return what a writer changed."""
     if writer.store is None:
         bits = writer.bits or 0
-        return Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
+        return ValueChange(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store  # the session knows the size of a symbol
     begin = max(writer.store[0], address) - address
     end = min(sum(writer.store), address + size) - address
@@ -52,10 +52,10 @@ def change_of(storage: expressions.Storage, writer: Writer) -> Change:
         if found is not None:
             return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
     if storage.bits is not None and end - begin == size:
-        return Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
+        return ValueChange(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
     name = storage.text if end - begin == size else f"{answer_text.bytes_text(begin, end)} of {storage.text}"
     digits = 2 * (end - begin)
-    return Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
+    return ValueChange(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
 
 
 def _bits(value: int | None, shift: int, count: int) -> str | None:
@@ -66,7 +66,9 @@ def _in_brackets(text: str, suffix: str) -> str:
     return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
 
 
-def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> Change | None:
+def _typed_values(
+    kind: gdb.Type, begin: int, end: int, address: int, window: MemoryWindow | None
+) -> ValueChange | None:
     """Return the innermost member that was stored to, as gdb shows it; None if not all of its bytes are known now."""
     suffix, inner, first = expressions.innermost_member(kind, begin, end)
     if window is None:
@@ -76,7 +78,7 @@ def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Wi
     if len(new) < inner.sizeof or None in new or inner.code == gdb.TYPE_CODE_FUNC:
         return None
     before, now = (bytes(it for it in data if it is not None) for data in (old, new))
-    return Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
+    return ValueChange(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
 
 
 def _shown(data: bytes, kind: gdb.Type) -> str:
@@ -95,7 +97,7 @@ def _register_value(storage: expressions.Storage, value: int | None, bits: int) 
     return f"0x{value:0{bits // 4}x}"
 
 
-def _row(writer: Writer, hart: int) -> Iterator[str]:
+def _row(writer: ValueWriter, hart: int) -> Iterator[str]:
     """Return the lines of the instruction, with its source line, as `trace history /s` shows it."""
     if writer.happened:
         yield f"\t{listing.event_line(Happened(*it) for it in writer.happened)}"
@@ -188,7 +190,7 @@ class Query(NamedTuple):
         """Return the session's answer. Raises gdb.GdbError."""
         context = tracer().context()
         found = tracer().request("who_wrote", context=context, below=self.below, **self.storage.request)
-        writer = None if found["writer"] is None else Writer(**found["writer"])
+        writer = None if found["writer"] is None else ValueWriter(**found["writer"])
         return WriterAnswer(**{**found, "writer": writer})
 
     def before(self, found: WriterAnswer) -> Query:
@@ -243,7 +245,7 @@ def _registers() -> list[str]:
     return [*names, *(f"x{n}" for n in range(32))]
 
 
-def _hints(writer: Writer | None, enter: bool) -> list[str]:
+def _hints(writer: ValueWriter | None, enter: bool) -> list[str]:
     """Return the line that says what the user can do next. *enter*: whether Enter repeats the command."""
     if writer is None:
         return []

@@ -21,15 +21,15 @@ from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.mi.fields import Rows, list_fields, page_fields, writer_fields
-from rvtrace_gdb.gdbext.options import MACHINE, BadOption, Option, Table
+from rvtrace_gdb.gdbext.mi.fields import MiRows, list_fields, page_fields, writer_fields
+from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
-from rvtrace_gdb.rows.list_text import Fields, options_of
+from rvtrace_gdb.rows.list_text import RowFields, options_of
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -55,53 +55,53 @@ PROTOCOL = 1
 """The version of these commands: it rises when a field or an option changes its meaning, not for new ones."""
 
 
-class Command(NamedTuple):
+class MiCommand(NamedTuple):
     """A command `-rvtrace-NAME`. *words*: the name of the argument after the options, "" if there is none. *raw*:
     whether its arguments are not parsed.
     """
 
     name: str
-    answer: Callable[[Arguments], Fields]
+    answer: Callable[[Arguments], RowFields]
     options: tuple[Option, ...] = ()
     words: str = ""
     raw: bool = False
 
-    def run(self, argv: list[str]) -> Fields:
+    def run(self, argv: list[str]) -> RowFields:
         """Return the result. Raises gdb.GdbError, one line."""
         name = f"-rvtrace-{self.name}"
         try:
             if self.raw:
                 return self.answer(Arguments({}, argv))
             return self.answer(Arguments(*Table(name, self.options, MACHINE, self.words).parse_line(argv)))
-        except BadOption as error:
+        except OptionError as error:
             raise gdb.GdbError(f"{name}: {error}") from None
         except gdb.error as error:
             raise gdb.GdbError(" ".join(str(error).splitlines())) from None
 
 
-def info(given: Arguments) -> Fields:
+def info(given: Arguments) -> RowFields:
     """Return the version of rvtrace, that of these commands, and their names."""
     tool = tracer().request("hello")["tool"]
     return {"tool": tool, "protocol": PROTOCOL, "commands": [f"rvtrace-{command.name}" for command in TABLE]}
 
 
-def start(given: Arguments) -> Fields:
+def start(given: Arguments) -> RowFields:
     """Start tracing, with the options of `trace start`."""
     words = (word[1:] if word.startswith("--") else word for word in given.words)
     return _run_command(" ".join(["trace start", *words]))
 
 
-def stop(given: Arguments) -> Fields:
+def stop(given: Arguments) -> RowFields:
     return _run_command("trace stop")
 
 
-def status(given: Arguments) -> Fields:
+def status(given: Arguments) -> RowFields:
     found = tracer().request("status", context=tracer().context())
     tracer().reported = None
     return _with_messages(found.get("state", {}), found["lines"])
 
 
-def reported_state(given: Arguments) -> Fields:
+def reported_state(given: Arguments) -> RowFields:
     """Return the state of the trace that commands have reported since the last call, and notes.
 
     The target is not accessed.
@@ -110,91 +110,91 @@ def reported_state(given: Arguments) -> Fields:
     return _with_messages({} if state is None else {"told": state}, mode.prompt_lines())
 
 
-def history(given: Arguments) -> Fields:
+def history(given: Arguments) -> RowFields:
     """Return the instructions that ran."""
     return _list(given, "history", opcodes=given.options["opcodes"])
 
 
-def events(given: Arguments) -> Fields:
+def events(given: Arguments) -> RowFields:
     """Return the events between the instructions."""
     return _list(given, "events", kinds=given.options["kind"])
 
 
-def gaps(given: Arguments) -> Fields:
+def gaps(given: Arguments) -> RowFields:
     """Return the places where the history is not complete."""
     return _list(given, "gaps")
 
 
-def check(given: Arguments) -> Fields:
+def check(given: Arguments) -> RowFields:
     """Check the trace of all harts."""
     found = commands_check.answer()
     return _with_messages({"checks": [answer_text.check_fields(row) for row in found["rows"]]}, found["lines"])
 
 
-def find(given: Arguments) -> Fields:
+def find(given: Arguments) -> RowFields:
     """Return the places where a function was entered or an instruction ran."""
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
     parameters: dict[str, Any] = {**position.present_pc(settings.hart()), **wanted}
     return _list(given, "executions", **parameters)
 
 
-def functions(given: Arguments) -> Fields:
+def functions(given: Arguments) -> RowFields:
     """Return the functions that ran."""
     return _list(given, "functions", **{word: given.options[word] for word in _words("functions")})
 
 
-def calls(given: Arguments) -> Fields:
+def calls(given: Arguments) -> RowFields:
     """Return the tree of calls, one row for each line."""
     return _list(given, "calls", depth=given.options["depth"])
 
 
-def coverage(given: Arguments) -> Fields:
+def coverage(given: Arguments) -> RowFields:
     """Return how much of each function ran."""
     found = tracer().request("coverage", context=tracer().context(), ranges=[0, 0], functions=True)
     functions = [CoveredFunction(*it) for it in found["functions"]]
-    fields: Fields = {"hart": found["hart"]}
+    fields: RowFields = {"hart": found["hart"]}
     fields["coverage"] = commands_coverage.table_fields(functions, everything=given.options["all"])
     if found["overwritten"]:
         fields["overwritten"] = 1
     return _with_messages(fields, found["lines"])
 
 
-def who_wrote_last(given: Arguments) -> Fields:
+def who_wrote_last(given: Arguments) -> RowFields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
     found = who_wrote.Query(place, given.options["below"]).answer()
     if found.writer is None:
         return _with_messages({"hart": found.hart}, [*found.lines, *found.none])
-    fields: Fields = {"hart": found.hart, "writer": Rows().writer(place, found.writer, found.below)}
+    fields: RowFields = {"hart": found.hart, "writer": MiRows().writer(place, found.writer, found.below)}
     return _with_messages(fields, [*found.lines, *found.writer.doubts])
 
 
-def values_known(given: Arguments) -> Fields:
+def values_known(given: Arguments) -> RowFields:
     """Return how much is known of registers and memory in the past."""
     found = commands_values.answer()
     return _with_messages({"values": values_text.fields(found["row"])}, found["lines"])
 
 
-def save(given: Arguments) -> Fields:
+def save(given: Arguments) -> RowFields:
     return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
 
 
-def open_file(given: Arguments) -> Fields:
+def open_file(given: Arguments) -> RowFields:
     opened = tracer().request("open", path=_file(given), elf=program(), objfiles=objfiles.placed())
     return _with_messages({}, opened["lines"])
 
 
-def goto(given: Arguments) -> Fields:
+def goto(given: Arguments) -> RowFields:
     """Go to a place in the past."""
     return _moved(commands_goto.goto(" ".join(given.words)), given)
 
 
-def live(given: Arguments) -> Fields:
+def live(given: Arguments) -> RowFields:
     """Return to the present."""
     return _moved(commands_goto.live(), given)
 
 
-def taken_results(given: Arguments) -> Fields:
+def taken_results(given: Arguments) -> RowFields:
     """Return what the commands since the last call have printed, as JSON in base64; in the past with the place."""
     import base64  # for the console alone
     import json
@@ -206,7 +206,7 @@ def taken_results(given: Arguments) -> Fields:
     return {"json": base64.b64encode(json.dumps(found).encode()).decode()}
 
 
-def gdb_position(given: Arguments) -> Fields:
+def gdb_position(given: Arguments) -> RowFields:
     """Return whether the selected thread is in the present or the past, and where in it.
 
     The field `reverse` says whether gdb is connected through rvtrace, so that it can go backward.
@@ -231,30 +231,30 @@ def _words(what: str) -> list[str]:
 
 
 TABLE = (
-    Command("info", info),
-    Command("start", start, raw=True),
-    Command("stop", stop),
-    Command("status", status),
-    Command("told", reported_state),
-    Command("history", history, (*PAGE, Option("-opcodes", default=False))),
-    Command("events", events, (*FOUND, Option("-kind", text="a kind of event", shown="TEXT", default=()))),
-    Command("gaps", gaps, FOUND),
-    Command("check", check),
-    Command("find", find, FOUND, "LOCATION"),
-    Command("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
-    Command("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
-    Command("coverage", coverage, (Option("-all", default=False),)),
-    Command("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
-    Command("values", values_known),
-    Command("save", save, (), "FILE"),
-    Command("open", open_file, (), "FILE"),
-    Command("goto", goto, (), "PLACE"),
-    Command("live", live),
-    Command("position", gdb_position),
+    MiCommand("info", info),
+    MiCommand("start", start, raw=True),
+    MiCommand("stop", stop),
+    MiCommand("status", status),
+    MiCommand("told", reported_state),
+    MiCommand("history", history, (*PAGE, Option("-opcodes", default=False))),
+    MiCommand("events", events, (*FOUND, Option("-kind", text="a kind of event", shown="TEXT", default=()))),
+    MiCommand("gaps", gaps, FOUND),
+    MiCommand("check", check),
+    MiCommand("find", find, FOUND, "LOCATION"),
+    MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
+    MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
+    MiCommand("coverage", coverage, (Option("-all", default=False),)),
+    MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
+    MiCommand("values", values_known),
+    MiCommand("save", save, (), "FILE"),
+    MiCommand("open", open_file, (), "FILE"),
+    MiCommand("goto", goto, (), "PLACE"),
+    MiCommand("live", live),
+    MiCommand("position", gdb_position),
 )
 
 
-_OF_CONSOLE = Command("results", taken_results)
+_OF_CONSOLE = MiCommand("results", taken_results)
 """It is for `rvtrace console` alone, which says what it wants when it starts gdb."""
 
 
@@ -266,7 +266,7 @@ def define_commands() -> None:
     class Defined(gdb.MICommand):
         """A command of the table."""
 
-        def __init__(self, command: Command) -> None:
+        def __init__(self, command: MiCommand) -> None:
             super().__init__(f"-rvtrace-{command.name}")
             self._command = command
 
@@ -278,7 +278,7 @@ def define_commands() -> None:
         Defined(command)
 
 
-def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: Any) -> Fields:
+def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: Any) -> RowFields:
     """Return the part of a list that the options of a command ask for."""
     begin, since = given.options["begin"], given.options.get("from")
     if begin is not None and since is not None:
@@ -287,11 +287,11 @@ def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: A
     return list_fields(what, parameters, part, opcodes=opcodes)
 
 
-def _with_messages(fields: Fields, lines: Sequence[str]) -> Fields:
+def _with_messages(fields: RowFields, lines: Sequence[str]) -> RowFields:
     return {**fields, "messages": lines} if lines else fields
 
 
-def _moved(found: dict[str, Any], given: Arguments) -> Fields:
+def _moved(found: dict[str, Any], given: Arguments) -> RowFields:
     """Return the result if gdb did not have to move; else gdb itself answers ^running and then *stopped."""
     if not found["moves"]:
         return _with_messages(gdb_position(given), found["lines"])
@@ -300,7 +300,7 @@ def _moved(found: dict[str, Any], given: Arguments) -> Fields:
     return {}
 
 
-def _run_command(command: str) -> Fields:
+def _run_command(command: str) -> RowFields:
     """Run a `trace` command, and return what it prints."""
     return _with_messages({}, neutral.printed(command).splitlines())
 

@@ -18,21 +18,21 @@ import gdb
 from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.paged_list import PagedList
-from rvtrace_gdb.rows.answers import Writer, WriterAnswer
+from rvtrace_gdb.rows.answers import ValueWriter, WriterAnswer
 from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
-from rvtrace_gdb.rows.list_text import Fields, row_fields
+from rvtrace_gdb.rows.list_text import RowFields, row_fields
 
 
-class Rows:
+class MiRows:
     """Converts rows to MI tuples. Each command creates one: gdb is asked about an address once."""
 
     def __init__(self, opcodes: bool = False) -> None:
         self._opcodes = opcodes
         self._digits = neutral.address_digits()
-        self._texts = disassembly.Texts(opcodes)
+        self._texts = disassembly.DisassemblyTexts(opcodes)
         self._known = functools.lru_cache(maxsize=None)(self._place)
 
-    def list_rows(self, what: str, rows: Sequence[Any]) -> list[Fields]:
+    def list_rows(self, what: str, rows: Sequence[Any]) -> list[RowFields]:
         """Return the rows of the list *what*, a key of `list_rows.ROW_TYPES`."""
         if what == "history":
             return self.history(rows)
@@ -40,7 +40,7 @@ class Rows:
             return [{"hart": run.hart, **fields} for run in rows for fields in self.history(run.rows)]
         return [row_fields(row, self) for row in rows]
 
-    def history(self, rows: Sequence[HistoryRow]) -> list[Fields]:
+    def history(self, rows: Sequence[HistoryRow]) -> list[RowFields]:
         """Return instructions and gaps."""
         with listing.readable_code():
             self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)
@@ -49,7 +49,7 @@ class Rows:
                 for row in rows
             ]
 
-    def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
+    def writer(self, storage: expressions.Storage, writer: ValueWriter, below: int | None) -> RowFields:
         """Return the writer of *storage*. *below* is the parameter of the method `who_wrote`."""
         changed = who_wrote.change_of(storage, writer)
         change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer.group}
@@ -57,11 +57,11 @@ class Rows:
         fields = {"kind": writer.kind, **change, "ago": writer.ago, "below": below, "instruction": instruction}
         return {key: value for key, value in fields.items() if value not in (None, {})}
 
-    def place(self, place: Place) -> Fields:
+    def place(self, place: Place) -> RowFields:
         """Return an address in the program."""
         return {**self._known(*place)}
 
-    def _instruction(self, pc: int, row: HistoryRow) -> Fields:
+    def _instruction(self, pc: int, row: HistoryRow) -> RowFields:
         fields = {"number": row.number, **(self._known(pc, row.function, row.offset) if row.text else self._known(pc))}
         try:
             text = self._texts.of_code(pc, bytes.fromhex(row.text)) if row.text else self._texts.at(pc)
@@ -71,15 +71,15 @@ class Rows:
             fields["opcodes"], _, text = text.partition("\t")
         return {**fields, "inst": text}
 
-    def _place(self, pc: int, name: str | None = None, offset: int = 0) -> Fields:
+    def _place(self, pc: int, name: str | None = None, offset: int = 0) -> RowFields:
         """Return an address. *name*, *offset*: for code that gdb does not have, so that gdb's symbols do not apply."""
-        fields: Fields = {"addr": f"0x{pc:0{self._digits}x}"}
+        fields: RowFields = {"addr": f"0x{pc:0{self._digits}x}"}
         known = (name, offset) if name is not None else disassembly.symbol_of(pc)
         if known[0] is not None:
             fields.update(func=known[0], offset=known[1])
         return fields if name is not None else {**fields, **_line(pc)}
 
-    def function(self, pc: int, name: str | None) -> Fields:
+    def function(self, pc: int, name: str | None) -> RowFields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
         fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
         symbol = listing.function_symbol(pc) if name is None else None
@@ -89,11 +89,11 @@ class Rows:
         return fields
 
 
-def list_fields(what: str, parameters: dict[str, Any], part: dict[str, Any], *, opcodes: bool = False) -> Fields:
+def list_fields(what: str, parameters: dict[str, Any], part: dict[str, Any], *, opcodes: bool = False) -> RowFields:
     """Return a *part* of the list *what*, its length, whether older trace was overwritten, and lines for the user."""
     page = PagedList(what, **parameters).page(**part)
-    fields: Fields = {"length": page.length, "begin": page.begin, "hart": page.hart}
-    fields[what] = Rows(opcodes).list_rows(what, page.rows)
+    fields: RowFields = {"length": page.length, "begin": page.begin, "hart": page.hart}
+    fields[what] = MiRows(opcodes).list_rows(what, page.rows)
     if page.overwritten:
         fields["overwritten"] = 1
     if page.lines:
@@ -103,26 +103,26 @@ def list_fields(what: str, parameters: dict[str, Any], part: dict[str, Any], *, 
     return fields
 
 
-def page_fields(what: str, page: Page) -> Fields:
+def page_fields(what: str, page: Page) -> RowFields:
     """Return a piece of the list *what*: its rows under the list's name."""
-    rows = [_stripped(fields) for fields in Rows(opcodes=True).list_rows(what, page.rows)]
-    fields: Fields = {"dump" if what == "messages" else what: rows}
+    rows = [_stripped(fields) for fields in MiRows(opcodes=True).list_rows(what, page.rows)]
+    fields: RowFields = {"dump" if what == "messages" else what: rows}
     return fields if page.hart is None else {"hart": page.hart, **fields}
 
 
-def _stripped(fields: Fields) -> Fields:
+def _stripped(fields: RowFields) -> RowFields:
     """Return an instruction without the blanks that fill the column of its bytes."""
     return {**fields, "opcodes": fields["opcodes"].strip()} if "opcodes" in fields else fields
 
 
-def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> Fields:
+def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFields:
     """Return the answer of `trace who-wrote`."""
     if answer.writer is None:
         return {"hart": answer.hart, "messages": list(answer.none)}
-    return {"hart": answer.hart, "writer": Rows().writer(storage, answer.writer, answer.below)}
+    return {"hart": answer.hart, "writer": MiRows().writer(storage, answer.writer, answer.below)}
 
 
-def _line(pc: int) -> Fields:
+def _line(pc: int) -> RowFields:
     place = gdb.find_pc_line(pc)
     symtab: gdb.Symtab | None = place.symtab
     if symtab is None or not place.line:

@@ -167,7 +167,7 @@ def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
         selected.select()
 
 
-class _Text:
+class _TextPrinter:
     """A pretty-printer for the text that `_safe` puts in place of a value: it prints it without quotes."""
 
     def __init__(self, content: str) -> None:
@@ -177,7 +177,7 @@ class _Text:
         return self._content
 
 
-def _printer(value: gdb.Value) -> _Text | None:
+def _printer(value: gdb.Value) -> _TextPrinter | None:
     kind = value.type
     if kind.code != gdb.TYPE_CODE_ARRAY or value.address is not None or kind.target().sizeof != 1:
         return None
@@ -185,7 +185,7 @@ def _printer(value: gdb.Value) -> _Text | None:
         content = value.string()
     except (gdb.error, UnicodeDecodeError):
         return None
-    return _Text(content[len(_MARK) :]) if content.startswith(_MARK) else None
+    return _TextPrinter(content[len(_MARK) :]) if content.startswith(_MARK) else None
 
 
 class PrintCommand(Command, name="trace print", completer=gdb.COMPLETE_EXPRESSION):

@@ -35,7 +35,7 @@ _CACHE_SIZE = 64
 _SP = 2
 
 
-class _Stack:
+class _FrameStack:
     """The frames at an instruction number, fetched from the session when needed."""
 
     def __init__(self, hart: int | None, number: int, pc: int) -> None:
@@ -72,7 +72,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
 
     def __init__(self) -> None:
         super().__init__(NAME)
-        self._frames: dict[_FrameKey, tuple[_Stack, int]] = {}
+        self._frames: dict[_FrameKey, tuple[_FrameStack, int]] = {}
 
     def clear_cache(self) -> None:
         """Drop the frames found so far: the history or its numbering has changed."""
@@ -108,16 +108,16 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         it = found[0].frame(found[1])
         return trace_pos if it is None else it.number
 
-    def _find(self, number: int, pc: int, sp: int | None) -> tuple[_Stack, int]:
+    def _find(self, number: int, pc: int, sp: int | None) -> tuple[_FrameStack, int]:
         key = selected_hart(), number, pc & _mask(), sp
         found = self._frames.get(key)
         if found is None:
             if len(self._frames) > _CACHE_SIZE:
                 self._frames.clear()
-            found = self._frames[key] = _Stack(key[0], number, key[2]), 0
+            found = self._frames[key] = _FrameStack(key[0], number, key[2]), 0
         return found
 
-    def _unwind(self, pending: Any, stack: _Stack, i: int, frame: FrameRow, caller: FrameRow | None) -> Any:
+    def _unwind(self, pending: Any, stack: _FrameStack, i: int, frame: FrameRow, caller: FrameRow | None) -> Any:
         address = _address_type()
         function = frame.pc if frame.function is None else frame.function
         top = _TOP << (32 if address.sizeof == 8 else 0)

@@ -15,7 +15,7 @@ from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.tracer import tracer
-from rvtrace_gdb.gdbext.tui.viewport import NORMAL, Line, cut, highlighted, plain, printable
+from rvtrace_gdb.gdbext.tui.viewport import NORMAL, WindowLine, cut, highlighted, plain, printable
 from rvtrace_gdb.rows.list_rows import HistoryRow
 
 NO_LIMIT = 1 << 62
@@ -93,7 +93,7 @@ _ZEROS = re.compile(r"0x0+(?=[0-9a-f])")
 PLACE_AT_MOST = 40  # columns: longer names of functions push the instruction to the right
 
 
-class Lines:
+class HistoryLines:
     """The lines of the history. gdb is asked about each address once, until `clear_cache`."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Lines:
         """Drop what gdb knew about addresses: the program or the code in memory has changed."""
         self._lister = None
 
-    def fetch(self, state: WindowState, first: int, last: int) -> list[Line]:
+    def fetch(self, state: WindowState, first: int, last: int) -> list[WindowLine]:
         """Return the lines numbered *first* to *last*, with the events before and between them. Raises gdb.GdbError."""
         begin, end = max(1, first), min(last, state.length) + 1
         if begin >= end:
@@ -118,7 +118,7 @@ class Lines:
         return _aligned(_lines(page.rows, texts, state))
 
     @staticmethod
-    def draw(line: Line, digits: int, begin: int, width: int, *, here: bool) -> str:
+    def draw(line: WindowLine, digits: int, begin: int, width: int, *, here: bool) -> str:
         """Return a line of the screen: *width* columns from column *begin* on. *here*: the selected frame is there."""
         number = "" if line.number is None else str(line.number)
         if here:
@@ -136,7 +136,7 @@ def coloured(text: str, colour: str) -> str:
     return f"\x1b[{colour}m{text}{NORMAL}" if gdb.parameter("style enabled") else text
 
 
-def _lines(rows: Sequence[HistoryRow], texts: list[str], state: WindowState) -> list[tuple[Line, str]]:
+def _lines(rows: Sequence[HistoryRow], texts: list[str], state: WindowState) -> list[tuple[WindowLine, str]]:
     """Return (line without the instruction, instruction) for each text."""
     pcs = {row.number: row.pc for row in rows}
     lines = []
@@ -156,12 +156,12 @@ def printable_row(text: str) -> str:
 
 def _line(
     number: int | None, pc: int | None, place: str, instruction: str | None, state: WindowState
-) -> tuple[Line, str]:
+) -> tuple[WindowLine, str]:
     if number is None:
-        return Line(coloured(place, EVENT)), ""
+        return WindowLine(coloured(place, EVENT)), ""
     if pc is None:
-        return Line(coloured(place, GAP), number, coloured("!!", GAP)), ""
-    return Line(place, number, _mark(number, pc, state), pc), (instruction or "").replace("\t", " ")
+        return WindowLine(coloured(place, GAP), number, coloured("!!", GAP)), ""
+    return WindowLine(place, number, _mark(number, pc, state), pc), (instruction or "").replace("\t", " ")
 
 
 def _mark(number: int, pc: int, state: WindowState) -> str:
@@ -171,7 +171,7 @@ def _mark(number: int, pc: int, state: WindowState) -> str:
     return " >" if number == state.number else "  "
 
 
-def _aligned(lines: list[tuple[Line, str]]) -> list[Line]:
+def _aligned(lines: list[tuple[WindowLine, str]]) -> list[WindowLine]:
     """Return the lines with their instructions in one column."""
     widths = [len(plain(line.text)) for line, instruction in lines if instruction]
     column = min(max(widths, default=0), PLACE_AT_MOST)

@@ -13,7 +13,7 @@ REVERSE = "\x1b[7m"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Line(NamedTuple):
+class WindowLine(NamedTuple):
     """A line of the window.
 
     number  that of the instruction or gap in the history, None for events between them
@@ -27,13 +27,13 @@ class Line(NamedTuple):
     pc: int | None = None
 
 
-def around(lines: list[Line], number: int, height: int) -> list[Line]:
+def around(lines: list[WindowLine], number: int, height: int) -> list[WindowLine]:
     """Return at most *height* lines, with the one of this number in the middle except near the ends of the list."""
     begin = max(0, min(index_of(lines, number) - height // 2, len(lines) - height))
     return lines[begin : begin + height]
 
 
-def index_of(lines: list[Line], number: int) -> int:
+def index_of(lines: list[WindowLine], number: int) -> int:
     """Return the index of the line with this number, else of the next smaller number, else 0."""
     found = 0
     for index, line in enumerate(lines):
@@ -42,7 +42,7 @@ def index_of(lines: list[Line], number: int) -> int:
     return found
 
 
-def middle_of(lines: list[Line], height: int) -> int | None:
+def middle_of(lines: list[WindowLine], height: int) -> int | None:
     """Return the number in the middle of a window, or next to it; None if no line has one."""
     numbered = [(abs(index - height // 2), line.number) for index, line in enumerate(lines) if line.number is not None]
     return min(numbered)[1] if numbered else None

@@ -26,8 +26,8 @@ import gdb
 from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import tracer
-from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, WindowState, coloured, look
-from rvtrace_gdb.gdbext.tui.viewport import Line, around, middle_of, wrapped
+from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, HistoryLines, WindowState, coloured, look
+from rvtrace_gdb.gdbext.tui.viewport import WindowLine, around, middle_of, wrapped
 
 KEYS = {
     "S": "reverse-step",
@@ -138,7 +138,7 @@ def _quietly(command: str) -> None:
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-shown: list[Window] = []
+shown: list[HistoryWindow] = []
 """The open window, if there is one."""
 
 
@@ -146,7 +146,7 @@ def _harmless(method: _F) -> _F:
     """Let a method show errors in the window: gdb would print a traceback over the screen."""
 
     @functools.wraps(method)
-    def wrapper(self: Window, *args: Any) -> Any:
+    def wrapper(self: HistoryWindow, *args: Any) -> Any:
         try:
             return method(self, *args)
         except KeyboardInterrupt:
@@ -157,16 +157,16 @@ def _harmless(method: _F) -> _F:
     return wrapper  # type: ignore[return-value]
 
 
-class Window:
+class HistoryWindow:
     """The history window, with the interface that gdb expects. *window*: gdb's own object, to draw on."""
 
     def __init__(self, window: gdb.TuiWindow) -> None:
         self._window = window
-        self._lines, self._source = Lines(), SourceWindow()
+        self._lines, self._source = HistoryLines(), SourceWindow()
         self._state = WindowState()
         self._anchor: int | None = None  # the number in the middle, None: where gdb is
         self._column = 0
-        self._shown: list[Line] = []
+        self._shown: list[WindowLine] = []
         self._anew = True
         self._posted = False
         self._declined: object = None  # the run whose read-out the user has interrupted
@@ -212,7 +212,7 @@ class Window:
     @_harmless
     def click(self, x: int, y: int, button: int) -> None:
         """Show the source of the line that was clicked."""
-        line = self._shown[y] if 0 <= y < len(self._shown) else Line("")
+        line = self._shown[y] if 0 <= y < len(self._shown) else WindowLine("")
         if line.number is None:
             return
         self._anchor = self._anchor or middle_of(self._shown, self._height())
@@ -300,25 +300,27 @@ class Window:
         middle = self._anchor or self._state.home
         lines = self._lines.fetch(self._state, middle - height, middle + height)
         if self._state.number is not None and self._state.number > self._state.length:
-            lines.append(Line("end of the trace: continuing leads to the present", self._state.number, "=>"))
+            lines.append(WindowLine("end of the trace: continuing leads to the present", self._state.number, "=>"))
         self._shown = around(lines, middle, height)
         digits = len(str(self._state.length + 1))
         home = self._state.selected or self._state.number
         texts = [
-            Lines.draw(self._marked(line), digits, self._column, width, here=home is not None and line.number == home)
+            HistoryLines.draw(
+                self._marked(line), digits, self._column, width, here=home is not None and line.number == home
+            )
             for line in self._shown
         ]
         self._window.title = self._state.title()
         self._write([*texts, *[""] * (height - len(texts)), *self._notes()])
 
-    def _marked(self, line: Line) -> Line:
+    def _marked(self, line: WindowLine) -> WindowLine:
         chosen = line.number is not None and line.number == self.chosen and not line.mark.strip()
         return line._replace(mark="->") if chosen else line
 
     def _write(self, lines: list[str]) -> None:
         """Write the lines; after a line as wide as the window the cursor is at the next one by itself."""
         width = self._window.width
-        text = "".join(line if Lines.width(line) >= width else f"{line}\n" for line in lines)
+        text = "".join(line if HistoryLines.width(line) >= width else f"{line}\n" for line in lines)
         text = text[:-1] if text.endswith("\n") else text
         try:
             self._window.write(text, True)  # with True, gdb >= 13 redraws the whole window at once
@@ -373,9 +375,9 @@ class WindowBytes(gdb.Parameter):
         return f"Up to {svalue} bytes of trace are read out of the target for the history window."
 
 
-def _make(window: gdb.TuiWindow) -> Window:
-    """Create a window of the newest `Window`: after a second `source`, gdb still calls the function of the first."""
-    newest: Window = sys.modules[__name__].Window(window)
+def _make(window: gdb.TuiWindow) -> HistoryWindow:
+    """Create a window of the newest class: after a second `source`, gdb still calls the function of the first."""
+    newest: HistoryWindow = sys.modules[__name__].HistoryWindow(window)
     return newest
 
 

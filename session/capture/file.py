@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +22,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
-from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, JsonTable, Member
+from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, JsonTable, Member, MemberFetch
 from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedCode,
@@ -49,7 +49,6 @@ VERSION = 6
 _PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
 _BEGIN = b"PK\x03\x04"  # of the first member of a ZIP container
 _BITS = range(65)  # of an address or a timestamp
-Fetch = Callable[[Member], bytes]
 
 
 def begins_as_capture(path: str | Path) -> bool:
@@ -105,7 +104,7 @@ def _saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any]:
     return describe_saved(capture, members)
 
 
-def _read_saved(root: JsonTable, fetch: Fetch) -> dict[str, Any]:
+def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
     if not any(key in root.fields for key in _SAVED):
         return {}
     from rvtrace_gdb.session.capture.saved_fields import read_saved
@@ -193,7 +192,7 @@ def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict
     }
 
 
-def read_description(text: bytes, fetch: Fetch) -> Capture:
+def read_description(text: bytes, fetch: MemberFetch) -> Capture:
     """Return the capture described by *text*, with its members from *fetch*.
 
     Raises `BadDescription` and what *fetch* raises.
@@ -264,11 +263,11 @@ def _read_placed(table: JsonTable) -> PlacedElf:
     return PlacedElf(replace(_read_elf(table), bias=0), bias)
 
 
-def _read_code(table: JsonTable, fetch: Fetch) -> CapturedCode:
+def _read_code(table: JsonTable, fetch: MemberFetch) -> CapturedCode:
     return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in table.tables("code"))
 
 
-def _read_image(table: JsonTable, fetch: Fetch) -> CapturedImage:
+def _read_image(table: JsonTable, fetch: MemberFetch) -> CapturedImage:
     return CapturedImage(
         table.text("name"),
         table.optional("scontext", table.number),
@@ -304,7 +303,7 @@ def _read_etrace(table: JsonTable | None) -> Mapping[str, SettingValue]:
     return values
 
 
-def _read_sink(table: JsonTable, names: list[str], fetch: Fetch) -> CapturedSink:
+def _read_sink(table: JsonTable, names: list[str], fetch: MemberFetch) -> CapturedSink:
     in_force = json_fields.read_sink(table)
     fed_by, lost = table.texts("encoders"), table.texts("lost")
     if not {*fed_by, *lost} <= set(names):

@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, TandemParameters
-from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, CapturedTrap, TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort, CapturedRecords, CapturedTandem, CapturedTrap
 from rvtrace_gdb.support.errors import RvtraceError
 
 NAME = "capture.json"
@@ -34,6 +34,10 @@ class Member(NamedTuple):
 
     name: str
     size: int | None
+
+
+MemberFetch = Callable[[Member], bytes]
+"""Returns the bytes of a file in a capture."""
 
 
 class JsonTable:
@@ -202,12 +206,12 @@ def _hex(value: int | None) -> str | None:
     return None if value is None else f"{value:#x}"
 
 
-def read_records(root: JsonTable, fetch: Callable[[Member], bytes]) -> tuple[CapturedRecords, ...]:
+def read_records(root: JsonTable, fetch: MemberFetch) -> tuple[CapturedRecords, ...]:
     """Return the records of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(_read_records_of_hart(table, fetch) for table in root.tables("records"))
 
 
-def _read_records_of_hart(table: JsonTable, fetch: Callable[[Member], bytes]) -> CapturedRecords:
+def _read_records_of_hart(table: JsonTable, fetch: MemberFetch) -> CapturedRecords:
     version = table.text("ctr_version")
     if version not in VERSIONS:
         raise table.bad("ctr_version")
@@ -248,11 +252,11 @@ def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, by
     }
 
 
-def read_tandem(root: JsonTable, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
+def read_tandem(root: JsonTable, fetch: MemberFetch) -> tuple[CapturedTandem, ...]:
     """Return the tandem traces of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(
         CapturedTandem(
-            table.number("hart"), TandemPort(table.text("name"), _parameters(table)),
+            table.number("hart"), CapturedPort(table.text("name"), _parameters(table)),
             fetch(table.member()), table.flag("wrapped"),
         )
         for table in root.tables("tandem")

@@ -164,7 +164,7 @@ def not_shown(written: tuple[DebuggerWrites, ...], unwatched: Collection[int] = 
 
 
 @dataclass(frozen=True)
-class TandemPort:
+class CapturedPort:
     """The port of a hart's tandem-verification trace, and the parameters that the trace does not contain."""
 
     format: ClassVar = "tandem"
@@ -178,7 +178,7 @@ class CapturedTandem:
     """A hart's tandem-verification trace. *wrapped*: older bytes were overwritten: *data* may begin inside a group."""
 
     hart: int
-    in_force: TandemPort
+    in_force: CapturedPort
     data: bytes
     wrapped: bool = False
 

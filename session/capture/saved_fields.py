@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
-from rvtrace_gdb.session.capture.json_fields import JsonTable, Member
+from rvtrace_gdb.session.capture.json_fields import JsonTable, MemberFetch
 from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedCode,
@@ -26,7 +26,6 @@ _SPACE = 1 << 64
 _RANGES = 256
 _PRIVILEGES = range(8)
 _BREAKPOINT_BYTES = range(1, 17)
-Fetch = Callable[[Member], bytes]
 
 
 def describe_saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any]:
@@ -92,7 +91,7 @@ def _range(memory: MemoryRange) -> dict[str, Any]:
     }
 
 
-def read_saved(root: JsonTable, fetch: Fetch) -> dict[str, Any]:
+def read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
     """Return the fields of `Capture` for what is saved. Raises `BadDescription` and what *fetch* raises."""
     readers: Mapping[str, Callable[[JsonTable], Any]] = {
         "registers": _read_registers,
@@ -131,14 +130,14 @@ def _read_values(table: JsonTable) -> dict[int, int]:
     return {int(key, 16): values.address(key) for key in values.fields}
 
 
-def _read_stretch(table: JsonTable, fetch: Fetch) -> tuple[int, bytes]:
+def _read_stretch(table: JsonTable, fetch: MemberFetch) -> tuple[int, bytes]:
     address, member = table.address("address"), table.member()
     if address + (member.size or 0) > _SPACE:
         raise table.bad("size")
     return address, fetch(member)
 
 
-def _read_written(table: JsonTable, fetch: Fetch) -> DebuggerWrites:
+def _read_written(table: JsonTable, fetch: MemberFetch) -> DebuggerWrites:
     memory: CapturedCode = tuple(_read_stretch(stretch, fetch) for stretch in table.tables("memory"))
     halts = table.optional("halts", table.number)
     return DebuggerWrites(

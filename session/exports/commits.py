@@ -20,7 +20,7 @@ from rvtrace_gdb.session.exports.tandem import tandem_trace
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.group_rows import AT_ONCE
-from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts, Row
 
 UNKNOWN = "unknown"
 """What Spike writes for an encoding that is not an instruction."""
@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 class Spelling:
     """The text of instructions. *texts*: for instructions that have no text here."""
 
-    def __init__(self, texts: Texts, xlen: int) -> None:
+    def __init__(self, texts: GroupTexts, xlen: int) -> None:
         self._texts, self._xlen = texts, xlen
 
     def of(self, row: Row) -> Spelled:
@@ -157,4 +157,4 @@ def commits_of(trace: ExportedTrace, progress: Progress) -> Iterator[Commits]:
     xlen = groups.parameters.xlen
     with Disassemblers(trace.program) as source:
         selected = range(len(groups)) if trace.groups is None else trace.groups
-        yield Commits(groups, selected, Spelling(Texts(source, trace.program, xlen), xlen))
+        yield Commits(groups, selected, Spelling(GroupTexts(source, trace.program, xlen), xlen))

@@ -101,7 +101,7 @@ class NoSuchExport(RvtraceError):
         super().__init__(f"there is no export {name}: the exports are {', '.join(row.name for row in EXPORTS)}")
 
 
-class _Writer(Protocol):
+class _ExportWriter(Protocol):
     def write(self, trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written: ...
 
 
@@ -115,5 +115,5 @@ def named(name: str) -> Export:
 
 def write(name: str, trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> Written:
     """Write an export to a file. Raises NoSuchExport, what its writer raises, and what *progress* and *file* raise."""
-    writer = cast(_Writer, import_module(f"{__package__}.{named(name).module}"))
+    writer = cast(_ExportWriter, import_module(f"{__package__}.{named(name).module}"))
     return writer.write(trace, file, progress)

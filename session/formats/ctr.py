@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, CtrEntry, unpack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, decode_records
-from rvtrace_gdb.decode.ctr.records import Record, RecordOptions, record_text
+from rvtrace_gdb.decode.ctr.records import CtrRecord, RecordOptions, record_text
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
@@ -24,7 +24,7 @@ class RecordItem(NamedTuple):
 
     offset: int
     entry: CtrEntry
-    record: Record | None
+    record: CtrRecord | None
 
     @property
     def end(self) -> int:
@@ -36,7 +36,7 @@ class RecordItem(NamedTuple):
         return self.record is None
 
 
-def record_of(entry: CtrEntry, offset: int = 0) -> Record | None:
+def record_of(entry: CtrEntry, offset: int = 0) -> CtrRecord | None:
     """Return the meaning of an entry, None if it is not valid. A source or target of 0 is in a mode that is not
     recorded.
     """
@@ -44,7 +44,7 @@ def record_of(entry: CtrEntry, offset: int = 0) -> Record | None:
         return None
     kind, reserved = (IType(entry.type), 0) if entry.type in RECORDABLE else (IType.NONE, int(entry.type))
     cycles, saturated = entry.cycles, entry.saturated
-    return Record(entry.source_pc, entry.target_pc, kind, entry.mispredicted, cycles, saturated, offset, reserved)
+    return CtrRecord(entry.source_pc, entry.target_pc, kind, entry.mispredicted, cycles, saturated, offset, reserved)
 
 
 def items(data: bytes) -> Iterator[RecordItem]:
@@ -89,7 +89,7 @@ class RecordWording:
         return False
 
 
-def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ()) -> RecordOptions:
+def options_of(trace_options: CtrRegisterValues, records: Sequence[CtrRecord] = ()) -> RecordOptions:
     """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
     found = settings(trace_options)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}

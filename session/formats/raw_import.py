@@ -43,12 +43,12 @@ from rvtrace_gdb.session.capture.model import (
     Captured,
     CapturedEncoder,
     CapturedImage,
+    CapturedPort,
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
     ElfIdentity,
     PlacedElf,
-    TandemPort,
     Unregistered,
 )
 from rvtrace_gdb.session.formats import format, registry, sinks
@@ -125,7 +125,7 @@ def tandem_capture(
     name: str, data: bytes, parameters: TandemParameters, image: Image, *, hart: int = 0, wrapped: bool = False
 ) -> Capture:
     """Return the bytes as the capture of one hart. *name*: the file's. *image*: the program, empty if unknown."""
-    port = TandemPort(f"tandem{hart}", parameters)
+    port = CapturedPort(f"tandem{hart}", parameters)
     return Capture(
         created=_now(),
         tool=tool(),
@@ -140,7 +140,7 @@ def tandem_capture(
 
 
 @dataclass(frozen=True)
-class Raw:
+class RawImport:
     """Raw trace bytes, and what the user knows about them.
 
     *name*: the file's. *trace_options*: those of the encoder. *image*: the program. *images*: see `captured_image`.
@@ -158,7 +158,7 @@ class Raw:
     sources: tuple[int, ...] | None = None
 
 
-def capture_of(raw: Raw) -> Capture:
+def capture_of(raw: RawImport) -> Capture:
     """Return the bytes as a capture. Harts are numbered by their source."""
     encoders = tuple(_encoders(raw))
     names = tuple(traced.in_force.name for traced in encoders)
@@ -199,7 +199,7 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
+def _encoders(raw: RawImport) -> Iterator[CapturedEncoder]:
     trace_options = raw.trace_options
     if isinstance(trace_options, EtraceTraceOptions):
         only = raw.source

@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # each module has what `TraceFormat` says, for its own option
     from rvtrace_gdb.decode.ntrace.items import Item as NTraceItem
     from rvtrace_gdb.decode.ntrace.options import Options as NTrace
     from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
-    from rvtrace_gdb.session.capture.model import TandemPort
+    from rvtrace_gdb.session.capture.model import CapturedPort
     from rvtrace_gdb.session.formats import ctr, etrace, ntrace, tandem
     from rvtrace_gdb.session.formats.format import TraceFormat
 
     _NTRACE: EncoderFormat[NTrace, NTraceItem] = ntrace
     _ETRACE: EncoderFormat[EtraceTraceOptions, ETraceItem] = etrace
-    _TANDEM: TraceFormat[TandemPort, tandem.GroupItem] = tandem
+    _TANDEM: TraceFormat[CapturedPort, tandem.GroupItem] = tandem
     _CTR: TraceFormat[CtrRegisterValues, ctr.RecordItem] = ctr
 
 FORMATS = ("ntrace", "etrace", "tandem", "ctr")

@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.trace import Hole, TraceGroups
 from rvtrace_gdb.decode.tandem.wording import register_name
-from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort, CapturedTandem
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support import text as support_text
@@ -142,7 +142,7 @@ class NumberedGroups:
     """All groups of *data*, numbered from 1. Raises what *progress* raises."""
 
     def __init__(
-        self, data: bytes, trace_options: TandemPort, *, wrapped: bool = False, progress: Progress = silent
+        self, data: bytes, trace_options: CapturedPort, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
         self.data, self.trace_options = data, trace_options
         self._trace = TraceGroups.of(data, trace_options.parameters, progress, wrapped=wrapped)
@@ -333,7 +333,7 @@ class _TandemDecoding:
 
 
 def decoding(
-    data: bytes, program: Program, trace_options: TandemPort, *, wrapped: bool, stop_at_error: bool
+    data: bytes, program: Program, trace_options: CapturedPort, *, wrapped: bool, stop_at_error: bool
 ) -> _TandemDecoding:
     """See `TraceFormat`."""
     return _TandemDecoding(
@@ -342,7 +342,7 @@ def decoding(
 
 
 def arriving_decoder(
-    program: Program, trace_options: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: CapturedPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> IncrementalDecoder:
     """See `TraceFormat`."""
     return IncrementalDecoder(
@@ -350,7 +350,9 @@ def arriving_decoder(
     )
 
 
-def checker(program: Program, trace_options: TandemPort, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
+def checker(
+    program: Program, trace_options: CapturedPort, progress: Progress, *, wrapped: bool, total: int
+) -> NoReturn:
     """Raises `Unsupported`: each group has what it changes, and a model checks it."""
     raise Unsupported(
         "a tandem trace is not checked so: it has what each instruction changed, and `rvtrace tandem verify` compares"
@@ -358,24 +360,24 @@ def checker(program: Program, trace_options: TandemPort, progress: Progress, *, 
     )
 
 
-def itemizer(trace_options: TandemPort, xlen: int, *, wrapped: bool = False) -> GroupItemizer:
+def itemizer(trace_options: CapturedPort, xlen: int, *, wrapped: bool = False) -> GroupItemizer:
     """See `TraceFormat`."""
     return GroupItemizer(trace_options.parameters, wrapped=wrapped)
 
 
-def wording(trace_options: TandemPort) -> GroupWording:
+def wording(trace_options: CapturedPort) -> GroupWording:
     """See `TraceFormat`."""
     return GroupWording(trace_options.parameters)
 
 
 def numbered_items(
-    data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress
+    data: bytes, trace_options: CapturedPort, xlen: int, *, wrapped: bool, progress: Progress
 ) -> NumberedGroups:
     """See `TraceFormat`."""
     return NumberedGroups(data, trace_options, wrapped=wrapped, progress=progress)
 
 
-def has_sources(trace_options: TandemPort) -> bool:
+def has_sources(trace_options: CapturedPort) -> bool:
     """A tandem trace does not carry the source."""
     return False
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from rvtrace_gdb.decode.program.csrs import SATP, F, X
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue, StopState
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.proxy.backend import HartContext, memory_read
+from rvtrace_gdb.session.proxy.backend import HartExtensionContext, memory_read
 from rvtrace_gdb.session.proxy.register_numbers import PC
 from rvtrace_gdb.session.proxy.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
@@ -37,14 +37,14 @@ class StopReader(Protocol):
 
 
 class GdbConnection(Protocol):
-    """gdb's connection through the proxy: `session.replay.debugger.Debugger`."""
+    """gdb's connection through the proxy: `session.replay.debugger.ProxyDebugger`."""
 
     writes: WriteLog
 
     @property
     def resumes(self) -> int: ...
 
-    def call(self, work: Callable[[HartContext], T]) -> T | None: ...
+    def call(self, work: Callable[[HartExtensionContext], T]) -> T | None: ...
 
 
 class StandingSession(Protocol):
@@ -66,11 +66,11 @@ class ThroughGdb:
     def __init__(self, debugger: GdbConnection, hart: int, *, alone: bool) -> None:
         self._debugger, self._hart, self._alone, self._resumes = debugger, hart, alone, debugger.resumes
 
-    def _ask(self, work: Callable[[HartContext], T]) -> T | None:
+    def _ask(self, work: Callable[[HartExtensionContext], T]) -> T | None:
         """Return what *work* returns in the proxy's thread, None if the hart is not halted where it was any more."""
         debugger = self._debugger
 
-        def if_halted(connection: HartContext) -> T | None:
+        def if_halted(connection: HartExtensionContext) -> T | None:
             still = connection.live() and debugger.resumes == self._resumes and debugger.writes.keeps
             return work(connection) if still and connection.reaches(self._hart, alone=self._alone) else None
 

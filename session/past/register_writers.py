@@ -294,15 +294,17 @@ class RegisterWriters:
                     progress("looking at the instructions (instructions)", number, len(self._executed))
                 yield pc, self._in(image, pc)
         for path in {id(path): path for path in self._history.entries if path.code}.values():
-            yield from ((pc, self._of(self._program.image_of(csrs.Context()), word)) for pc, word in path.code.items())
+            yield from (
+                (pc, self._of(self._program.image_of(csrs.ProgramContext()), word)) for pc, word in path.code.items()
+            )
 
     def _images(self) -> Sequence[Image]:
         return list({id(image): image for image in map(self._program.image_of, self._contexts())}.values())
 
-    def _contexts(self) -> Sequence[csrs.Context]:
+    def _contexts(self) -> Sequence[csrs.ProgramContext]:
         contexts = dict.fromkeys(context for _, context in self._history.contexts)
         starts_unknown = not self._history.contexts or self._history.contexts[0][0] > 0
-        return [*contexts, *([csrs.Context()] if starts_unknown else [])]
+        return [*contexts, *([csrs.ProgramContext()] if starts_unknown else [])]
 
     def _at(self, position: int) -> Writes:
         """Return what the instruction at a position writes."""

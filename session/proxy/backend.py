@@ -175,7 +175,7 @@ class ExtensionContext(Protocol):
         """Add a line for the user, which is printed with the next stop (`Proxy.take_lines`)."""
 
 
-class HartContext(ExtensionContext, Protocol):
+class HartExtensionContext(ExtensionContext, Protocol):
     """gdb's connection, for what reads harts beside it, also in the proxy's thread."""
 
     def reaches(self, hart: int, *, alone: bool) -> bool:

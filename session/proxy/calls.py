@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from rvtrace_gdb.session.proxy.backend import HartContext
+from rvtrace_gdb.session.proxy.backend import HartExtensionContext
 
 T = TypeVar("T")
 _SOON = 1.0  # seconds until a call begins
@@ -21,7 +21,7 @@ _LONG = 60.0  # seconds until it ends: the stub may take its time
 class _Call:
     """A call. *taken*: by the proxy, or by the caller, who no longer waits."""
 
-    def __init__(self, work: Callable[[HartContext], object]) -> None:
+    def __init__(self, work: Callable[[HartExtensionContext], object]) -> None:
         self.work = work
         self.result: object = None
         self.taken, self.begun, self.done = threading.Lock(), threading.Event(), threading.Event()
@@ -38,7 +38,7 @@ class WaitingCalls:
         self.wake.setblocking(False)
         self._signal.setblocking(False)
 
-    def call(self, work: Callable[[HartContext], T]) -> T | None:
+    def call(self, work: Callable[[HartExtensionContext], T]) -> T | None:
         """Return the result of *work*, called in the proxy's thread; None if that is not possible now, or if it fails.
 
         The caller must not be the proxy's thread.
@@ -52,7 +52,7 @@ class WaitingCalls:
         call.done.wait(_LONG)
         return call.result  # type: ignore[return-value]
 
-    def run(self, connection: HartContext) -> None:
+    def run(self, connection: HartExtensionContext) -> None:
         """Do the calls that wait. Raises what they raise: the stub may be gone."""
         with suppress(OSError):
             self.wake.recv(4096)

@@ -5,12 +5,19 @@ added. Packets are also noted for later: threads, breakpoints, the length of the
 "Packets", "General Query Packets", "Stop Reply Packets", "File-I/O Extension".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rvtrace_gdb.session.proxy.backend import Extension
 from rvtrace_gdb.session.proxy.connection import Connection
-from rvtrace_gdb.session.proxy.packets import Breakpoint, MemorySplitter, join_answers, resume_of, stopped_thread
-from rvtrace_gdb.session.proxy.proxy_state import Mode
+from rvtrace_gdb.session.proxy.packets import (
+    Breakpoint,
+    MemorySplitter,
+    PacketHandler,
+    join_answers,
+    resume_of,
+    stopped_thread,
+)
+from rvtrace_gdb.session.proxy.proxy_state import ProxyMode
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
 from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
@@ -29,8 +36,6 @@ _REMEMBERED = 1000  # answers
 _OF_THE_MOMENT = (b"qRcmd", b"qCRC", b"qSearch", b"vRun", b"vAttach", b"vKill", b"vFlash", b"vFile")
 _STOPPING = (b"?", b"c", b"s", b"C", b"S", b"F")
 
-_Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
-
 
 class LiveTarget:
     """The live target of one gdb.
@@ -43,7 +48,7 @@ class LiveTarget:
         self._writes = WriteWatch(gdb)
         self._splitter = MemorySplitter()
         self.answered: dict[bytes, bytes] = {}
-        self._handlers: dict[bytes, _Handler] = {
+        self._handlers: dict[bytes, PacketHandler] = {
             b"b": self._reverse,
             b"p": self._our_register,
             b"P": self._our_register,
@@ -132,7 +137,7 @@ class LiveTarget:
             return False
         if self._stepper.takes_jump():
             return True
-        if state.mode() is Mode.HELD and not body.startswith(_STARTS):
+        if state.mode() is ProxyMode.HELD and not body.startswith(_STARTS):
             self._stepper.stop_held(body)
             return True
         for refused in self._gdb.breakpoints.insert_missing(self._gdb.transact):

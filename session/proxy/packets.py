@@ -36,6 +36,8 @@ THREAD_LIST_QUERIES = (b"qfThreadInfo", _LIST)
 
 HartOf = Callable[[str | None], int | None]
 """Returns the hart of a thread; None is the only one of a stub without threads."""
+PacketHandler = Callable[[bytes], bool]
+"""Takes a packet's body; False: this handler does not answer it."""
 
 
 def canonical(thread: bytes) -> str | None:

@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rvtrace_gdb.session.proxy.backend import ExtensionContext, HartContext
+from rvtrace_gdb.session.proxy.backend import ExtensionContext, HartExtensionContext
 from rvtrace_gdb.session.proxy.connection import StubAbsent, StubConnection, StubGone
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, ProxyState, TargetState
 from rvtrace_gdb.session.proxy.router import Router
@@ -203,7 +203,7 @@ class Proxy:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return self._state.connection if threading.current_thread() is self._thread else None
 
-    def call(self, work: Callable[[HartContext], T]) -> T | None:
+    def call(self, work: Callable[[HartExtensionContext], T]) -> T | None:
         """Return the result of *work*, which gets the connection to gdb and the stub, in the proxy's thread.
 
         None: no gdb is connected, the proxy is busy, or the stub is gone.

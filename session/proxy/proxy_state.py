@@ -1,7 +1,7 @@
 """The states of the proxy: how gdb's packets are answered, and what is known of the target.
 
-`TargetState` changes in the methods of `TargetStatus`, and nowhere else. `Mode` follows from it and from whether any
-hart is in the past: `ProxyState.mode`.
+`TargetState` changes in the methods of `TargetStatus`, and nowhere else. `ProxyMode` follows from it and from whether
+any hart is in the past: `ProxyState.mode`.
 
                       a packet resumes                 the stub reports the stop
             HALTED  --------------------->  RUNNING  ----------------------------->  HALTED
@@ -24,9 +24,9 @@ from enum import Enum, auto
 from socket import socket
 from typing import NamedTuple
 
-from rvtrace_gdb.session.proxy.backend import Extension, HartContext, ReplayBackend
+from rvtrace_gdb.session.proxy.backend import Extension, HartExtensionContext, ReplayBackend
 from rvtrace_gdb.session.proxy.calls import WaitingCalls
-from rvtrace_gdb.session.proxy.packets import hart_of
+from rvtrace_gdb.session.proxy.packets import HartOf, hart_of
 from rvtrace_gdb.session.proxy.wire import Shutdown, StubAddress
 from rvtrace_gdb.session.proxy.write_log import WriteLog
 
@@ -50,7 +50,7 @@ class TargetState(Enum):
     LOST = auto()
 
 
-class Mode(Enum):
+class ProxyMode(Enum):
     """How gdb's packets are answered.
 
     LIVE   by the target
@@ -66,8 +66,7 @@ class Mode(Enum):
 
 
 _HALTED = (TargetState.HALTED, TargetState.UNREADABLE, TargetState.RELEASED)
-HartOf = Callable[[str | None], int | None]
-Harts = Callable[[], Sequence[int]]
+HartList = Callable[[], Sequence[int]]
 
 
 class ProxySetup(NamedTuple):
@@ -89,7 +88,7 @@ class ProxySetup(NamedTuple):
     hart_of: HartOf = hart_of
     extensions: Sequence[Extension] = ()
     xlen: int = 64
-    harts: Harts = lambda: [0]
+    harts: HartList = lambda: [0]
     hold_at_present: bool = False
 
 
@@ -273,23 +272,23 @@ class ProxyState:
         self.present, self.exchange = ReturnToPresent(), SessionExchange()
         self.shutdown, self.calls = Shutdown(), WaitingCalls()
         self.listener: socket | None = None
-        self.connection: HartContext | None = None
+        self.connection: HartExtensionContext | None = None
 
     def away(self) -> bool:
         """Return whether any hart is in the past."""
         with self.setup.lock:
             return self.setup.past.away()
 
-    def mode(self) -> Mode:
+    def mode(self) -> ProxyMode:
         """Return how gdb's next packet is answered."""
         state = self.target.state
         if state is TargetState.RUNNING:
-            return Mode.LIVE
+            return ProxyMode.LIVE
         if state is TargetState.ABSENT or self.away():
-            return Mode.PAST
+            return ProxyMode.PAST
         if state is TargetState.LOST:
-            return Mode.ENDED
-        return Mode.HELD if self.present.is_held else Mode.LIVE
+            return ProxyMode.ENDED
+        return ProxyMode.HELD if self.present.is_held else ProxyMode.LIVE
 
     def returned(self) -> None:
         """Leave the past with all harts: a movement forward has come to its end."""

@@ -10,12 +10,12 @@ answered as the stub did: gdb does not cope with a change.
 Source: GDB manual, "Packets", "General Query Packets".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
 from rvtrace_gdb.session.proxy.live_target import LiveTarget, own_features
-from rvtrace_gdb.session.proxy.packets import Breakpoint, resume_of, thread_of
+from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, resume_of, thread_of
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
 from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame
@@ -41,8 +41,6 @@ _PAST = "E.the past cannot be changed"
 _REFUSED_QUERIES = (b"QNonStop:1", b"qCRC:", b"qSearch:")
 _LEAVING = (b"D", b"k", b"R", b"vRun;", b"vAttach;", b"vKill;")
 
-_Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
-
 
 class ReplayTarget:
     """The past of one gdb. *live*: what answers when gdb leaves the past."""
@@ -50,7 +48,7 @@ class ReplayTarget:
     def __init__(self, gdb: Connection, stepper: Stepper, live: LiveTarget) -> None:
         self._gdb, self._stepper, self._live = gdb, stepper, live
         self._state, self._target, self._past = gdb.state, gdb.state.target, gdb.past
-        self._handlers: dict[bytes, _Handler] = {
+        self._handlers: dict[bytes, PacketHandler] = {
             b"g": self._registers,
             b"p": self._register,
             b"G": lambda body: self._refuse("the registers were", _PAST),

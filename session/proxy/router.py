@@ -13,7 +13,7 @@ from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded, StubConnection, StubGone
 from rvtrace_gdb.session.proxy.live_target import LiveTarget
 from rvtrace_gdb.session.proxy.packets import THREAD_LIST_QUERIES
-from rvtrace_gdb.session.proxy.proxy_state import Mode, ProxyState
+from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxyState
 from rvtrace_gdb.session.proxy.replay_target import ReplayTarget
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.wire import MUCH, NO_ADDRESS, GdbPacket, GdbPacketKind, Wire, WireGone, unescape
@@ -160,7 +160,7 @@ class Router:
                 pass
         elif item.kind is GdbPacketKind.INTERRUPT:
             stub = self._gdb.stub
-            if stub is not None and self._state.mode() is not Mode.PAST:
+            if stub is not None and self._state.mode() is not ProxyMode.PAST:
                 stub.wire.write(item.raw)
             else:  # between two of many short movements, as at a breakpoint whose condition is false
                 self._state.present.is_interrupted = True
@@ -184,7 +184,7 @@ class Router:
         body, mode = item.body, self._state.mode()
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()
-        if mode is Mode.ENDED:  # gdb 13 and 16 crash when the connection ends while they compute frames
+        if mode is ProxyMode.ENDED:  # gdb 13 and 16 crash when the connection ends while they compute frames
             if body[:1] not in OF_FRAMES:
                 raise ConnectionEnded
             self._gdb.send(b"E01")
@@ -193,7 +193,7 @@ class Router:
             self._gdb.threads.asked_about(body[1:])
         if body[:1] in (b"q", b"Q") and self._answers(body):
             return
-        if mode is Mode.PAST:
+        if mode is ProxyMode.PAST:
             self._replay.take(item)
         else:
             self._live.take(item)

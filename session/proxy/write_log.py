@@ -16,7 +16,7 @@ from rvtrace_gdb.rows.answers import OFF_HART
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.support.extents import Extent
 
-HartNumber = int | None
+StubHart = int | None
 """None: the only one of a stub that has no threads."""
 _STREAK = 64  # halts at which nothing was written that are kept one by one, at either end of a streak
 _MOST_HALTS = 4096
@@ -32,9 +32,9 @@ class _EndedHalt(NamedTuple):
     *counted*: so many halts in a row, 0: nobody knows how many.
     """
 
-    pcs: Mapping[HartNumber, int]
-    resumed: frozenset[HartNumber] | None
-    registers: Mapping[HartNumber, Mapping[int, int]] = {}
+    pcs: Mapping[StubHart, int]
+    resumed: frozenset[StubHart] | None
+    registers: Mapping[StubHart, Mapping[int, int]] = {}
     memory: tuple[tuple[int, bytes], ...] = ()
     unknown: bool = False
     breakpoints: tuple[Extent, ...] = ()
@@ -54,11 +54,11 @@ class _EndedHalt(NamedTuple):
         return sum(len(data) for _, data in self.memory)
 
     @property
-    def harts(self) -> set[HartNumber]:
+    def harts(self) -> set[StubHart]:
         """The harts that gdb had to do with."""
         return {*self.pcs, *self.registers, *(self.resumed or ())}
 
-    def of(self, hart: int, key: HartNumber) -> DebuggerWrites:
+    def of(self, hart: int, key: StubHart) -> DebuggerWrites:
         """Return what was written to a hart, which is called *key* here."""
         counted = self.counted if self.resumed is None or key in self.resumed else 0
         pc = self.pcs.get(key) if counted else None
@@ -91,12 +91,12 @@ class _CurrentHalt:
     """
 
     def __init__(self) -> None:
-        self.registers: dict[HartNumber, dict[int, int]] = {}
+        self.registers: dict[StubHart, dict[int, int]] = {}
         self.memory: list[tuple[int, bytes]] = []
         self.size = 0
         self.unknown = self.uncounted = False
         self.old_memory: dict[int, int | None] = {}
-        self.old_registers: dict[HartNumber, dict[int, int | None]] = {}
+        self.old_registers: dict[StubHart, dict[int, int | None]] = {}
         self.unkept = 0
 
 
@@ -155,7 +155,7 @@ class WriteLog:
         """Whether old contents are to be kept: what the hart has now is where a trace ends."""
         return self.recording or self._at_end
 
-    def wrote_register(self, hart: HartNumber, number: int, value: int) -> None:
+    def wrote_register(self, hart: StubHart, number: int, value: int) -> None:
         """Note that a register was written; *number* is that of the Debug Specification."""
         with self._guard:
             self._halt.registers.setdefault(hart, {})[number] = value
@@ -181,12 +181,12 @@ class WriteLog:
                 self._at_end = False
             self.version += 1
 
-    def keep_register(self, hart: HartNumber, number: int, old: int | None) -> None:
+    def keep_register(self, hart: StubHart, number: int, old: int | None) -> None:
         """Keep what a register held before it was written first. *old*: None if it could not be read."""
         with self._guard:
             self._halt.old_registers.setdefault(hart, {}).setdefault(number, old)
 
-    def keeps_register(self, hart: HartNumber, number: int | None = None) -> bool:
+    def keeps_register(self, hart: StubHart, number: int | None = None) -> bool:
         """Return whether that is kept; without a *number*, that of any register."""
         if number is None:
             return hart in self._halt.old_registers
@@ -212,13 +212,13 @@ class WriteLog:
             inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
             return KeptWrites(dict(registers), {**self._halt.old_memory, **dict.fromkeys(inserted)})
 
-    def written_registers(self, hart: HartNumber) -> set[int]:
+    def written_registers(self, hart: StubHart) -> set[int]:
         """Return which registers were written in this halt."""
         return set(self._halt.registers.get(hart, ()))
 
     # Its end
 
-    def resumed(self, pcs: Mapping[HartNumber, int], resumed: frozenset[HartNumber] | None = None) -> None:
+    def resumed(self, pcs: Mapping[StubHart, int], resumed: frozenset[StubHart] | None = None) -> None:
         """Note that harts (None: all) are resumed at *pcs*, with the breakpoints that are *inserted*."""
         with self._guard:
             now = self._halt

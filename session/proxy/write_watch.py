@@ -15,7 +15,7 @@ from rvtrace_gdb.session.proxy.packets import canonical
 from rvtrace_gdb.session.proxy.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
 from rvtrace_gdb.session.proxy.target_xml import TargetXml, XmlRegister
 from rvtrace_gdb.session.proxy.wire import unescape
-from rvtrace_gdb.session.proxy.write_log import HartNumber
+from rvtrace_gdb.session.proxy.write_log import StubHart
 from rvtrace_gdb.support.extents import Extent
 
 _SAME = {FFLAGS: FCSR, FRM: FCSR, SSTATUS: MSTATUS, SIE: MIE, SIP: MIP}
@@ -34,8 +34,8 @@ class WriteWatch:
 
     def __init__(self, gdb: Connection) -> None:
         self._gdb, self._log = gdb, gdb.state.target.writes
-        self._pcs: dict[HartNumber, int] = {}  # as gdb has written them in this halt
-        self._g: dict[HartNumber, bytes] = {}  # what g was answered first in this halt
+        self._pcs: dict[StubHart, int] = {}  # as gdb has written them in this halt
+        self._g: dict[StubHart, bytes] = {}  # what g was answered first in this halt
         self._numbered: tuple[TargetXml, dict[int, XmlRegister]] | None = None
 
     # Packets from gdb, and their answers
@@ -180,7 +180,7 @@ class WriteWatch:
         if body[:1] == b"F":  # the stub puts the result of the call into the target
             log.wrote_unknown()
         hart, moved = gdb.threads.hart(gdb.threads.resuming or gdb.threads.current), _resumed(body)
-        pcs: dict[HartNumber, int] = {}
+        pcs: dict[StubHart, int] = {}
         if log.recording:
             self._read_back()
             harts = {hart, *self._g, *self._pcs}
@@ -194,7 +194,7 @@ class WriteWatch:
         log.resumed(pcs, only)
         self._forget_registers()
 
-    def _pc(self, hart: HartNumber, *, asks: bool) -> int | None:
+    def _pc(self, hart: StubHart, *, asks: bool) -> int | None:
         """Return where a hart is resumed. *asks*: ask the stub, if nothing else says it."""
         gdb = self._gdb
         if hart in self._pcs:

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.dump import field_texts
 from rvtrace_gdb.controlregs.fields import Csr
 from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, RecordStretch
-from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record
+from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, CtrRecord
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.rows.list_rows import Between, Place, RecordRow
@@ -22,7 +22,7 @@ from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats.ctr import decode, items, options_of
-from rvtrace_gdb.session.queries.pages import Cursor, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, PageSelection
 from rvtrace_gdb.session.report import other_hart
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
@@ -118,7 +118,7 @@ class RecordLine(NamedTuple):
 
     number: int
     entry: CtrEntry
-    record: Record | None
+    record: CtrRecord | None
     between: RecordStretch | None
 
 
@@ -143,7 +143,7 @@ class ShownRecords:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def select(self, args: str, size: int | None) -> Selection:
+    def select(self, args: str, size: int | None) -> PageSelection:
         """Return which rows `trace ctr show ARGS` shows; row 1 is entry 0. Raises NoTrace, RangeError."""
         if not self.lines:
             raise NoTrace(_nothing(self.records.in_force))
@@ -198,7 +198,7 @@ def stack(session: Session, context: Context, way: Way | None, progress: Progres
     return {"lines": lines, "ras": ras, "full": len(valid) >= registers.depth, "frames": frames}
 
 
-def _open_calls(records: list[Record]) -> list[Record]:
+def _open_calls(records: list[CtrRecord]) -> list[CtrRecord]:
     """Return the calls that have not returned. *records*: all transfers, the youngest first."""
     returned, found = 0, []
     for record in records:

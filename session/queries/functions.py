@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
 from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
-from rvtrace_gdb.session.queries.pages import Cursor, Folding, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, Folding, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, silent
 
 _TRAP = "trap"
@@ -48,13 +48,13 @@ class FunctionList:
     def __len__(self) -> int:
         return len(self.calls)
 
-    def select(self, args: str, size: int | None) -> Selection:
+    def select(self, args: str, size: int | None) -> PageSelection:
         """Return which functions `trace functions ARGS` shows, as `record function-call-history` does. Raises
         RangeError.
         """
         return self._cursor.select(args, size, len(self))
 
-    def turn(self, args: str, size: int, folding: Folding) -> Selection:
+    def turn(self, args: str, size: int, folding: Folding) -> PageSelection:
         """Return the page for `""`, `+` or `-` with *size* lines, in which repetitions are folded."""
         return self._cursor.turn(args, len(self), lambda place, forward: folding.page(place, size, forward=forward))
 

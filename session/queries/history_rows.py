@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from rvtrace_gdb.decode.history.event_wording import context_text, says_its_kind
 from rvtrace_gdb.decode.history.events import GAP_KINDS, HALTS, EventKind, Start, Stop
 from rvtrace_gdb.decode.history.history import GAP, Event, History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place, ShortHistoryRow
@@ -164,20 +164,20 @@ def _changes(history: History, first: int, stop: int) -> Iterator[tuple[int, str
     contexts = history.contexts
     begin = bisect_left(contexts, first, key=itemgetter(0))
     end = bisect_left(contexts, stop, key=itemgetter(0))
-    before = contexts[begin - 1][1] if begin else Context()
+    before = contexts[begin - 1][1] if begin else ProgramContext()
     for position, now in contexts[begin:end]:
         if now != before:
             yield position, _change(before, now)
         before = now
 
 
-def _change(before: Context, now: Context) -> str:
+def _change(before: ProgramContext, now: ProgramContext) -> str:
     """Describe what is new in a context; the whole context if something is not known any more."""
     same_mode = (before.prv, before.virtual) == (now.prv, now.virtual)
-    new = Context(
+    new = ProgramContext(
         None if same_mode else now.prv,
         now.virtual,
         None if before.scontext == now.scontext else now.scontext,
         None if before.hcontext == now.hcontext else now.hcontext,
     )
-    return context_text(now if new._replace(virtual=False) == Context() else new)
+    return context_text(now if new._replace(virtual=False) == ProgramContext() else new)

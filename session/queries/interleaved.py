@@ -16,8 +16,8 @@ from operator import le
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
-from rvtrace_gdb.session.selected_history import HartNumber
+from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
+from rvtrace_gdb.session.selected_history import HistoryNumber
 
 _PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
 
@@ -57,15 +57,15 @@ class Interleaved:
             return ["note:     the trace has no timestamps: one hart after the other, which is not the order in time"]
         return [f"note:     hart {hart} has no timestamps and comes last" for hart in self._untimed]
 
-    def select(self, args: str, size: int | None, at: HartNumber | None = None) -> Selection:
+    def select(self, args: str, size: int | None, at: HistoryNumber | None = None) -> PageSelection:
         """Return the rows that `trace history -all ARGS` shows; HART:NUMBER may replace a number of the list.
 
         *at*: where the selected hart is in the past, None in the present. Raises RangeError.
         """
-        numbers = _PLACE.sub(lambda place: str(self._number_of(HartNumber(int(place[1]), int(place[2])))), args)
+        numbers = _PLACE.sub(lambda place: str(self._number_of(HistoryNumber(int(place[1]), int(place[2])))), args)
         return self._cursor.select(numbers, size, len(self), None if at is None else self.number(at))
 
-    def number(self, place: HartNumber) -> int:
+    def number(self, place: HistoryNumber) -> int:
         """Return the number in the list of a hart's row. The number after a hart's last row follows that row's."""
         hart, number = place
         position = min(number, len(self.histories[hart])) - 1
@@ -87,7 +87,7 @@ class Interleaved:
         if current is not None:
             yield current
 
-    def _number_of(self, place: HartNumber) -> int:
+    def _number_of(self, place: HistoryNumber) -> int:
         hart, number = place
         if hart not in self.histories:
             there = ", ".join(map(str, sorted(self.histories)))

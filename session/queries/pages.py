@@ -37,7 +37,7 @@ class RangeError(RvtraceError):
     """The range of a list is invalid; the message is gdb's."""
 
 
-class Selection(NamedTuple):
+class PageSelection(NamedTuple):
     """The positions numbered *begin* to *end* - 1 are to be shown; *notice* is printed instead if there are none."""
 
     begin: int
@@ -57,14 +57,14 @@ class Cursor:
 
     def __init__(self, record: str = _RECORD, listing: str = _LISTING, numbers: str = _NUMBERS) -> None:
         self._record, self._listing, self._numbers = record, listing, numbers
-        self._shown: Selection | None = None
+        self._shown: PageSelection | None = None
         self._home: int | None = None
 
     def reset(self, begin: int | None = None) -> None:
         """Forget the last page: the history has changed and the next page starts at its end again, or at *begin*."""
-        self._shown = None if begin is None else Selection(begin, begin)
+        self._shown = None if begin is None else PageSelection(begin, begin)
 
-    def select(self, args: str, size: int | None, length: int, home: int | None = None) -> Selection:
+    def select(self, args: str, size: int | None, length: int, home: int | None = None) -> PageSelection:
         """Return what `record instruction-history ARGS` shows of *length* positions, and move there. Modifiers (/r) are
         not part of *args*.
 
@@ -87,7 +87,7 @@ class Cursor:
         self._shown = selection
         return selection
 
-    def turn(self, args: str, length: int, page: Callable[[int, bool], Selection]) -> Selection:
+    def turn(self, args: str, length: int, page: Callable[[int, bool], PageSelection]) -> PageSelection:
         """Return the page for `""`, `+` or `-`, and move there. *page*: returns that from a number on (True), or the
         one before it.
         """
@@ -95,32 +95,32 @@ class Cursor:
         if shown is None:
             selection = page(length + 1, False)
         elif args == "-":
-            at_start = Selection(1, 1, f"At the start of the {self._record}.")
+            at_start = PageSelection(1, 1, f"At the start of the {self._record}.")
             selection = page(shown.begin, False) if shown.begin > 1 else at_start
         else:
-            at_end = Selection(length + 1, length + 1, f"At the end of the {self._record}.")
+            at_end = PageSelection(length + 1, length + 1, f"At the end of the {self._record}.")
             selection = page(shown.end, True) if shown.end <= length else at_end
         self._shown = selection
         return selection
 
-    def _forward(self, size: int, length: int) -> Selection:
+    def _forward(self, size: int, length: int) -> PageSelection:
         if self._shown is None:
             return self._from_home(0, size, length)
         begin = self._shown.end
         end = min(begin + size, length + 1)
-        return Selection(begin, end, f"At the end of the {self._record}." if begin == end else None)
+        return PageSelection(begin, end, f"At the end of the {self._record}." if begin == end else None)
 
-    def _backward(self, size: int, length: int) -> Selection:
+    def _backward(self, size: int, length: int) -> PageSelection:
         if self._shown is None:
             return self._from_home(1 - size, size, length)
         end = self._shown.begin
         begin = max(end - size, 1)
-        return Selection(begin, end, f"At the start of the {self._record}." if begin == end else None)
+        return PageSelection(begin, end, f"At the start of the {self._record}." if begin == end else None)
 
-    def _from_home(self, first: int, size: int, length: int) -> Selection:
+    def _from_home(self, first: int, size: int, length: int) -> PageSelection:
         """Return a page from *first* after the home on, extended to the other side where the history ends."""
         begin = max(min((self._home or length + 1) + first, length + 1 - size), 1)
-        return Selection(begin, min(begin + size, length + 1))
+        return PageSelection(begin, min(begin + size, length + 1))
 
 
 def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
@@ -145,13 +145,13 @@ def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
     return first - count + 1 if first >= count else 0, first + 1
 
 
-def _within(begin: int, end: int, length: int, numbers: str) -> Selection:
+def _within(begin: int, end: int, length: int, numbers: str) -> PageSelection:
     """Return the selection; an end that is too high is cut silently, a beginning is not."""
     if end <= begin:
         raise RangeError("Bad range.")
     if not 1 <= begin <= length:
         raise RangeError(f"Range out of bounds: {numbers.format(length)}.")
-    return Selection(begin, min(end, length + 1))
+    return PageSelection(begin, min(end, length + 1))
 
 
 def _number(text: str) -> tuple[int, str]:
@@ -167,7 +167,8 @@ def _nothing_follows(text: str) -> None:
         raise RangeError(f"Junk after argument: {text}.")
 
 
-Fetch = Callable[[int, int], Sequence[Any]]
+RowFetch = Callable[[int, int], Sequence[Any]]
+"""Returns the rows from a number (inclusive) to another (exclusive)."""
 MAY_DIFFER: dict[type[Any], frozenset[str]] = {
     FunctionRow: frozenset({"number", "begin", "end", "level"}),
     FoundRow: frozenset({"number", "position", "time", "offset", "facts"}),
@@ -190,14 +191,14 @@ class Folding:
     *folds*, *numbers*: those of the page that was made last: the folds in it, and the rows that are shown.
     """
 
-    def __init__(self, fetch: Fetch, length: int) -> None:
+    def __init__(self, fetch: RowFetch, length: int) -> None:
         self._fetch, self._length = fetch, length
         self._codes: dict[Any, int] = {}
         self._known: dict[int, _Chunk] = {}
         self.folds: list[Fold] = []
         self.numbers: list[tuple[int, int]] = []
 
-    def page(self, place: int, size: int, *, forward: bool) -> Selection:
+    def page(self, place: int, size: int, *, forward: bool) -> PageSelection:
         """Return the page of *size* lines from row *place* on, or of those before it."""
         step = 1 if forward else -1
         at, lines = place if forward else place - 1, 0
@@ -219,7 +220,7 @@ class Folding:
         begin, end = (place, at) if forward else (at + 1, place)
         self.folds.sort()
         self.numbers.sort()
-        return Selection(begin, end)
+        return PageSelection(begin, end)
 
     def _repetition(self, at: int, step: int) -> tuple[int, int, int]:
         """Return the length of the group at a row, how many times it comes in succession, and how many rows of one more

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch
 from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.pages import LIST_NUMBERS, Cursor, Folding, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import LIST_NUMBERS, Cursor, Folding, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Where = tuple[int, int]
@@ -51,12 +51,12 @@ class Accesses:
         """Return whether these are the accesses that are requested now."""
         return history is self._history and where == self._asked
 
-    def select(self, args: str, size: int | None) -> Selection:
+    def select(self, args: str, size: int | None) -> PageSelection:
         """Return which accesses `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
         if not self._history.accesses:
             raise no_accesses_error(self._history)
         if not self._chosen:
-            return Selection(1, 1, self._none())
+            return PageSelection(1, 1, self._none())
         return self._cursor.select(args, size, len(self._chosen))
 
     def restart(self) -> None:
@@ -219,13 +219,13 @@ class PagedResults:
         """Return whether these are the results of a query in a history."""
         return history is self.history and type(query) is type(self._query) and query == self._query
 
-    def select(self, args: str, size: int | None) -> Selection:
+    def select(self, args: str, size: int | None) -> PageSelection:
         """Return which results are shown, as `trace history` does. Raises RangeError."""
         if not len(self):
-            return Selection(1, 1, self._results.none_message)
+            return PageSelection(1, 1, self._results.none_message)
         return self._cursor.select(args, size, len(self))
 
-    def turn(self, args: str, size: int, folding: Folding) -> Selection:
+    def turn(self, args: str, size: int, folding: Folding) -> PageSelection:
         """Return the page for `""`, `+` or `-` with *size* lines, in which repetitions are folded."""
         return self._cursor.turn(args, len(self), lambda place, forward: folding.page(place, size, forward=forward))
 

@@ -12,7 +12,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext, HartContext
+from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext, HartExtensionContext
 from rvtrace_gdb.session.proxy.packets import hart_of, number_of
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
@@ -21,7 +21,7 @@ from rvtrace_gdb.session.proxy.write_log import WriteLog
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import ListQuery
 from rvtrace_gdb.session.replay.timeline import Timeline
-from rvtrace_gdb.session.selected_history import HartNumber, SelectedHistory
+from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
@@ -101,7 +101,7 @@ class Destination(NamedTuple):
     of: int = 0
 
 
-class Debugger:
+class ProxyDebugger:
     """A gdb that uses a stub through the proxy, or none."""
 
     def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
@@ -163,12 +163,12 @@ class Debugger:
         position = self.timeline.position(hart)
         return None if position is None else position + 1
 
-    def place(self, hart: int | None) -> HartNumber | None:
+    def place(self, hart: int | None) -> HistoryNumber | None:
         """Return the place in a history where a thread's hart is; None in the present."""
         number = self.number(hart)
-        return None if number is None else HartNumber(self.timeline.selected(hart).hart, number)
+        return None if number is None else HistoryNumber(self.timeline.selected(hart).hart, number)
 
-    def call(self, work: Callable[[HartContext], T]) -> T | None:
+    def call(self, work: Callable[[HartExtensionContext], T]) -> T | None:
         """Return the result of *work* with the connection to the stub, as `Proxy.call` does; None without one."""
         return self.proxy.call(work) if self.connected else None
 
@@ -421,10 +421,10 @@ def _is_at(proxy: Proxy, port: int, path: str | None) -> bool:
     return path in ("", proxy.where)
 
 
-def debugger_of(session: Session, context: Context) -> Debugger:
+def debugger_of(session: Session, context: Context) -> ProxyDebugger:
     """Return the debugger of a session, with the context that gdb sent. Raises NotConnected."""
     debugger = session.debugger
-    if not isinstance(debugger, Debugger):
+    if not isinstance(debugger, ProxyDebugger):
         raise NotConnected
     debugger.context = context
     return debugger

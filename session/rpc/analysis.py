@@ -20,7 +20,8 @@ in the answer if these are not null.
 
 *name*: the user's expression. *at*: the number of the instruction before which the writer is searched, null: the end of
 the trace. *register*: its name. *where*: [address, size] of memory. *below*: the value of the previous answer, to find
-only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null, or `rows.answers.Writer`.
+only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null, or
+`rows.answers.ValueWriter`.
 """
 
 from bisect import bisect_left
@@ -32,7 +33,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import register_name, regno_of
-from rvtrace_gdb.rows.answers import Writer, WriterAnswer
+from rvtrace_gdb.rows.answers import ValueWriter, WriterAnswer
 from rvtrace_gdb.rows.list_rows import Happened
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import past_of
@@ -162,12 +163,12 @@ def _memory(
     return {"writer": writer._asdict(), "below": found.below + 1}
 
 
-def _writer(it: SelectedHistory, position: int, found: PastWrite) -> Writer:
+def _writer(it: SelectedHistory, position: int, found: PastWrite) -> ValueWriter:
     history, at = it.history, found.position
     row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
     first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
     store = found.store
-    return Writer(
+    return ValueWriter(
         kind=found.kind,
         number=None if row is None else at + 1,
         row=row,

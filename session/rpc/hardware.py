@@ -72,7 +72,6 @@ def start_choices(session: Session, params: Params, progress: Progress) -> Any:
     return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}
 
 
-Method = Callable[[Session, Params, Progress], Any]
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
 
 
@@ -201,7 +200,7 @@ def _whole(answer: MemoryAnswer, asked: Sequence[tuple[int, int]]) -> MemoryAnsw
     return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
 
 
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "regs": show_registers,
     "info": topology,
     "components": components,

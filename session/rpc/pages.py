@@ -52,26 +52,23 @@ from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.history_rows import annotations
 from rvtrace_gdb.session.queries.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.interleaved import Interleaved
-from rvtrace_gdb.session.queries.pages import Folding, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Folding, PageSelection, RangeError, RowFetch
 from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
-from rvtrace_gdb.session.selected_history import HartNumber, SelectedHistory, functions_of
+from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 
-Fetch = Callable[[int, int], Sequence[Any]]
-"""Returns the rows from a number (inclusive) to another (exclusive)."""
 
-
-class PagedList(NamedTuple):
+class ListSelection(NamedTuple):
     """A list, and which of its rows are shown. *events*: what happened before rows, of lists that have that.
 
     The other attributes are those of `rows.list_rows.Page`.
     """
 
     length: int
-    selection: Selection
-    rows: Fetch
+    selection: PageSelection
+    rows: RowFetch
     lines: list[str]
     hart: int | None
     events: Callable[[int, int], Sequence[Annotation]] | None = None
@@ -128,7 +125,7 @@ class Range(NamedTuple):
             raise BadRequest(f"page: at most {ROWS_AT_MOST} from 1 on can be requested at once")
         return cls("", 0, begin, most)
 
-    def select(self, length: int, by_user: Callable[[str, int], Selection]) -> Selection:
+    def select(self, length: int, by_user: Callable[[str, int], PageSelection]) -> PageSelection:
         """Return which of *length* rows are shown. *by_user*: selects what the user's RANGE means."""
         return by_user(self.args, self.size) if self.most is None else self.by_number(length)
 
@@ -136,11 +133,11 @@ class Range(NamedTuple):
         """Return whether what is requested is not the page after, or before, another one."""
         return params.given("anew") or bool(params.given("since")) or self.args not in ("", "+", "-") or not self.size
 
-    def by_number(self, length: int) -> Selection:
+    def by_number(self, length: int) -> PageSelection:
         """Return which of *length* rows a program has requested by their numbers."""
         most = self.most or 0
         begin = max(length - most + 1, 1) if self.begin is None else self.begin
-        return Selection(begin, min(begin + most, length + 1))
+        return PageSelection(begin, min(begin + most, length + 1))
 
 
 def _computed(what: str, params: Params) -> dict[str, bool]:
@@ -149,8 +146,8 @@ def _computed(what: str, params: Params) -> dict[str, bool]:
 
 
 def _folded(
-    listed: PagedResults | FunctionList, params: Params, requested: Range, rows: Fetch
-) -> tuple[Selection, Folding | None]:
+    listed: PagedResults | FunctionList, params: Params, requested: Range, rows: RowFetch
+) -> tuple[PageSelection, Folding | None]:
     """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
     is_page = requested.most is None and requested.args in ("", "+", "-") and requested.size and len(listed)
     if params.given("fold") and is_page:
@@ -181,7 +178,7 @@ def rows(session: Session, params: Params, progress: Progress) -> Any:
     return found.fetch(begin, end)
 
 
-def _history(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _history(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     context, at = params.context(), params.optional_number("at")
     if requested.most is not None:
         selected = session.selected(context, progress)
@@ -191,11 +188,11 @@ def _history(session: Session, params: Params, requested: Range, progress: Progr
     return _of_history(selected, selection, params, session.require_capture().lengths[selected.hart])
 
 
-def _history_at_hand(session: Session, params: Params) -> PagedList:
-    return _of_history(_last(session, params.optional_number("hart")), Selection(1, 1), params)
+def _history_at_hand(session: Session, params: Params) -> ListSelection:
+    return _of_history(_last(session, params.optional_number("hart")), PageSelection(1, 1), params)
 
 
-def _of_history(selected: SelectedHistory, selection: Selection, params: Params, length: int = 0) -> PagedList:
+def _of_history(selected: SelectedHistory, selection: PageSelection, params: Params, length: int = 0) -> ListSelection:
     """Return the rows of one history, with what happened before them if that is requested."""
     times = params.given("times")
 
@@ -209,7 +206,7 @@ def _of_history(selected: SelectedHistory, selection: Selection, params: Params,
     return _paged(selected, length, selection, fetch)._replace(events=what_happened)
 
 
-def _interleaved(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _interleaved(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     context, at = params.context(), params.optional_number("at")
     decoded = session.harts(context, progress)
     histories = decoded.harts.histories
@@ -218,18 +215,20 @@ def _interleaved(session: Session, params: Params, requested: Range, progress: P
         shown = session.selected(context, progress).hart  # raises the reason why there is nothing
     found = session.cached(Interleaved, histories[shown], lambda: Interleaved(histories))
     hart = decoded.harts.number(context.hart, context.thread_hart)
-    place = HartNumber(hart, at) if at is not None and len(histories[hart]) else None
+    place = HistoryNumber(hart, at) if at is not None and len(histories[hart]) else None
     selection = requested.select(len(found), partial(found.select, at=place))
     lines = session.warnings() + found.notes()
     return _of_all_harts(found, _last(session, shown), params, selection)._replace(lines=lines)
 
 
-def _interleaved_at_hand(session: Session, params: Params) -> PagedList:
+def _interleaved_at_hand(session: Session, params: Params) -> ListSelection:
     selected = _last(session, params.optional_number("hart"))
-    return _of_all_harts(session.cached(Interleaved, selected.history, _nothing), selected, params, Selection(1, 1))
+    return _of_all_harts(session.cached(Interleaved, selected.history, _nothing), selected, params, PageSelection(1, 1))
 
 
-def _of_all_harts(found: Interleaved, selected: SelectedHistory, params: Params, selection: Selection) -> PagedList:
+def _of_all_harts(
+    found: Interleaved, selected: SelectedHistory, params: Params, selection: PageSelection
+) -> ListSelection:
     """Return the rows of the histories of all harts. *selected*: that of one of them."""
 
     def fetch(begin: int, end: int) -> list[HartRows]:
@@ -242,9 +241,9 @@ def _of_all_harts(found: Interleaved, selected: SelectedHistory, params: Params,
     return _paged(selected, len(found), selection, fetch)
 
 
-def _paged(selected: SelectedHistory, length: int, selection: Selection, rows: Fetch) -> PagedList:
+def _paged(selected: SelectedHistory, length: int, selection: PageSelection, rows: RowFetch) -> ListSelection:
     """Return a list that is made of one history."""
-    return PagedList(
+    return ListSelection(
         length=length,
         selection=selection,
         rows=rows,
@@ -264,19 +263,19 @@ def _nothing() -> Any:
     raise NoTrace("no history has been requested yet")
 
 
-def _messages(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
-    def select(args: str, size: int) -> Selection:
+def _messages(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    def select(args: str, size: int) -> PageSelection:
         listing = session.dump(args, size, params.context(), params.optional_number("offset"), progress)
         lines.extend(listing.lines)
-        return Selection(*listing[:3])
+        return PageSelection(*listing[:3])
 
     lines: list[str] = []
     selection = requested.select(0, select)
     rows = partial(session.messages, **_computed("messages", params))
-    return PagedList(len(session.require_capture().messages()), selection, rows, lines, params.context().hart)
+    return ListSelection(len(session.require_capture().messages()), selection, rows, lines, params.context().hart)
 
 
-def _accesses(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _accesses(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     selected = session.selected_or_empty(params.context(), progress)
     accesses = session.searches.accesses(selected, params.place("where"))
     if params.given("anew"):
@@ -285,7 +284,7 @@ def _accesses(session: Session, params: Params, requested: Range, progress: Prog
     return _paged(selected, len(accesses), selection, accesses.rows)._replace(overwritten=False)
 
 
-def _search_results(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _search_results(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     """Return the results of a search. By number, a history is needed; the user is told that it is empty."""
     query, context = params.list_query(), params.context()
     select = session.selected_or_empty if requested.most is None else session.selected
@@ -326,7 +325,7 @@ def _since(results: PagedResults, params: Params, requested: Range) -> Range:
     return requested._replace(begin=begin)
 
 
-def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     selected = session.selected(params.context(), progress)
     functions = functions_of(session, selected, progress)
     rows = partial(functions.rows, **_computed("functions", params))
@@ -334,17 +333,17 @@ def _functions(session: Session, params: Params, requested: Range, progress: Pro
     return _paged(selected, len(functions), selection, rows)._replace(folding=folding)
 
 
-def _calls(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _calls(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     depth = params.number("depth")
     selected = session.selected(params.context(), progress)
     functions = functions_of(session, selected, progress)
     length = functions.tree(depth, progress)
     requested = requested._replace(begin=requested.begin or 1)
-    selection = requested.select(length, lambda args, size: Selection(1, length + 1))
+    selection = requested.select(length, lambda args, size: PageSelection(1, length + 1))
     return _paged(selected, length, selection, functions.tree_rows)
 
 
-def _records(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+def _records(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
     from rvtrace_gdb.session.target.csr_access import resolved
 
@@ -352,10 +351,10 @@ def _records(session: Session, params: Params, requested: Range, progress: Progr
     access = resolved(params.table("access"), context) if params.given("access") else None
     found, lines = ctr_records.shown(session, context, access, progress)
     selection = requested.select(len(found), found.select)
-    return PagedList(len(found), selection, found.rows, lines, found.records.hart, now=found.since())
+    return ListSelection(len(found), selection, found.rows, lines, found.records.hart, now=found.since())
 
 
-LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], PagedList]] = {
+LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]] = {
     "history": _history,
     "interleaved": _interleaved,
     "messages": _messages,
@@ -366,7 +365,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], PagedList]] = {
     "records": _records,
 }
 """The lists by their names in a request; `list_rows.ROW_TYPES` has the types of their rows."""
-_AT_HAND: Mapping[str, Callable[[Session, Params], PagedList]] = {
+_AT_HAND: Mapping[str, Callable[[Session, Params], ListSelection]] = {
     "history": _history_at_hand,
     "interleaved": _interleaved_at_hand,
 }

@@ -49,7 +49,7 @@ from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
 from rvtrace_gdb.session.proxy.wire import StubAddress
-from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
+from rvtrace_gdb.session.replay.debugger import Destination, NotConnected, NotOnHart, ProxyDebugger, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
@@ -95,7 +95,9 @@ def _unwinder(
     session: Session, it: SelectedHistory, position: int, pc: int | None, progress: Progress
 ) -> Unwinder | None:
     """Return an unwinder; None if no registers are known, or not those of where the program is."""
-    past = session.debugger.past_of(it, progress) if isinstance(session.debugger, Debugger) else past_of(session, it)
+    past = (
+        session.debugger.past_of(it, progress) if isinstance(session.debugger, ProxyDebugger) else past_of(session, it)
+    )
     if past is None or past.traced_registers() is None:
         return None
     if position == len(it.history) and pc != past.registers(position).get("pc"):
@@ -138,8 +140,8 @@ def _row(frame: CallFrame, number: int) -> FrameRow:
 def connect(session: Session, params: Params, progress: Progress) -> Any:
     """Start the proxy, and return where gdb is to connect to it."""
     context = params.context()
-    if not isinstance(session.debugger, Debugger):
-        session.debugger = Debugger(session, context, (Btrace(session), RegisterBatches()))
+    if not isinstance(session.debugger, ProxyDebugger):
+        session.debugger = ProxyDebugger(session, context, (Btrace(session), RegisterBatches()))
         if session.live is not None and session.live.tracing:
             session.debugger.trace_begins(now=False)
         session.debugger.corrects_state()
@@ -154,7 +156,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
 def past(session: Session, params: Params, progress: Progress) -> Any:
     """Return whether gdb is connected, where it is, and lines to print. Called whenever gdb has stopped."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
-    if not isinstance(debugger, Debugger):
+    if not isinstance(debugger, ProxyDebugger):
         return {"connected": False, "number": None, "said": [], "left": False}
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
@@ -166,15 +168,15 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
 def gone(session: Session, params: Params, progress: Progress) -> Any:
     """Return whether gdb's target has ended the connection, which gdb has not seen yet."""
     it = session.debugger
-    return {"gone": isinstance(it, Debugger) and it.connected and it.is_target_gone}
+    return {"gone": isinstance(it, ProxyDebugger) and it.connected and it.is_target_gone}
 
 
 def notes(session: Session, params: Params, progress: Progress) -> Any:
     """Return the lines to print. Called where nobody sees gdb's prompt."""
-    return {"lines": _notes(session.debugger) if isinstance(session.debugger, Debugger) else []}
+    return {"lines": _notes(session.debugger) if isinstance(session.debugger, ProxyDebugger) else []}
 
 
-def _notes(debugger: Debugger) -> list[str]:
+def _notes(debugger: ProxyDebugger) -> list[str]:
     return [*debugger.proxy.take_lines(), *debugger.proxy.memory_note(away=debugger.away())]
 
 
@@ -182,7 +184,7 @@ def place(session: Session, params: Params, progress: Progress) -> Any:
     """Return where a hart is in the past, and how long its history is; None in the present."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     number = None if debugger is None else debugger.number(hart)
-    if number is None or not isinstance(debugger, Debugger):
+    if number is None or not isinstance(debugger, ProxyDebugger):
         return {"number": None, "length": None}
     return {"number": number, "length": len(debugger.timeline.selected(hart).history)}
 
@@ -195,7 +197,7 @@ def enter(session: Session, params: Params, progress: Progress) -> Any:
 
 def follow_program(session: Session, params: Params, progress: Progress) -> Any:
     """Let gdb's past follow the program that gdb has loaded meanwhile; return the lines to print."""
-    if not isinstance(session.debugger, Debugger):
+    if not isinstance(session.debugger, ProxyDebugger):
         return {"lines": []}
     session.debugger.context = params.context()
     return {"lines": session.debugger.follow_program(progress)}
@@ -207,7 +209,7 @@ def goto(session: Session, params: Params, progress: Progress) -> Any:
     return _goto(debugger, params, progress)._asdict()
 
 
-def _goto(debugger: Debugger, params: Params, progress: Progress) -> Destination:
+def _goto(debugger: ProxyDebugger, params: Params, progress: Progress) -> Destination:
     pc = params.optional_number("pc")
     if params.given("number"):
         return debugger.go_to(params.number("number"), progress, pc)
@@ -228,7 +230,7 @@ def _goto(debugger: Debugger, params: Params, progress: Progress) -> Destination
 def frames_at(session: Session, params: Params, progress: Progress) -> Any:
     """Return the call stack at a number of the history."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
-    if not isinstance(debugger, Debugger):
+    if not isinstance(debugger, ProxyDebugger):
         raise NotConnected
     it, pc = debugger.timeline.selected(hart), params.optional_number("pc")
     number, first, count = params.number("number"), params.number("first"), params.number("count")
@@ -239,7 +241,7 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
     """Return whether registers are known in the past, and whether those in *registers* are from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     past = None
-    if isinstance(debugger, Debugger):
+    if isinstance(debugger, ProxyDebugger):
         past = debugger.past_of(debugger.timeline.selected(hart), progress)
     number, names = params.optional_number("number"), params.texts("registers")
     if past is None or past.traced_registers() is None:
@@ -254,7 +256,7 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
     """Let the next way back pass over other executions of the instruction with a number; see `Timeline.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
-    if isinstance(session.debugger, Debugger):
+    if isinstance(session.debugger, ProxyDebugger):
         session.debugger.timeline.only_at(hart, number - 1)
 
 
@@ -293,7 +295,7 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
     return {"instructions": length - first, "length": length, "first": first + 1, "lines": lines}
 
 
-def _btrace(debugger: Debugger) -> Btrace:
+def _btrace(debugger: ProxyDebugger) -> Btrace:
     return next(it for it in debugger.extensions if isinstance(it, Btrace))
 
 

@@ -197,7 +197,7 @@ class SessionServer:
             self._prepare(watch)
             reply = {"id": number, "result": result}
         except RvtraceError as error:
-            reply = _error(number, type(error).__name__, str(error))
+            reply = _error(number, error.protocol_name or type(error).__name__, str(error))
         except ClientGone:
             raise
         except MemoryError:

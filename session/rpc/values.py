@@ -12,7 +12,7 @@ from typing import Any
 from rvtrace_gdb.rows.answers import ValuesRow
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.known_values import known_values
-from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
@@ -22,7 +22,7 @@ from rvtrace_gdb.support.errors import Progress
 def values(session: Session, params: Params, progress: Progress) -> Any:
     """Return how much is known, see the module. Raises as `Session.history`."""
     context = params.context()
-    if isinstance(session.debugger, Debugger):
+    if isinstance(session.debugger, ProxyDebugger):
         session.debugger.context = context
     it = session.selected(context, progress)
     at = params.optional_number("at") or session.number_of_selected_hart(context)

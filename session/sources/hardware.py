@@ -23,7 +23,7 @@ from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, SinkSettings, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins, SinkBuffer, SinkSettings, TraceRequest
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
@@ -341,12 +341,12 @@ def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
     return tuple(into_memory[:1] or ways)
 
 
-def _buffer(sink: RamSinkDescription) -> Buffer:
-    return Buffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
+def _buffer(sink: RamSinkDescription) -> SinkBuffer:
+    return SinkBuffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
 
 
-def _pins(sink: PibSinkDescription) -> Pins:
-    return Pins(None if sink.mode is None else PibMode[sink.mode.upper()], sink.divider, sink.clk_center)
+def _pins(sink: PibSinkDescription) -> PibPins:
+    return PibPins(None if sink.mode is None else PibMode[sink.mode.upper()], sink.divider, sink.clk_center)
 
 
 def unreadable(target: Target, sinks: Iterable[SinkSettings]) -> Iterator[str]:

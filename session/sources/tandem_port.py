@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort, CapturedTandem
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, TandemDescription
@@ -194,7 +194,7 @@ class _ReadPort:
     """One port, whose trace arrives in *file*."""
 
     def __init__(self, port: TandemDescription, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
-        self.hart, self.file, self.made = port.hart, file, TandemPort(port.name, parameters)
+        self.hart, self.file, self.made = port.hart, file, CapturedPort(port.name, parameters)
 
     @property
     def captured(self) -> CapturedTandem:

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.proxy.backend import (
 )
 from rvtrace_gdb.session.proxy.target_xml import READ, TARGET, TargetXml, in_hex
 from rvtrace_gdb.session.proxy.wire import unescape
-from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target import saved_registers
@@ -120,7 +120,7 @@ class GdbCsrs:
     def own_connection(self) -> ExtensionContext | None:
         """The proxy's connection, if this is its thread. Raises HartRuns if its target runs."""
         debugger = self._session.debugger
-        own_connection = debugger.own_connection if isinstance(debugger, Debugger) else None
+        own_connection = debugger.own_connection if isinstance(debugger, ProxyDebugger) else None
         if own_connection is not None and not own_connection.live():
             raise HartRuns
         return own_connection

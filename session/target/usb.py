@@ -25,10 +25,10 @@ from rvtrace_gdb.transport.usb.device import AttachedDevice, DeviceQuery, attach
 from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     DebugModuleProblem,
-    HartNotHalted,
     NoSuchDevice,
     SeveralDevices,
     UsbError,
+    UsbHartNotHalted,
 )
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.jtag import Chain, Jtag
@@ -101,16 +101,16 @@ class UsbHartCsrs:
     def xlen(self) -> int:
         try:
             return self._csrs.xlen
-        except HartNotHalted as error:
+        except UsbHartNotHalted as error:
             raise self._in_words(error) from error
 
     def run(self, accesses: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
         try:
             return self._csrs.run(accesses, progress)
-        except HartNotHalted as error:
+        except UsbHartNotHalted as error:
             raise self._in_words(error) from error
 
-    def _in_words(self, error: HartNotHalted) -> HartRuns | HartUnreachable:
+    def _in_words(self, error: UsbHartNotHalted) -> HartRuns | HartUnreachable:
         if error.state == "running":
             return HartRunsOverUsb(self._hart)
         return HartUnreachable(self._hart, f"its state is {error.state}: is it powered, and out of reset?")
@@ -216,7 +216,7 @@ class UsbBench:
         return self._each(hart, self.link.resume)
 
     def step(self, hart: int) -> list[HartState]:
-        """Step one instruction. Raises HartNotHalted."""
+        """Step one instruction. Raises UsbHartNotHalted."""
         self._check(hart)
         self.link.step(hart)
         return self.harts()
@@ -224,7 +224,7 @@ class UsbBench:
     def registers(self, hart: int, words: Sequence[str]) -> list[RegisterValue]:
         """Read each register of *words*; one of the form `NAME=VALUE` is written, then read back.
 
-        None: pc and the general registers. Raises BadOption, HartNotHalted.
+        None: pc and the general registers. Raises BadOption, UsbHartNotHalted.
         """
         wishes = [_wish(word) for word in words] or [("pc", None), *((name, None) for name in GPRS[1:])]
         self._check(hart)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.support.text import hint, warning
 from tests.console.verbs import VERBS, option_names
 from tests.gdbext.gdb_process import HOME
@@ -141,7 +141,9 @@ def test_quiet_keeps_what_was_asked_for_and_what_goes_wrong(
         assert run(*words, "--quiet") == (run(*words)[0], "")
     assert main(["decode", str(tmp_path / "none.rvt"), "--quiet"]) == 1
     assert capsys.readouterr().err.startswith("rvtrace: ")
-    Output(OutputOptions(quiet=True)).say(["trace:    RV64", warning("it is another"), hint("so it fits"), "note: no"])
+    CommandOutput(OutputOptions(quiet=True)).say(
+        ["trace:    RV64", warning("it is another"), hint("so it fits"), "note: no"]
+    )
     assert capsys.readouterr().err.splitlines() == ["warning: it is another", "hint:     so it fits"]
 
 

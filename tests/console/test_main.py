@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands import Command, tandem
+from rvtrace_gdb.console.commands import Subcommand, tandem
 from rvtrace_gdb.console.help_pages import PAGES
 from rvtrace_gdb.console.main import COMMANDS as TABLE
 from rvtrace_gdb.console.main import main, parser
@@ -83,7 +83,7 @@ except SystemExit:
 
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
-def test_each_command_of_the_table_has_its_arguments(command: Command) -> None:
+def test_each_command_of_the_table_has_its_arguments(command: Subcommand) -> None:
     parser = parser_of(command)
     assert parser.description or command.name == "gdb-script"
     assert parser.get_default("run") or parser._subparsers is not None
@@ -112,7 +112,7 @@ def options_in(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
-def test_a_short_help_and_pages_for_the_rest(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_help_and_pages_for_the_rest(command: Subcommand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each option is on one page; --help-all has them all; the examples are command lines that can be read."""
     monkeypatch.setenv("COLUMNS", "80")
     made = parser_of(command)

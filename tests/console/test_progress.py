@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext.progress_bar import Bar, BarLine, speaks_utf8
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, gdb_environ
 from tests.helpers import reference_streams
 from tests.terminal import Terminal
@@ -333,7 +333,7 @@ def test_which_rows_a_bar_does_not_disturb(tmp_path: Path) -> None:
 
 def test_the_bar_counts_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(output, "is_elsewhere", lambda: True)
-    shown, seen = output.Output(output.OutputOptions()), list[tuple[str, int, int | None]]()
+    shown, seen = output.CommandOutput(output.OutputOptions()), list[tuple[str, int, int | None]]()
     monkeypatch.setattr(shown, "progress", lambda *reported: seen.append(reported))
     shown.total = 3000
     assert shown.rows(map(str, range(3000))) == 3000
@@ -360,7 +360,7 @@ def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
 def test_gdb_shows_the_same(stream: Path, tmp_path: Path) -> None:
     elf, file = reference_streams.FOLDER / "dhrystone.elf", str(tmp_path / "long.rvt")
     capture_file.save(
-        capture_of(Raw("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file
+        capture_of(RawImport("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file
     )
     command = [GDB, "-q", "-nx", "-ex", "set height 0", "-ex", SOURCE, "-ex", f"trace open {file}", str(elf)]
     environ = {**gdb_environ(), "LC_ALL": "C.UTF-8"}

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rvtrace_gdb.console.commands import Command, CommandParser, tandem
+from rvtrace_gdb.console.commands import CommandParser, Subcommand, tandem
 from rvtrace_gdb.console.main import COMMANDS
 
-VERBS: dict[str, Command] = {
+VERBS: dict[str, Subcommand] = {
     **{command.name: command for command in COMMANDS if command.module != "tandem"},
     **{f"tandem {command.name}": command for command in tandem.COMMANDS},
 }
@@ -17,7 +17,7 @@ def verb_of(words: Sequence[object]) -> str:
     return " ".join(map(str, words[: 2 if words[0] == "tandem" else 1]))
 
 
-def parser_of(command: Command) -> CommandParser:
+def parser_of(command: Subcommand) -> CommandParser:
     """Return the parser of the command's own arguments."""
     parser = CommandParser(prog=command.name)
     command.add_arguments(parser)

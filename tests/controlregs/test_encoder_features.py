@@ -24,7 +24,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats import detect_options, registry
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, RawImport, capture_of
 from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu.encoder import NTraceOptions, encoder_options
 from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS
@@ -115,7 +115,7 @@ def test_raw_bytes_have_an_option_that_the_capture_keeps(feature: EncoderFeature
             continue
         name = f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"
         args = raw_arguments(f"--{format}", name, *["full"] * bool(feature.words))
-        (encoder,) = capture_of(Raw("x", b"", trace_options_of(args), Image())).encoders
+        (encoder,) = capture_of(RawImport("x", b"", trace_options_of(args), Image())).encoders
         assert encoder.in_force.features >> feature.bit & 1
         assert is_on(registry.options_of_encoder(encoder), feature)
         other = {"ntrace": "etrace", "etrace": "ntrace"}[format]

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs import generations
 from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import StopResult
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, SinkBuffer, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
@@ -27,8 +27,8 @@ from tests.helpers.amounts import LONG
 
 REQUEST = GraphRequest(
     TraceRequest(timestamps=True),
-    {"ram0": Buffer(LOW, 0x400), "ram1": Buffer()},
-    {"pib0": Pins(PibMode.PARALLEL_4)},
+    {"ram0": SinkBuffer(LOW, 0x400), "ram1": SinkBuffer()},
+    {"pib0": PibPins(PibMode.PARALLEL_4)},
     {"atb0": 0x11},
 )
 TRACE = {"enc0": b"abcdefgh" * 6, "enc1": b"01234567" * 5}

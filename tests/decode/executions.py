@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT, Spot
 
-Item = Block | IngressTrap | Context
+Item = Block | IngressTrap | ProgramContext
 MACHINE = 3
 
 
@@ -19,7 +19,7 @@ class Run(NamedTuple):
     """An execution.
 
     pcs       the addresses of what retired
-    items     what the hart told, in order; a Context where privilege or process changed
+    items     what the hart told, in order; a ProgramContext where privilege or process changed
     next_pc   where it would go on
     traps     position of the handler's first instruction, and the trap
     contexts  positions from which a context holds
@@ -29,12 +29,12 @@ class Run(NamedTuple):
     items: list[Item]
     next_pc: int
     traps: list[tuple[int, IngressTrap]]
-    contexts: list[tuple[int, Context]]
+    contexts: list[tuple[int, ProgramContext]]
 
     @property
     def blocks(self) -> list[Block | IngressTrap]:
         """The items without contexts."""
-        return [item for item in self.items if not isinstance(item, Context)]
+        return [item for item in self.items if not isinstance(item, ProgramContext)]
 
 
 @dataclass
@@ -72,12 +72,12 @@ class _Hart:
     pcs: list[int] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     traps: list[tuple[int, IngressTrap]] = field(default_factory=list)
-    contexts: list[tuple[int, Context]] = field(default_factory=list)
+    contexts: list[tuple[int, ProgramContext]] = field(default_factory=list)
     block: list[int] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
-    returns: list[tuple[int, Context]] = field(default_factory=list)  # where traps go back to
+    returns: list[tuple[int, ProgramContext]] = field(default_factory=list)  # where traps go back to
     rows: dict[int, Iterator[int]] = field(default_factory=dict)  # what a branch or jump does next, and next, ...
-    context: Context = field(default_factory=lambda: Context(0, False, 7))
+    context: ProgramContext = field(default_factory=lambda: ProgramContext(0, False, 7))
     diving: bool = True
     last: int = -1  # what retired right before, without a trap since
     jumped: bool = False  # the block ends with a custom instruction that jumped
@@ -100,7 +100,7 @@ class _Hart:
             self.jumped = False
             self.block = []
 
-    def switch(self, context: Context) -> None:
+    def switch(self, context: ProgramContext) -> None:
         """The hart goes on in another context."""
         if self.habits.contexts and context != self.context:
             self.context = context

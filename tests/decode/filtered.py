@@ -11,12 +11,12 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.executions import MACHINE, Item
 from tests.decode.synthetic import Program
 
-Wanted = Callable[[int, Context], bool]
+Wanted = Callable[[int, ProgramContext], bool]
 """Whether the instruction at an address, run in a context, is traced."""
 
 
@@ -72,18 +72,18 @@ def told(items: Iterable[Item], wanted: Wanted, next_pc: int, *, ends: bool = Tr
 
     *ends*: the last stretch ends with the execution.
     """
-    context, inside = Context(MACHINE), False
-    between: list[IngressTrap | Context] = []  # since the last instruction
+    context, inside = ProgramContext(MACHINE), False
+    between: list[IngressTrap | ProgramContext] = []  # since the last instruction
     for item in items:
         if not isinstance(item, Block):
-            context = item if isinstance(item, Context) else context  # of the next block
+            context = item if isinstance(item, ProgramContext) else context  # of the next block
             between.append(item)
             continue
         for flag, piece in _pieces(item, context, wanted):
             traps = [one for one in between if isinstance(one, IngressTrap)]
             if inside and not flag:
                 yield End(traps[0].epc if traps else piece.pc, traps[0] if traps else None)
-            yield from (one for one in between if isinstance(one, Context) or (inside and flag))
+            yield from (one for one in between if isinstance(one, ProgramContext) or (inside and flag))
             if flag and not inside:
                 yield Begin(traps[-1] if traps else None)
             between.clear()
@@ -95,7 +95,7 @@ def told(items: Iterable[Item], wanted: Wanted, next_pc: int, *, ends: bool = Tr
         yield End(traps[0].epc if traps else next_pc, None)
 
 
-def _pieces(block: Block, context: Context, wanted: Wanted) -> Iterator[tuple[bool, Block]]:
+def _pieces(block: Block, context: ProgramContext, wanted: Wanted) -> Iterator[tuple[bool, Block]]:
     """*block*, cut where the filter opens and closes."""
     at, flags = block.pc, []
     for length in block.lengths:

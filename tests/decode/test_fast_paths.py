@@ -19,14 +19,14 @@ from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, Dialect
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceOptions
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.etrace import random_programs as etrace
 from tests.decode.executions import execute
 from tests.decode.ntrace import encodings as ntrace
 from tests.decode.synthetic import Program
 from tests.helpers.amounts import some_of
 
-Item = Block | IngressTrap | Context
+Item = Block | IngressTrap | ProgramContext
 examples = settings(derandomize=True, max_examples=some_of(100), deadline=None)
 
 

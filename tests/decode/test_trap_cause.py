@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.history.events import (
     TrapKind,
 )
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.trap_cause import TrapRegisters, explained, open_trap
 
@@ -145,7 +145,7 @@ def test_something_may_have_happened_since(then: Then) -> None:
         event(EventKind.SYNC, Start(StartReason.EXIT_FROM_DEBUG)),
         event(EventKind.SYNC, Start(StartReason.PERIODIC)),
         event(EventKind.SYNC, Start(StartReason.EXTERNAL_TRIGGER)),
-        lambda builder: builder.context(Context(3, scontext=4)),
+        lambda builder: builder.context(ProgramContext(3, scontext=4)),
     ],
     ids=["halted", "resumed", "synchronized", "marked", "another context"],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rvtrace_gdb.gdbext.options import MACHINE, BadOption, Option, Table, is_plain_number
+from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table, is_plain_number
 from tests.gdbext.gdb_process import HOME, run_gdb
 
 LONG = "9" * 5000
@@ -76,6 +76,6 @@ def error_of(parse: Callable[[list[str]], object], words: list[str]) -> str:
     """The error, "" for none."""
     try:
         parse(words)
-    except BadOption as error:
+    except OptionError as error:
         return str(error)
     return ""

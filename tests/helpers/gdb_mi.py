@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rvtrace_gdb.console.gdb_driver.mi import GdbError, Mi, Record, quoted
+from rvtrace_gdb.console.gdb_driver.mi import GdbError, Mi, MiRecord, quoted
 from tests.gdbext.gdb_process import GDB, PATIENT, SOURCE, gdb_environ
 
 SECONDS = 60.0
@@ -21,7 +21,7 @@ class GdbMi(Mi):
     """`with GdbMi(elf) as gdb:` - a gdb with rvtrace loaded that talks MI and runs its target asynchronously."""
 
     def __init__(self, elf: Path | None, gdb: str = GDB, *commands: str, **environ: str) -> None:
-        self.records: list[Record] = []
+        self.records: list[MiRecord] = []
         """All that came, in order."""
         words = [gdb, "-q", "-nx", *([str(elf)] if elf else [])]
         super().__init__(words, gdb_environ(**environ), self.records.append)
@@ -29,7 +29,7 @@ class GdbMi(Mi):
             self.cli(command)
 
     def cli(self, text: str) -> str:
-        """Return what a command of gdb's command line prints. Raises MiError, NoAnswer."""
+        """Return what a command of gdb's command line prints. Raises MiError, GdbTimeout."""
         before = len(self.records)
         self.command(f"-interpreter-exec console {quoted(text)}")
         return self.console(before)
@@ -42,7 +42,7 @@ class GdbMi(Mi):
         """Wait for the *stopped record among the records from number *since* on, and return it. Raises TimeoutError."""
         return self.found(lambda it: (it.kind, it.name) == ("notify", "stopped"), since).fields
 
-    def found(self, wanted: Callable[[Record], bool], since: int) -> Record:
+    def found(self, wanted: Callable[[MiRecord], bool], since: int) -> MiRecord:
         """Wait for the first matching record from number *since* on, and return it. Raises TimeoutError, GdbGone when
         gdb has ended.
         """

@@ -7,7 +7,7 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.generations import procedures
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.target import Target
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, SinkBuffer
 from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
@@ -21,7 +21,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -56,7 +56,7 @@ def test_a_toy_transport_captures_a_trace(tmp_path: Path) -> None:
     sink = Component(target, SINK, RATIFIED["ram_sink"], "ram0")
     graph = Graph.build([sink, encoder], [("encoder0", "ram0")])
     steps = procedures(graph)
-    in_force = steps.start(graph, GraphRequest(buffers={"ram0": Buffer(BUFFER, 0x1000)}))
+    in_force = steps.start(graph, GraphRequest(buffers={"ram0": SinkBuffer(BUFFER, 0x1000)}))
     retired = there.run(500)
     assert steps.stop(graph).failures == ()
     trace = steps.drain_all(graph, in_force).drained["ram0"].data
@@ -78,7 +78,7 @@ class ToySource(TraceSource):
         self.notes = ["a toy made this"]
         self._pcs, self._image = pcs, image
         self._ran = 0
-        self._captured = capture_of(Raw("toy", b"", EncoderOptions().of_decoder, image))
+        self._captured = capture_of(RawImport("toy", b"", EncoderOptions().of_decoder, image))
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:
@@ -112,7 +112,7 @@ class ToySource(TraceSource):
         encoder.start(Sync.TRACE_ENABLE)
         encoder.retire(list(blocks_from_pcs(self._pcs[: self._ran], self._image)))
         encoder.stop(Evcode.TRACE_DISABLED)
-        self._captured = capture_of(Raw("toy", b"".join(sent), EncoderOptions().of_decoder, self._image))
+        self._captured = capture_of(RawImport("toy", b"".join(sent), EncoderOptions().of_decoder, self._image))
         self.incomplete = False
 
     def stop(self, progress: Progress) -> None:

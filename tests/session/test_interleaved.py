@@ -11,8 +11,8 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path, interleaved_runs
 from rvtrace_gdb.session.queries.interleaved import HartRange, Interleaved
-from rvtrace_gdb.session.queries.pages import RangeError, Selection
-from rvtrace_gdb.session.selected_history import HartNumber
+from rvtrace_gdb.session.queries.pages import PageSelection, RangeError
+from rvtrace_gdb.session.selected_history import HistoryNumber
 from tests.decode.history.test_interleaved_runs import history
 
 Place = tuple[int, int]
@@ -63,9 +63,9 @@ def test_any_part_is_a_part_of_the_whole(harts: dict[int, History], begin: int, 
 def test_where_a_row_of_a_hart_is_in_the_list(harts: dict[int, History]) -> None:
     found = Interleaved(harts)
     for number, (hart, own) in enumerate(naive(harts), 1):
-        assert found.number(HartNumber(hart, own)) == number
+        assert found.number(HistoryNumber(hart, own)) == number
         if own == len(harts[hart]):
-            assert found.number(HartNumber(hart, own + 1)) == number + 1, "behind its last one"
+            assert found.number(HistoryNumber(hart, own + 1)) == number + 1, "behind its last one"
 
 
 @given(_harts)
@@ -79,9 +79,9 @@ TWO = {0: history((10, 3), (40, 2)), 1: history((20, 4), (30, 1), (50, 6))}
 
 def test_a_place_of_a_hart_stands_for_a_number() -> None:
     found = Interleaved(TWO)
-    assert found.select("1:5", 4) == Selection(8, 12)
-    assert found.select("1:5,0:4", 4) == Selection(8, 10)
-    assert found.select("0:4, +2", 4) == Selection(9, 11)
+    assert found.select("1:5", 4) == PageSelection(8, 12)
+    assert found.select("1:5,0:4", 4) == PageSelection(8, 10)
+    assert found.select("0:4, +2", 4) == PageSelection(9, 11)
     for args, error in {
         "2:1": "hart 2 is not in this trace, which has hart 0, 1",
         "0:0": "Range out of bounds: numbers of hart 0 go from 1 to 5.",

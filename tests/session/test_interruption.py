@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.model import TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format, registry
 from rvtrace_gdb.session.session import Session
@@ -59,7 +59,7 @@ def same(one: History, other: History) -> bool:
 def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
     name = corpus.TRACES[0]
-    data, port = corpus.trace_bytes(name), TandemPort("port", corpus.parameters_of(name))
+    data, port = corpus.trace_bytes(name), CapturedPort("port", corpus.parameters_of(name))
     unfinished = registry.decoding(data, corpus.program_of(name), port)
     found, reports = in_the_end(unfinished.result)
     assert same(found.histories[0], corpus.decoded(name).history)

@@ -5,7 +5,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import Path as Flow
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.views.text_rows import event_lines
 from tests.helpers.event_facts import ENABLED, INTERRUPT, lost, note
@@ -24,7 +24,7 @@ def test_the_reference_pages_example() -> None:
     builder = HistoryBuilder()
     builder.append(Flow((tuple(range(1206)),)))
     builder.time(1206)
-    builder.context(Context(prv=3))
+    builder.context(ProgramContext(prv=3))
     builder.event(EventKind.TRAP, 0x29A, INTERRUPT, last_pc=0x80000048, next_pc=0x800000D4)
     builder.append(Flow(((0x800000D4,),)))
     [line] = event_lines({0: builder.finish(Accounting(0, 0, 0, 0))}, Named(64))
@@ -34,7 +34,7 @@ def test_the_reference_pages_example() -> None:
 def test_what_is_not_known_is_left_out() -> None:
     builder = HistoryBuilder()
     builder.event(EventKind.TRACE_ON, 0, ENABLED)
-    builder.context(Context(scontext=7, hcontext=1))
+    builder.context(ProgramContext(scontext=7, hcontext=1))
     builder.append(Flow(((0x10,),)))
     builder.gap(EventKind.LOSS, 9, lost("2 bytes skipped: why"))
     assert list(event_lines({0: builder.finish(Accounting(0, 0, 0, 0))}, Image(32))) == [

@@ -18,10 +18,10 @@ from rvtrace_gdb.decode.history.events import (
     TrapKind,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, MemoryAccess
 from rvtrace_gdb.views import json_rows
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 from rvtrace_gdb.views.json_rows import HistoryRows
 from rvtrace_gdb.views.text_rows import lines, merged_lines
 from tests.helpers.event_facts import ENABLED, INTERRUPT, lost, note
@@ -33,14 +33,14 @@ HERE = {"addr": "0x80000000", "func": "main", "offset": 0}
 class Texts:
     """Instruction text for any address."""
 
-    def of(self, context: Context) -> "Texts":
+    def of(self, context: ProgramContext) -> "Texts":
         return self
 
     def texts(self, addresses: object, progress: object = None) -> "Texts":
         return self
 
-    def __getitem__(self, pc: int) -> Text:
-        return Text(("main", pc & 0xFF) if pc < 0x8000_0010 else None, 'add\t"ü"')
+    def __getitem__(self, pc: int) -> InstructionText:
+        return InstructionText(("main", pc & 0xFF) if pc < 0x8000_0010 else None, 'add\t"ü"')
 
     def raw(self, pc: int) -> str:
         return "0001"
@@ -53,7 +53,7 @@ def ran() -> History:
     builder.gap(EventKind.LOSS, 9, lost('it is "lost"'))
     builder.resume(0x8000_0100, 11)
     builder.time(4711)
-    builder.context(Context(prv=3))
+    builder.context(ProgramContext(prv=3))
     builder.append(Path([(0x8000_0100,)]))
     builder.event(EventKind.TRAP, 12, INTERRUPT, last_pc=0x8000_0100, next_pc=0x8000_0004)
     return builder.finish(Accounting(0, 0, 0, 0))
@@ -83,7 +83,7 @@ def test_several_harts_say_whose_row_it_is() -> None:
         (Trap.of(2, 0x1234, interrupt=False), {"interrupt": 0, "cause": 2, "value": "0x1234"}),
         (Start(StartReason.OTHER, 9), {"reason": "other"}),
         (Stop(StopReason.LOW_POWER, 1), {"reason": "low-power"}),
-        (ContextChange(Context(0, scontext=7), Context(3, scontext=8)), {"changed": ["prv", "scontext"]}),
+        (ContextChange(ProgramContext(0, scontext=7), ProgramContext(3, scontext=8)), {"changed": ["prv", "scontext"]}),
         (note("x"), {"reason": "cut-off"}),
     ],
 )

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.history import Path as Flow
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers
 from rvtrace_gdb.views.text_rows import ModifierError, Modifiers, lines, merged_lines
@@ -92,7 +92,7 @@ def test_an_address_reads_as_its_context_has_it() -> None:
         images.attach(process, scontext=scontext)
     builder = HistoryBuilder()
     for scontext in (1, 2, 1, 3):
-        builder.context(Context(prv=0, scontext=scontext))
+        builder.context(ProgramContext(prv=0, scontext=scontext))
         builder.append(Flow(((0x1000,),)))
     history = builder.finish(Accounting(0, 0, 0, 0))
     with Disassemblers(images) as source:

@@ -139,7 +139,7 @@ def _memory(part: RamSinkPart, bus: Bus) -> V0Memory:
     )
 
 
-AnyEncoder = TraceEncoder | V0Encoder
+AnyTraceEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for
 SinkDevice = RamSink | PibSink | AtbBridge
 Fired = Callable[[str, int], None]
@@ -165,7 +165,7 @@ class Devices:
         self.by_name.update(self._sinks)
         self.by_name.update(self._funnels)
 
-    def encoder(self, hart: Hart, in_progress: InProgress) -> AnyEncoder | None:
+    def encoder(self, hart: Hart, in_progress: InProgress) -> AnyTraceEncoder | None:
         """Create the encoder of *hart*, if it has one."""
         part = self._encoders.get(hart.hartid)
         if part is None:

@@ -144,7 +144,7 @@ class ElfError(RvtraceError):
         self.path = path
 
 
-class Segment(NamedTuple):
+class LoadSegment(NamedTuple):
     """One PT_LOAD segment: `data` goes to physical `address`, zeros follow up to `memory_size` bytes."""
 
     address: int
@@ -184,7 +184,7 @@ class ElfFile:
         if machine != _EM_RISCV:
             raise ElfError(self.path, f"is not for RISC-V (e_machine {machine})")
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[LoadSegment]:
         for index in range(self._phnum):
             at = self._phoff + index * self._phentsize
             if self._class == 2:
@@ -194,7 +194,7 @@ class ElfFile:
             if kind == _PT_LOAD and memory_size:
                 if offset + file_size > len(self._data):
                     raise ElfError(self.path, f"is cut short: segment {index} ends after the end of the file")
-                yield Segment(address, self._data[offset : offset + file_size], memory_size)
+                yield LoadSegment(address, self._data[offset : offset + file_size], memory_size)
 
     def symbol(self, name: str) -> int | None:
         """Return the address of symbol *name*; None when the file has none of that name (or was stripped)."""

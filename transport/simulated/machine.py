@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, Unpack
 
-from rvtrace_gdb.transport.simulated.assembly import AnyEncoder, Devices, add_buffers, check_registers
+from rvtrace_gdb.transport.simulated.assembly import AnyTraceEncoder, Devices, add_buffers, check_registers
 from rvtrace_gdb.transport.simulated.bus import Bus, ElfFile, load_elf
 from rvtrace_gdb.transport.simulated.clint import MTI, Clint, HartClint, SharedClint
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
-from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModule, DebugSpec, SystemBusAccess
-from rvtrace_gdb.transport.simulated.debug.jtag import Dtm, Pins, Tap
+from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModuleRegisters, DebugSpec, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug.jtag import DtmRegisters, Tap, TapPins
 from rvtrace_gdb.transport.simulated.debug.run_control import HartListener, RunControl
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
@@ -34,7 +34,7 @@ __all__ = ["Machine", "MemoryMap", "build"]
 TURN = 250
 
 
-class Tracer(HartListener, Protocol):
+class HartTracer(HartListener, Protocol):
     """A trace encoder, as its hart uses it."""
 
     def drain(self) -> None:
@@ -65,7 +65,7 @@ class Core:
     function that returns what the hart is executing; None: it has none.
     """
 
-    def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], Tracer | None]) -> None:
+    def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], HartTracer | None]) -> None:
         self.hart = hart
         tracer = encoder(hart, self._in_progress) or Untraced()
         self.control = RunControl(hart, tracer)
@@ -203,7 +203,7 @@ class Machine:
         self._settling = devices.in_order
         self.hart, self._control = hart, self._cores[0].control
         self.debug_module = self._debug_module()
-        self.tap = Tap(Dtm(self.debug_module, has_errinfo=spec is DebugSpec.V1_0))
+        self.tap = Tap(DtmRegisters(self.debug_module, has_errinfo=spec is DebugSpec.V1_0))
 
     def _devices(self) -> Devices:
         """Create the trace components, except the encoders, and their memory."""
@@ -214,22 +214,24 @@ class Machine:
             self.wiring, self.bus, lambda: self.harts[0].elapsed, lambda name, number: self.fired(name, number)
         )
 
-    def _debug_module(self) -> DebugModule:
+    def _debug_module(self) -> DebugModuleRegisters:
         controls = [core.control for core in self._cores]
         system_bus = SystemBusAccess(
             self.bus, address_bits=self.harts[0].xlen, spec=self.spec, written=self._memory_written
         )
         if self._turns is None:
-            return DebugModule(controls[0], system_bus, self.spec)
-        module = DebugModule(controls[0], system_bus, self.spec, others=controls[1:], reset=self._turns.clint.reset)
+            return DebugModuleRegisters(controls[0], system_bus, self.spec)
+        module = DebugModuleRegisters(
+            controls[0], system_bus, self.spec, others=controls[1:], reset=self._turns.clint.reset
+        )
         for control in controls:
             control.on_halt = partial(module.harts.has_halted, control)
         return module
 
     @property
-    def tracers(self) -> tuple[AnyEncoder, ...]:
+    def tracers(self) -> tuple[AnyTraceEncoder, ...]:
         """All trace encoders, in the order of their harts."""
-        return tuple(device for device in self._settling if isinstance(device, AnyEncoder))
+        return tuple(device for device in self._settling if isinstance(device, AnyTraceEncoder))
 
     @property
     def encoders(self) -> tuple[TraceEncoder, ...]:
@@ -258,10 +260,10 @@ class Machine:
             return self._turns.idle
         return self._control.stopped or self._cores[0].asleep
 
-    def pins(self, *, fast: bool = True) -> Pins:
+    def pins(self, *, fast: bool = True) -> TapPins:
         """Return the TAP's pins for a newly connected adapter."""
         self.tap.reset()
-        return Pins(self.tap, self.debug_module.system_reset, fast=fast)
+        return TapPins(self.tap, self.debug_module.system_reset, fast=fast)
 
     def halt_at_start(self) -> None:
         """Enter Debug Mode before the first instruction, so that a debugger misses nothing."""

@@ -37,9 +37,9 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import XTI_CONTROL
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TRIG_EXT_IN_CONTROL
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
-from rvtrace_gdb.transport.simulated.assembly import AnyEncoder
+from rvtrace_gdb.transport.simulated.assembly import AnyTraceEncoder
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
-from rvtrace_gdb.transport.simulated.debug.jtag import Pins
+from rvtrace_gdb.transport.simulated.debug.jtag import TapPins
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.output import TraceConsumer
@@ -126,9 +126,9 @@ class Backdoor:
     def _disturb(self, command: str, words: list[str]) -> bytes:
         """Cause an event in an encoder."""
         encoder = self._components.get(words[0]) if words else None
-        if not isinstance(encoder, AnyEncoder):
+        if not isinstance(encoder, AnyTraceEncoder):
             return _unknown(
-                "encoder", [name for name, each in self._components.items() if isinstance(each, AnyEncoder)]
+                "encoder", [name for name, each in self._components.items() if isinstance(each, AnyTraceEncoder)]
             )
         if command == "OVERFLOW" and len(words) == 1:
             if encoder.enabled:
@@ -151,7 +151,7 @@ class Backdoor:
         return _DONE
 
 
-def _trigger_inputs(encoder: AnyEncoder) -> int:
+def _trigger_inputs(encoder: AnyTraceEncoder) -> int:
     """Return the number of trigger inputs: each has 4 bits in a register."""
     register = TRIG_EXT_IN_CONTROL if isinstance(encoder, TraceEncoder) else XTI_CONTROL
     return encoder.legal(register).bit_count() // 4
@@ -233,7 +233,7 @@ class Server:
         self._side_door = side_door
         self._fast = fast
         self._client: socket.socket | None = None
-        self._pins: Pins | None = None
+        self._pins: TapPins | None = None
         self._wake, self._woken = socket.socketpair()
         self._stopping = False
         self._poller = select.poll()

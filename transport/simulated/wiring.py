@@ -22,7 +22,7 @@ from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MAX_SRC_BITS
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
-from rvtrace_gdb.transport.simulated.devices.sinks import Probe
+from rvtrace_gdb.transport.simulated.devices.sinks import PinProbe
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class PibSinkPart(ComponentPart):
     """A PIB sink. *probe* is at its pins. *modes*, *divider_bits*: see `PibSink`. *inside*: as for a RAM sink."""
 
     kind: ClassVar[str] = "pib_sink"
-    probe: Probe = field(default_factory=UnconnectedPins)
+    probe: PinProbe = field(default_factory=UnconnectedPins)
     modes: Collection[PibMode] = tuple(PibMode)
     divider_bits: int = 16
     inside: str = ""
@@ -266,7 +266,7 @@ _OF_ALL = {
     "VerMajor": "version", "VerMinor": "version", "CompType": "comp_type",
 }  # fmt: skip
 
-Problem = tuple[str, str]
+WiringProblem = tuple[str, str]
 """What is wrong: the key concerned, and the reason."""
 
 
@@ -279,7 +279,7 @@ def register_named(part: AnyPart, name: str) -> Register | None:
     return next((register for register in block_of(part).registers if register.name == name), None)
 
 
-def problems(part: AnyPart) -> Iterator[Problem]:
+def problems(part: AnyPart) -> Iterator[WiringProblem]:
     """Yield the problems of how *part* is built, in the words of the file of `rvtrace sim --devices`."""
     known = {name: field for register in block_of(part).registers for name, field in register.by_name.items()}
     build = part.build
@@ -297,7 +297,7 @@ def problems(part: AnyPart) -> Iterator[Problem]:
         yield from _of_ram_sink(part)
 
 
-def _field(part: AnyPart, key: str, field: Field | None, values: list[int]) -> Iterator[Problem]:
+def _field(part: AnyPart, key: str, field: Field | None, values: list[int]) -> Iterator[WiringProblem]:
     """Yield what is wrong with *key*, which gives *values* to a field. *field*: None if there is none of this name."""
     name = key.partition(".")[2]
     instead = _SAID_BY.get(name) or _OF_ALL.get(name.removeprefix(block_of(part).prefix))
@@ -313,7 +313,7 @@ def _field(part: AnyPart, key: str, field: Field | None, values: list[int]) -> I
         yield key, f"is {max(values)}, and the field has {field.width} bit{'s' * (field.width > 1)}"
 
 
-def _of_encoder(part: EncoderPart) -> Iterator[Problem]:
+def _of_encoder(part: EncoderPart) -> Iterator[WiringProblem]:
     for name in part.absent:
         if part.build.fixed.get(name):
             yield f"fixed.{name}", "the encoder is without this field"
@@ -337,7 +337,7 @@ def _limits(part: EncoderPart, name: str) -> Iterator[tuple[str, Collection[int]
         yield f"allowed.{name}", part.build.allowed[name]
 
 
-def _of_ram_sink(part: RamSinkPart) -> Iterator[Problem]:
+def _of_ram_sink(part: RamSinkPart) -> Iterator[WiringProblem]:
     standard = RamSinkPart(name="", base=0)
     if RamMode.SMEM not in part.modes:
         if part.access_bytes != standard.access_bytes:

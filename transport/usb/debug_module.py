@@ -34,6 +34,8 @@ GPR = 0x1000
 
 
 class CmdErr(IntEnum):
+    """The values of cmderr in abstractcs (Debug Specification 1.0, "Abstract Control and Status")."""
+
     NONE = 0
     BUSY = 1
     NOT_SUPPORTED = 2

@@ -17,7 +17,6 @@ from typing import Any
 from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     LibusbMissing,
-    NoAnswer,
     NoSuchDevice,
     NotAnAdapter,
     NotPermitted,
@@ -26,6 +25,7 @@ from rvtrace_gdb.transport.usb.errors import (
     TransferFailed,
     Unplugged,
     UsbError,
+    UsbTimeout,
 )
 
 TIMEOUT = 2.0  # seconds for one transfer; nothing an adapter does takes a hundredth of that
@@ -72,7 +72,7 @@ class UsbInterface:
             with self._in_words(doing), self._stalling(self._out):
                 taken = self._out.write(data[sent:], timeout=_milliseconds(TIMEOUT))
             if not taken:
-                raise NoAnswer(self.name, doing, TIMEOUT)
+                raise UsbTimeout(self.name, doing, TIMEOUT)
             sent += taken
 
     def read(self, size: int, doing: str, seconds: float = TIMEOUT) -> bytes:
@@ -86,7 +86,7 @@ class UsbInterface:
             try:
                 if not self.read(self.packet, "emptying its buffer", seconds):
                     return
-            except NoAnswer:
+            except UsbTimeout:
                 return
 
     def control(self, request_type: int, request: int, value: int, index: int, data: bytes | int = b"") -> bytes:
@@ -262,7 +262,7 @@ def _in_words(error: Any, device: Any, name: str, core: Any, doing: str, seconds
     if error.errno in _GONE:
         return Unplugged(name)
     if isinstance(error, core.USBTimeoutError) or error.errno in _TIMED_OUT:
-        return NoAnswer(name, doing, seconds)
+        return UsbTimeout(name, doing, seconds)
     return TransferFailed(name, doing, " ".join(str(error).split()))
 
 

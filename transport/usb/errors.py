@@ -80,8 +80,10 @@ class Unplugged(UsbLost):
         )
 
 
-class NoAnswer(UsbLost):
+class UsbTimeout(UsbLost):
     """A transfer timed out. *doing*: the operation in progress."""
+
+    protocol_name = "NoAnswer"
 
     def __init__(self, device: str, doing: str, seconds: float) -> None:
         self.device, self.doing, self.seconds = device, doing, seconds
@@ -142,8 +144,10 @@ class DebugModuleProblem(UsbError):
         super().__init__(f"{adapter}: {problem}")
 
 
-class HartNotHalted(UsbError):
+class UsbHartNotHalted(UsbError):
     """Hart number *hart* is in *state* instead of halted."""
+
+    protocol_name = "HartNotHalted"
 
     def __init__(self, adapter: str, hart: int, state: str, what: str = "") -> None:
         do = "halt it first" if state == "running" else "is it powered, and out of reset?"
@@ -160,8 +164,10 @@ class AccessRefused(UsbError):
         super().__init__(f"{adapter}: cannot access address {address:#x}: {reason}")
 
 
-class RegisterRefused(UsbError):
+class UsbRegisterRefused(UsbError):
     """The hart refused an access to a register. *regno*: its number in abstract commands."""
+
+    protocol_name = "RegisterRefused"
 
     def __init__(self, adapter: str, hart: int, regno: int, reason: str) -> None:
         self.adapter, self.hart, self.regno, self.reason = adapter, hart, regno, reason

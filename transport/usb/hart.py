@@ -23,7 +23,7 @@ from rvtrace_gdb.transport.usb.debug_module import (
     access_memory,
     access_register,
 )
-from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, HartNotHalted, RegisterRefused
+from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, UsbHartNotHalted, UsbRegisterRefused
 from rvtrace_gdb.transport.usb.jtag import DmiAccess
 
 S0_REGISTER = 8
@@ -45,7 +45,7 @@ _WHY = {
 
 
 class HartRegisters:
-    """The registers of hart number *hart*. All methods raise HartNotHalted while it runs, and UsbError leaves."""
+    """The registers of hart number *hart*. All methods raise UsbHartNotHalted while it runs, and UsbError leaves."""
 
     def __init__(self, module: DebugModule, hart: int) -> None:
         self._module, self._hart, self.name = module, hart, module.name
@@ -159,17 +159,17 @@ class HartRegisters:
         self._module.select(self._hart)
         results = self._module.abstract.run(steps, once=once)
         if isinstance(results[-1], StepFailure) and results[-1].cmderr == CmdErr.HALT_RESUME:
-            raise HartNotHalted(self.name, self._hart, self._module.state(self._hart))
+            raise UsbHartNotHalted(self.name, self._hart, self._module.state(self._hart))
         return results
 
     def _select(self) -> None:
         state = self._module.state(self._hart)
         if state != "halted":
-            raise HartNotHalted(self.name, self._hart, state)
+            raise UsbHartNotHalted(self.name, self._hart, state)
 
     def _accepted(self, regno: int, result: CommandResult) -> int:
         if isinstance(result, StepFailure):
-            raise RegisterRefused(self.name, self._hart, regno, _reason(result))
+            raise UsbRegisterRefused(self.name, self._hart, regno, _reason(result))
         return result
 
 
@@ -312,7 +312,7 @@ class HartMemory:
     def _check_halted(self) -> None:
         state = self._module.state(self._hart)
         if state != "halted":
-            raise HartNotHalted(
+            raise UsbHartNotHalted(
                 self.name,
                 self._hart,
                 state,

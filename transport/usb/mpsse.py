@@ -15,7 +15,7 @@ from typing import Any
 
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 from rvtrace_gdb.transport.usb.device import TIMEOUT, DeviceQuery, open_interface
-from rvtrace_gdb.transport.usb.errors import JtagProblem, NoAnswer
+from rvtrace_gdb.transport.usb.errors import JtagProblem, UsbTimeout
 from rvtrace_gdb.transport.usb.jtag import NOTHING
 
 _VENDOR_OUT = 0x40
@@ -38,7 +38,7 @@ STATUS_BYTES = 2
 
 
 @dataclass(frozen=True)
-class _Command:
+class _MpsseCommand:
     data: bytes
     answer: int = 0  # bytes
 
@@ -59,7 +59,7 @@ class Mpsse:
     ) -> None:
         self._usb = open_interface(DeviceQuery(adapter.kind, adapter.ids, serial), lambda _: True, interface, backend)
         self.name = f"{adapter.kind} {self._usb.name}"
-        self._commands: list[_Command] = []
+        self._commands: list[_MpsseCommand] = []
         self._answers: list[tuple[int, range]] = []  # clocks of each shift that captures, and which are wanted
         self._out_of_step = False
         try:
@@ -71,7 +71,7 @@ class Mpsse:
     def move(self, tms: int, count: int) -> None:
         while count > 0:
             bits = min(count, TMS_BITS)
-            self._commands.append(_Command(bytes((TMS_OUT, bits - 1, tms & (1 << bits) - 1))))
+            self._commands.append(_MpsseCommand(bytes((TMS_OUT, bits - 1, tms & (1 << bits) - 1))))
             tms, count = tms >> bits, count - bits
 
     def shift(self, tdi: int, count: int, captured: range = NOTHING) -> None:
@@ -80,12 +80,12 @@ class Mpsse:
         if whole:
             head = bytes((BYTES if reads else BYTES_OUT, *(whole - 1).to_bytes(2, "little")))
             out = (tdi & (1 << 8 * whole) - 1).to_bytes(whole, "little")
-            self._commands.append(_Command(head + out, whole * reads))
+            self._commands.append(_MpsseCommand(head + out, whole * reads))
         if bits:
             out = bytes((BITS if reads else BITS_OUT, bits - 1, tdi >> 8 * whole & (1 << bits) - 1))
-            self._commands.append(_Command(out, reads))
+            self._commands.append(_MpsseCommand(out, reads))
         last = tdi >> count - 1 & 1
-        self._commands.append(_Command(bytes((TMS if reads else TMS_OUT, 0, last << 7 | 1)), reads))
+        self._commands.append(_MpsseCommand(bytes((TMS if reads else TMS_OUT, 0, last << 7 | 1)), reads))
         if captured:
             self._answers.append((count, captured))
 
@@ -112,7 +112,7 @@ class Mpsse:
         while len(received) < size:
             received += self._some(size - len(received))
             if time.monotonic() > deadline and len(received) < size:
-                raise NoAnswer(self._usb.name, "TDO was read", TIMEOUT)
+                raise UsbTimeout(self._usb.name, "TDO was read", TIMEOUT)
         if len(received) != size:
             raise JtagProblem(self.name, f"{len(received)} bytes came back instead of {size}: plug it out and in")
         return bytes(received)
@@ -155,7 +155,7 @@ class Mpsse:
                 raise JtagProblem(self.name, "it is not in MPSSE mode: plug it out and in")
 
 
-def _transfers(commands: Sequence[_Command]) -> Iterator[tuple[bytes, int]]:
+def _transfers(commands: Sequence[_MpsseCommand]) -> Iterator[tuple[bytes, int]]:
     """Yield bytes to send, and how many come back."""
     data, size = bytearray(), 0
     for command in commands:

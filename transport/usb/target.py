@@ -11,7 +11,7 @@ from typing import Protocol
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.usb.debug_module import DebugModule
-from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, NoTcl, UsbError, UsbHartNotHalted, UsbLost
 from rvtrace_gdb.transport.usb.hart import AbstractAnswer, AbstractRegister, HartMemory, HartRegisters
 from rvtrace_gdb.transport.usb.jtag import Chain, Dtm
 from rvtrace_gdb.transport.usb.system_bus import SystemBus, system_bus
@@ -20,7 +20,7 @@ CHUNK_WORDS = 1024  # of a long read: some hundredths of a second, so that it ca
 PORT_WORDS = 64  # of a data port, which gives each word once: as many are lost if the adapter goes away
 
 
-class Memory(Protocol):
+class UsbMemory(Protocol):
     """Memory by physical address: `SystemBus` or `HartMemory`."""
 
     def read32(self, address: int) -> int: ...
@@ -94,7 +94,7 @@ class UsbConnection:
             self._disconnect()
             return True
 
-    def memory(self, hart: int) -> Memory:
+    def memory(self, hart: int) -> UsbMemory:
         """Return the memory through the system bus, or through *hart*. Only inside `use`."""
         if self._bus is not None:
             return self._bus
@@ -209,7 +209,7 @@ class UsbTarget(Closeable):
         with self._used():
             try:
                 return self._of(self._hart()).xlen if self.state() == "halted" else None
-            except HartNotHalted:
+            except UsbHartNotHalted:
                 return None
 
     def command(self, tcl: str) -> str:
@@ -234,12 +234,12 @@ class UsbTarget(Closeable):
             module.resume(self._hart(hart))
 
     def step(self, hart: int | None = None) -> None:
-        """Execute one instruction. Raises HartNotHalted."""
+        """Execute one instruction. Raises UsbHartNotHalted."""
         with self._used():
             self._of(self._hart(hart)).step()
 
     def read_gpr(self, number: int, hart: int | None = None) -> int:
-        """Return x0 to x31. Raises HartNotHalted."""
+        """Return x0 to x31. Raises UsbHartNotHalted."""
         with self._used():
             return self._of(self._hart(hart)).read_gpr(number)
 
@@ -262,7 +262,7 @@ class UsbTarget(Closeable):
     def _used(self) -> AbstractContextManager[DebugModule]:
         return self._connection.use(self)
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> UsbMemory:
         return self._connection.memory(self._hart())
 
     def _of(self, hart: int) -> HartRegisters:
@@ -290,7 +290,7 @@ class UsbTarget(Closeable):
 
 
 class UsbCsrs:
-    """The CSRs of one hart, with the methods of `controlregs.target.CsrAccess`, but raising HartNotHalted."""
+    """The CSRs of one hart, with the methods of `controlregs.target.CsrAccess`, but raising UsbHartNotHalted."""
 
     def __init__(self, target: UsbTarget, hart: int) -> None:
         self._target, self._hart = target, hart

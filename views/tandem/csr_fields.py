@@ -1,7 +1,7 @@
 """The fields of control and status registers, for people: which ones changed, and their values.
 
 Source: RISC-V Instruction Set Manual II (20240411), chapters 3 and 12 (mstatus, mip, mtvec, mcause, satp); volume I, "F
-Extension" (fcsr). `Field`s are (name, lowest bit, width, names of values).
+Extension" (fcsr). `CsrField`s are (name, lowest bit, width, names of values).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MODES = {0: "U", 1: "S", 3: "M"}
 _XLEN = {1: "32", 2: "64", 3: "128"}
 
 
-class Field(NamedTuple):
+class CsrField(NamedTuple):
     """Some bits of a register. *names*: of its values, if they have any."""
 
     name: str
@@ -30,35 +30,40 @@ class Field(NamedTuple):
 
 
 _SSTATUS = (
-    Field("SIE", 1), Field("SPIE", 5), Field("UBE", 6), Field("SPP", 8, 1, MODES), Field("VS", 9, 2, _OFF),
-    Field("FS", 13, 2, _OFF), Field("XS", 15, 2, _OFF), Field("SUM", 18), Field("MXR", 19), Field("SPELP", 23),
-    Field("SDT", 24),
+    CsrField("SIE", 1), CsrField("SPIE", 5), CsrField("UBE", 6), CsrField("SPP", 8, 1, MODES),
+    CsrField("VS", 9, 2, _OFF),
+    CsrField("FS", 13, 2, _OFF), CsrField("XS", 15, 2, _OFF), CsrField("SUM", 18), CsrField("MXR", 19),
+    CsrField("SPELP", 23),
+    CsrField("SDT", 24),
 )  # fmt: skip
 _MSTATUS = (
-    *_SSTATUS, Field("MIE", 3), Field("MPIE", 7), Field("MPP", 11, 2, MODES), Field("MPRV", 17), Field("TVM", 20),
-    Field("TW", 21), Field("TSR", 22),
+    *_SSTATUS, CsrField("MIE", 3), CsrField("MPIE", 7), CsrField("MPP", 11, 2, MODES), CsrField("MPRV", 17),
+    CsrField("TVM", 20),
+    CsrField("TW", 21), CsrField("TSR", 22),
 )  # fmt: skip
-_UXL, _SXL = Field("UXL", 32, 2, _XLEN), Field("SXL", 34, 2, _XLEN)
+_UXL, _SXL = CsrField("UXL", 32, 2, _XLEN), CsrField("SXL", 34, 2, _XLEN)
 _HIGH = (
-    Field("SBE", 4), Field("MBE", 5), Field("GVA", 6), Field("MPV", 7), Field("MPELP", 9), Field("MDT", 10),
+    CsrField("SBE", 4), CsrField("MBE", 5), CsrField("GVA", 6), CsrField("MPV", 7), CsrField("MPELP", 9),
+    CsrField("MDT", 10),
 )  # fmt: skip
 _INTERRUPTS = {
     "SSI": 1, "VSSI": 2, "MSI": 3, "STI": 5, "VSTI": 6, "MTI": 7, "SEI": 9, "VSEI": 10, "MEI": 11, "SGEI": 12,
     "LCOFI": 13,
 }  # fmt: skip
-_FLAGS = (Field("NX", 0), Field("UF", 1), Field("OF", 2), Field("DZ", 3), Field("NV", 4))
+_FLAGS = (CsrField("NX", 0), CsrField("UF", 1), CsrField("OF", 2), CsrField("DZ", 3), CsrField("NV", 4))
 _ROUNDING = {0: "RNE", 1: "RTZ", 2: "RDN", 3: "RUP", 4: "RMM", 7: "DYN"}
 _VECTORED = {0: "direct", 1: "vectored"}
 _SATP = {
-    32: (Field("MODE", 31, 1, {0: "Bare", 1: "Sv32"}), Field("ASID", 22, 9), Field("PPN", 0, 22)),
+    32: (CsrField("MODE", 31, 1, {0: "Bare", 1: "Sv32"}), CsrField("ASID", 22, 9), CsrField("PPN", 0, 22)),
     64: (
-        Field("MODE", 60, 4, {0: "Bare", 8: "Sv39", 9: "Sv48", 10: "Sv57"}), Field("ASID", 44, 16), Field("PPN", 0, 44),
+        CsrField("MODE", 60, 4, {0: "Bare", 8: "Sv39", 9: "Sv48", 10: "Sv57"}), CsrField("ASID", 44, 16),
+        CsrField("PPN", 0, 44),
     ),
 }  # fmt: skip
 _CAUSES = ("mcause", "scause", "vscause", "mncause")
 
 
-def fields_of(csr: int, xlen: int) -> tuple[Field, ...]:
+def fields_of(csr: int, xlen: int) -> tuple[CsrField, ...]:
     """Return the fields of a CSR, lowest first; none if they are not known here."""
     return tuple(sorted(_TABLES[xlen].get(csr, ()), key=lambda field: field.low))
 
@@ -89,22 +94,22 @@ def value_text(csr: int, value: int, xlen: int) -> str:
     return change_text(csr, None, value, xlen)
 
 
-def _table(xlen: int) -> dict[int, tuple[Field, ...]]:
-    sd, wide = Field("SD", xlen - 1), xlen == 64
+def _table(xlen: int) -> dict[int, tuple[CsrField, ...]]:
+    sd, wide = CsrField("SD", xlen - 1), xlen == 64
     high = tuple(field._replace(low=field.low + 32) for field in _HIGH) if wide else ()
     named = {
         "mstatus": (*_MSTATUS, *((_UXL, _SXL) if wide else ()), *high, sd),
         "sstatus": (*_SSTATUS, *((_UXL,) if wide else ()), sd),
         "mstatush": () if wide else _HIGH,
-        "mie": tuple(Field(f"{name}E", low) for name, low in _INTERRUPTS.items()),
-        "mip": tuple(Field(f"{name}P", low) for name, low in _INTERRUPTS.items()),
-        "mideleg": tuple(Field(name, low) for name, low in _INTERRUPTS.items()),
-        "mtvec": (Field("MODE", 0, 2, _VECTORED),),
-        "stvec": (Field("MODE", 0, 2, _VECTORED),),
+        "mie": tuple(CsrField(f"{name}E", low) for name, low in _INTERRUPTS.items()),
+        "mip": tuple(CsrField(f"{name}P", low) for name, low in _INTERRUPTS.items()),
+        "mideleg": tuple(CsrField(name, low) for name, low in _INTERRUPTS.items()),
+        "mtvec": (CsrField("MODE", 0, 2, _VECTORED),),
+        "stvec": (CsrField("MODE", 0, 2, _VECTORED),),
         "satp": _SATP[xlen],
         "fflags": _FLAGS,
-        "frm": (Field("RM", 0, 3, _ROUNDING),),
-        "fcsr": (*_FLAGS, Field("RM", 5, 3, _ROUNDING)),
+        "frm": (CsrField("RM", 0, 3, _ROUNDING),),
+        "fcsr": (*_FLAGS, CsrField("RM", 5, 3, _ROUNDING)),
     }
     named |= {"sie": named["mie"], "sip": named["mip"]}
     return {CSRS[name]: fields for name, fields in named.items()}

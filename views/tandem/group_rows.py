@@ -12,7 +12,7 @@ in the history, then the privilege mode it ran in. There are tabs after the numb
 other listings. What the group did is in the lines after it, each after a tab: the old value of a register is before the
 arrow, if it is known.
 
-`Known` is everything that is known of a hart after a group: registers, CSRs, memory. `Objects` has groups and that
+`Known` is everything that is known of a hart after a group: registers, CSRs, memory. `GroupObjects` has groups and that
 state for programs: JSON, an object a line (docs/json.md).
 """
 
@@ -38,16 +38,18 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.addresses import address_text, digits
-from rvtrace_gdb.views.json_rows import Fields, place
+from rvtrace_gdb.views.json_rows import JsonFields, place
 from rvtrace_gdb.views.tandem import csr_fields
-from rvtrace_gdb.views.tandem.groups import Change, Groups, Row, Texts, is_physical, trap_words
+from rvtrace_gdb.views.tandem.groups import GroupChange, Groups, GroupTexts, Row, is_physical, trap_words
 
 AT_ONCE = 1024
 """The number of groups processed together."""
 _BYTES = 16
 
 
-def pages(groups: Groups, texts: Texts, numbers: Iterable[int], progress: Progress = silent) -> Iterator[list[Row]]:
+def pages(
+    groups: Groups, texts: GroupTexts, numbers: Iterable[int], progress: Progress = silent
+) -> Iterator[list[Row]]:
     """Yield groups by number, counted from 0, in pages; the text of their instructions is known then."""
     rest = groups.rows(numbers)
     at_once = 64  # the first lines are there soon
@@ -57,10 +59,10 @@ def pages(groups: Groups, texts: Texts, numbers: Iterable[int], progress: Progre
         at_once = AT_ONCE
 
 
-class Words:
+class GroupWords:
     """Groups as text. *raw*: element by element, as in the document. *omit_function*: offsets alone."""
 
-    def __init__(self, groups: Groups, texts: Texts, *, raw: bool = False, omit_function: bool = False) -> None:
+    def __init__(self, groups: Groups, texts: GroupTexts, *, raw: bool = False, omit_function: bool = False) -> None:
         self._groups, self._texts = groups, texts
         self._raw, self._omit_function = raw, omit_function
         self._xlen = groups.parameters.xlen
@@ -130,7 +132,7 @@ class Words:
         symbol = self._texts.symbol(address, row.context)
         return address_text(address, self._xlen, symbol)
 
-    def change(self, change: Change) -> str:
+    def change(self, change: GroupChange) -> str:
         """Return the line for a register that was reported."""
         regno, old, new = change
         parameters = self._groups.parameters
@@ -233,7 +235,7 @@ class Known:
             for space, rows in self._memory()
             for address, content in rows
         ]
-        fields: Fields = {"group": self._number, "hart": hart, "position": self._position}
+        fields: JsonFields = {"group": self._number, "hart": hart, "position": self._position}
         fields |= {name: value for name, value in pc.items() if value is not None}
         fields |= {"prv": state.privilege, "mtime": state.mtime, "registers": values, "memory": memory}
         return json_line(fields)
@@ -290,10 +292,10 @@ def _digits(content: list[int | None]) -> str:
     return "".join(".." if byte is None else f"{byte:02x}" for byte in content)
 
 
-class Objects:
+class GroupObjects:
     """Groups as objects. *raw*: with their elements."""
 
-    def __init__(self, groups: Groups, texts: Texts, hart: int, *, raw: bool = False) -> None:
+    def __init__(self, groups: Groups, texts: GroupTexts, hart: int, *, raw: bool = False) -> None:
         self._groups, self._texts, self._hart, self._raw = groups, texts, hart, raw
         self._parameters, self._xlen = groups.parameters, groups.parameters.xlen
 
@@ -307,8 +309,13 @@ class Objects:
         fields = {"group": mark.group + 1, "hart": self._hart, "trace-byte": mark.offset}
         return json_line({**fields, "lost": mark.why})
 
-    def _group(self, row: Row) -> Fields:
-        fields: Fields = {"group": row.number, "hart": self._hart, "trace-byte": row.offset, "position": row.position}
+    def _group(self, row: Row) -> JsonFields:
+        fields: JsonFields = {
+            "group": row.number,
+            "hart": self._hart,
+            "trace-byte": row.offset,
+            "position": row.position,
+        }
         fields |= {"prv": row.mode, **self._instruction(row)}
         fields |= {"registers": {name_of(one.regno): self._change(one.regno, one.old, one.new) for one in row.changes}}
         fields["sets-pc"] = None if row.sets_pc is None else self._place(row.sets_pc, row)
@@ -324,48 +331,52 @@ class Objects:
             fields["elements"] = list(element_lines(self._groups.trace.group(row.number - 1), self._parameters))
         return fields
 
-    def _instruction(self, row: Row) -> Fields:
+    def _instruction(self, row: Row) -> JsonFields:
         at = {} if row.pc is None else self._place(row.pc, row)
         if row.instr is None:
             return at
         opcodes = f"{row.instr.word:0{2 * row.instr.length}x}"
         return {**at, "opcodes": opcodes, "inst": self._texts.of(row).instruction}
 
-    def _change(self, regno: int, old: int | None, new: int | None) -> Fields:
+    def _change(self, regno: int, old: int | None, new: int | None) -> JsonFields:
         values = {"old": old, "new": new}
         if regno == csrs.PRIVILEGE:
             return {name: value for name, value in values.items() if value is not None}
         return {name: value_of(regno, value, self._parameters) for name, value in values.items() if value is not None}
 
-    def _access(self, access: MemoryAccess, row: Row) -> Fields:
-        fields: Fields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
+    def _access(self, access: MemoryAccess, row: Row) -> JsonFields:
+        fields: JsonFields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
         fields["memory"] = None if access.address is None else self._memory(access.address, row)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
         fields["text"] = access_text(access, self._xlen, lambda at: self._texts.symbol(at, row.context))
         return _known(fields)
 
-    def _stored(self, space: int, store: Store, row: Row) -> Fields:
+    def _stored(self, space: int, store: Store, row: Row) -> JsonFields:
         value = None if store.value is None else f"0x{store.value:0{2 * store.size}x}"
         fields = {"size": store.size, "memory": self._memory(store.address, row), "value": value}
         return _known({**fields, "physical": True if is_physical(space) else None})
 
-    def _trap(self, trap: TrapEffect, row: Row) -> Fields:
+    def _trap(self, trap: TrapEffect, row: Row) -> JsonFields:
         fact = trap.fact
         known = fact.kind is not TrapKind.UNKNOWN
-        fields: Fields = {"text": trap_words(trap), "interrupt": trap.interrupt if known else None, "cause": fact.cause}
+        fields: JsonFields = {
+            "text": trap_words(trap),
+            "interrupt": trap.interrupt if known else None,
+            "cause": fact.cause,
+        }
         fields["from"] = None if trap.epc is None else self._place(trap.epc, row)
         fields["to"] = None if trap.handler is None else self._place(trap.handler, row)
         return _known(fields)
 
-    def _place(self, address: int, row: Row) -> Fields:
+    def _place(self, address: int, row: Row) -> JsonFields:
         return _known(place(address, self._texts.symbol(address, row.context), self._xlen))
 
-    def _memory(self, address: int, row: Row) -> Fields:
+    def _memory(self, address: int, row: Row) -> JsonFields:
         found = self._place(address, row)
         name = {"symbol": found.pop("func")} if "func" in found else {}
         return {"addr": found.pop("addr"), **name, **found}
 
 
-def _known(fields: dict[str, Any]) -> Fields:
+def _known(fields: dict[str, Any]) -> JsonFields:
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,6 +1,6 @@
 """What each group of a tandem trace did, as facts: for the listing, for JSON, and for other forms of the trace.
 
-The text of an instruction is that of the trace, which need not be the one in the program at its address (`Texts`).
+The text of an instruction is that of the trace, which need not be the one in the program at its address (`GroupTexts`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import MemoryAccess, UndecodableInstruction, reach
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, TandemAccesses
@@ -34,14 +34,14 @@ from rvtrace_gdb.decode.tandem.protocol import (
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.disassembly import Disassemblers, Images, code_texts, is_whole
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 
 _REMEMBERED = 1 << 16
 _REGISTERS = FullRegister | IncrementalRegister | IncrementalRegisterOr
 _STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 
 
-class Change(NamedTuple):
+class GroupChange(NamedTuple):
     """A register that a group reports, by number; None: not known, before it or at all."""
 
     regno: int
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     pc: int | None
     sets_pc: int | None
     instr: Instr | None
-    changes: tuple[Change, ...]
+    changes: tuple[GroupChange, ...]
     access: MemoryAccess | None
     stored: tuple[tuple[int, Store], ...]
     bus: tuple[Element, ...]
@@ -81,12 +81,12 @@ class Row(NamedTuple):
     lost: tuple[Break, ...]
 
     @property
-    def context(self) -> Context:
+    def context(self) -> ProgramContext:
         """The context that determines the program."""
-        return Context(self.mode)
+        return ProgramContext(self.mode)
 
 
-class _Reach(dict[int, bool]):
+class _AccessCache(dict[int, bool]):
     """Whether an instruction accesses anything, by its word."""
 
     def __init__(self, xlen: int) -> None:
@@ -114,7 +114,7 @@ class Groups:
         self._accesses = accesses if isinstance(accesses, TandemAccesses) else None
         self._resets, self._initializations = frozenset(self.index.resets), frozenset(self.index.initializations)
         self._traps = {trap.group: trap for trap in self.index.traps}
-        self._reach = _Reach(self.parameters.xlen)
+        self._reach = _AccessCache(self.parameters.xlen)
 
     def __len__(self) -> int:
         return len(self.trace)
@@ -189,17 +189,17 @@ class Groups:
             lost=tuple(self.breaks.get(group, ())),
         )
 
-    def _changes(self, group: int, elements: Sequence[Element]) -> Iterator[Change]:
+    def _changes(self, group: int, elements: Sequence[Element]) -> Iterator[GroupChange]:
         seen: set[int] = set()
         for element in elements:
             regno = _number(element)
             if regno is not None and regno != self.parameters.dialect.pc_register and regno not in seen:
                 seen.add(regno)
-                yield Change(regno, self.before(regno, group), self.index.registers.value(regno, group))
+                yield GroupChange(regno, self.before(regno, group), self.index.registers.value(regno, group))
         instr = next((element for element in elements if isinstance(element, Instr)), None)
         if self.parameters.dialect.partial and instr is not None and self.index.retired[group]:
             for regno in sorted(destinations(self.parameters.xlen)[instr.word] - seen):
-                yield Change(regno, self.before(regno, group), None)
+                yield GroupChange(regno, self.before(regno, group), None)
 
     def before(self, regno: int, group: int) -> int | None:
         """Return what a register held before a group. After a loss nothing is known."""
@@ -253,21 +253,21 @@ def is_physical(space: int) -> bool:
 _TEXTS_REMEMBERED = 1 << 18
 
 
-class Texts:
+class GroupTexts:
     """The text of instructions of a trace. *source*: of the program; *images*: the same program."""
 
     def __init__(self, source: Disassemblers, images: Images, xlen: int) -> None:
         self._source, self._images, self._xlen = source, images, xlen
-        self._known: dict[tuple[int | None, int, Instr], Text] = {}
+        self._known: dict[tuple[int | None, int, Instr], InstructionText] = {}
 
-    def symbol(self, address: int, context: Context) -> tuple[str, int] | None:
+    def symbol(self, address: int, context: ProgramContext) -> tuple[str, int] | None:
         """Return the name at an address, and the offset from it."""
         return self._images.image_of(context).symbol(address)
 
-    def of(self, row: Row) -> Text:
+    def of(self, row: Row) -> InstructionText:
         """Return the text of the instruction of a group, which was learnt before."""
         if row.instr is None or row.pc is None:
-            return Text(None, "" if row.instr is None else _encoding(row.instr))
+            return InstructionText(None, "" if row.instr is None else _encoding(row.instr))
         return self._known[row.mode, row.pc, row.instr]
 
     def learn(self, rows: Iterable[Row], progress: Progress = silent) -> None:
@@ -284,11 +284,11 @@ class Texts:
             else:
                 others[row.mode, row.pc, row.instr] = row
         for mode, instructions in wanted.items():
-            texts = self._source.of(Context(mode)).texts(instructions, progress)
+            texts = self._source.of(ProgramContext(mode)).texts(instructions, progress)
             self._known |= {(mode, pc, instr): texts[pc] for pc, instr in instructions.items()}
         self._learn_others(others)
 
-    def _is_there(self, pc: int, instr: Instr, context: Context) -> bool:
+    def _is_there(self, pc: int, instr: Instr, context: ProgramContext) -> bool:
         try:
             return self._images.image_of(context).read(pc, instr.length) == _bytes(instr)
         except CodeMissing:
@@ -299,7 +299,7 @@ class Texts:
         texts = code_texts(((pc, _bytes(instr)) for _, pc, instr in others), self._xlen) if others else {}
         for key, row in others.items():
             _, pc, instr = key
-            self._known[key] = Text(self.symbol(pc, row.context), texts[pc, _bytes(instr)])
+            self._known[key] = InstructionText(self.symbol(pc, row.context), texts[pc, _bytes(instr)])
 
 
 def _bytes(instr: Instr) -> bytes:

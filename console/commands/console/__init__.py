@@ -15,10 +15,10 @@ from typing import Any
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.commands.console.shell import Quit, Shell, Status
+from rvtrace_gdb.console.commands.console.shell import ConsoleStatus, Quit, Shell
 from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import GdbGone
-from rvtrace_gdb.console.gdb_driver.state import Stop
+from rvtrace_gdb.console.gdb_driver.state import ProgramStop
 from rvtrace_gdb.console.progress import ProgressLine, ending, on_signals
 from rvtrace_gdb.console.scripts.runner import UNNAMED
 from rvtrace_gdb.session.version import tool
@@ -90,7 +90,7 @@ def _needs_the_prompt() -> None:
     import_module("rvtrace_gdb.console.commands.console.prompt")
 
 
-def _stop_fields(stop: Stop) -> dict[str, Any]:
+def _stop_fields(stop: ProgramStop) -> dict[str, Any]:
     """Return where and why the program stopped, with the names of MI."""
     addr = None if stop.address is None else f"{stop.address:#x}"
     fields = {"reason": stop.reason, "addr": addr, "func": stop.function, "file": stop.file, "line": stop.line}
@@ -144,7 +144,7 @@ class Screen:
 class _Console:
     def __init__(self, engine: Engine, screen: Screen, arguments: argparse.Namespace, *, typed: bool) -> None:
         self._engine, self._screen, self._arguments, self._typed = engine, screen, arguments, typed
-        self.status = Status(engine)
+        self.status = ConsoleStatus(engine)
         self.shell = Shell(engine, self.status.heard, typed=typed, shown=not arguments.json)
         self._failed = False
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rvtrace_gdb.console.commands.console.shell import Shell, Status
+from rvtrace_gdb.console.commands.console.shell import ConsoleStatus, Shell
 from rvtrace_gdb.console.gdb_driver.mi import GdbGone, MissingLibrary
 from rvtrace_gdb.gdbext import start_options
 from rvtrace_gdb.support.errors import RvtraceError
@@ -39,7 +39,7 @@ def history_file() -> Path:
 class Prompt:
     """Reads lines from the terminal. *shell* completes them; *status* is shown below."""
 
-    def __init__(self, shell: Shell, status: Status) -> None:
+    def __init__(self, shell: Shell, status: ConsoleStatus) -> None:
         self._shell, self._status = shell, status
         self._session: PromptSession[str] = PromptSession(
             history=_history(), completer=_Completer(shell), complete_while_typing=False, complete_in_thread=True,
@@ -51,7 +51,7 @@ class Prompt:
 
     def read(self) -> str:
         """Read a line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
-        watcher = _Watcher(self._shell, self._status, self._session)
+        watcher = _PromptWatcher(self._shell, self._status, self._session)
         rows = self._session.output.get_size().rows
         self._session.reserve_space_for_menu = max(0, min(_MENU, rows - 3))  # the prompt, a line of it, the status
         with patch_stdout(raw=True), watcher:
@@ -98,10 +98,10 @@ class _Completer(Completer):
             yield Completion(line, start_position=indent - len(text), display=line[begin - indent :], display_meta=meta)
 
 
-class _Watcher:
+class _PromptWatcher:
     """A thread that, while a line is typed, reads what gdb sends by itself and updates the status line."""
 
-    def __init__(self, shell: Shell, status: Status, session: "PromptSession[str]") -> None:
+    def __init__(self, shell: Shell, status: ConsoleStatus, session: "PromptSession[str]") -> None:
         self._shell, self._status, self._session = shell, status, session
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

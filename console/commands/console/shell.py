@@ -22,7 +22,7 @@ from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import GdbError
 from rvtrace_gdb.console.gdb_driver.state import TraceState, stop_of, trace_state
 from rvtrace_gdb.console.scripts.language import file_name
-from rvtrace_gdb.console.scripts.runner import FAILED, Lines, Report, Runner, load
+from rvtrace_gdb.console.scripts.runner import FAILED, Runner, ScriptReport, StepLines, load
 from rvtrace_gdb.console.scripts.verbs import listing
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
@@ -36,7 +36,7 @@ _END = re.compile(r"\s*end\s*$")
 _JOINED = re.compile(r"(?<!\\)\\$")
 
 
-class Block:
+class CommandBlock:
     """The lines of one command: `add` them until it is `complete`."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Block:
 PLACE_AT_LEAST = 24  # columns
 
 
-class Status:
+class ConsoleStatus:
     """The status line, updated by what commands report, and by requests while tracing."""
 
     def __init__(self, engine: Engine) -> None:
@@ -217,7 +217,7 @@ class Shell:
         self._typed, self._shown = typed, shown
         self._report: dict[str, Any] = {}
         self._heard = heard
-        self._block = Block()
+        self._block = CommandBlock()
         self._last = ""
 
     @property
@@ -227,7 +227,7 @@ class Shell:
 
     def drop(self) -> None:
         """Forget the lines of a command that is not complete."""
-        self._block = Block()
+        self._block = CommandBlock()
 
     def line(self, line: str) -> str:
         """Execute a line, or keep it as part of a block; returns what was printed.
@@ -245,7 +245,7 @@ class Shell:
         self._block.add(line)
         if not self._block.complete:
             return ""
-        block, self._block = self._block, Block()
+        block, self._block = self._block, CommandBlock()
         self.done = block.text
         text = ""
         try:
@@ -311,7 +311,7 @@ class Shell:
             raise RvtraceError(f"shell: exit status {done.returncode}")
         return ""
 
-    def _several(self, block: Block) -> str:
+    def _several(self, block: CommandBlock) -> str:
         with tempfile.NamedTemporaryFile(
             "w", suffix=".gdb", prefix="rvtrace-", delete=False, encoding="utf-8", errors="surrogateescape"
         ) as file:
@@ -329,8 +329,8 @@ class Shell:
             raise RvtraceError("script: which? `script FILE.rvts`")
         path = Path(file_name(name))
         nodes = load(path)
-        report = Report(str(path), {"rvtrace": tool()})
-        runner = Runner(Bench.of(self.engine), report, Lines(shown=self._shown))
+        report = ScriptReport(str(path), {"rvtrace": tool()})
+        runner = Runner(Bench.of(self.engine), report, StepLines(shown=self._shown))
         with self.engine.quietly():
             runner.run(nodes)
         self._report = {"report": report.as_json()}

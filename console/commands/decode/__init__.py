@@ -12,7 +12,7 @@ from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeReque
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.output import CommandOutput
 from rvtrace_gdb.decode.history import history
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session import report
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(request: DecodeRequest) -> int:
-    with Output(request.output, "reading the trace") as shown:
+    with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
@@ -97,7 +97,7 @@ def _list(request: DecodeRequest) -> int:
         if hart is not None or len(decoded.harts.histories) == 1:
             hart = decoded.harts.number(hart)
         with Disassemblers(decoded.program) as source:
-            asked = _Asked(session, decoded, source, hart, shown)
+            asked = _TraceRows(session, decoded, source, hart, shown)
             try:
                 said, lines, count = (
                     asked.events() if request.events else asked.listing(request.modifiers, request.numbers)
@@ -120,14 +120,14 @@ def _check_readable(trace: RequestedTrace, capture: Capture, decoded: Decoded) -
         raise DecodeError(f"{trace.name}: {why}")
 
 
-class _Asked(NamedTuple):
+class _TraceRows(NamedTuple):
     """The rows shown of a trace: of all harts, or only of *hart*. Methods return (notes, lines, number of lines)."""
 
     session: Session
     decoded: Decoded
     source: Disassemblers
     hart: int | None
-    output: Output
+    output: CommandOutput
 
     @property
     def histories(self) -> dict[int, History]:

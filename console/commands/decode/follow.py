@@ -13,7 +13,7 @@ from itertools import islice
 from types import FrameType
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, Status, size, summary
+from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, FollowStatus, size, summary
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, FollowError, StreamOptions
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options.hints import hints_of_history
@@ -67,7 +67,7 @@ def run(request: DecodeRequest, options: StreamOptions) -> int:
         stream = open_stream(request.trace.file, baud=options.baud)
         cleanup.callback(stream.close)
         quiet = request.output.quiet
-        status = Status(stream.name, not quiet)
+        status = FollowStatus(stream.name, not quiet)
         said += [] if quiet else [_beginning(stream)]
         source = cleanup.enter_context(Disassemblers(contexts))
         several = request.hart is None and not trace.source.alone
@@ -114,7 +114,7 @@ class _Followed:
         spool: Spool,
         decoder: StreamFollower,
         shown: FollowedRows,
-        status: Status,
+        status: FollowStatus,
     ) -> None:
         self.reader, self.decoder, self.status = StreamReader(stream, spool), decoder, status
         self._request, self._trace = request, trace

@@ -35,7 +35,7 @@ class FollowedRows:
         several: bool,
         happened: bool,
     ) -> None:
-        self._rows = text_rows.Rows(source, program.xlen, shape)
+        self._rows = text_rows.TextRows(source, program.xlen, shape)
         self.paint = paint
         self._program, self._shape = program, shape
         self._several, self._happened = several, happened
@@ -74,7 +74,7 @@ _PAUSE = 0.2  # seconds between two drawings
 _CLEAR = "\r\033[K"
 
 
-class Status:
+class FollowStatus:
     """The status line on standard error, if that is a terminal and this process is in its foreground.
 
     *wanted*: if False there is no status line, only the lines of `say`.

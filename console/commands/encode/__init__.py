@@ -18,7 +18,7 @@ from rvtrace_gdb.console.commands.encode.encoding import Encoding
 from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemPa
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
 from rvtrace_gdb.session.formats.tandem import GroupItemizer, GroupWording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
@@ -123,7 +123,7 @@ class TandemEncoding:
 
 
 def encode_tandem(
-    args: argparse.Namespace, image: Image, starts: Callable[[int], bool] | None, log: Log, shown: Output
+    args: argparse.Namespace, image: Image, starts: Callable[[int], bool] | None, log: Log, shown: CommandOutput
 ) -> None:  # fmt: skip
     """Encode, and print a summary. Raises as `TandemEncoding`, and OutputError, CaptureError."""
     if args.format not in (None, "spike"):
@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise EncodeError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.pcs, *args.elf])
-    with Output(OutputOptions.from_arguments(args), "reading the program") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the program") as shown:
         image = Image.from_elf(args.elf[0])
         inputs.add_others(image, args.elf[1:])
         if args.tandem:
@@ -259,7 +259,7 @@ def run(args: argparse.Namespace) -> int:
             )  # fmt: skip
 
             def made(data: bytes) -> Capture:
-                capture = capture_of(Raw(args.output, data, encoding.trace_options, image))
+                capture = capture_of(RawImport(args.output, data, encoding.trace_options, image))
                 return dataclasses.replace(capture, notes=tuple(executed.notes))
 
             with encode_encoding.destination(args, made) as write:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
@@ -44,7 +44,7 @@ class Encoding(ABC):
         """Start tracing, and return the bytes that are sent."""
 
     @abstractmethod
-    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | ProgramContext]) -> bytes:
         """Encode the next items, and return the bytes that are sent."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Encoding(ABC):
         items = executed.items()
         while batch := list(islice(items, _BATCH)):
             self._traps += sum(isinstance(item, IngressTrap) for item in batch)
-            self.contexts_seen += sum(isinstance(item, Context) for item in batch)
+            self.contexts_seen += sum(isinstance(item, ProgramContext) for item in batch)
             yield self._counted(self.retire(batch))
         yield self._counted(self.stop())
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOption
 from rvtrace_gdb.decode.etrace.options import Parameters, TrapHandlers
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import LONGEST_PERIOD, EtraceTraceOptions
 
@@ -75,7 +75,7 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
     if options.sync_mode is ResyncMode.PACKETS and options.period <= LONGEST_PERIOD:
         trace_options = replace(trace_options, options=replace(said, sync_packets=options.period))
-    return _ETrace(
+    return _ETraceEncoding(
         options,
         trace_options,
         args.src_id,
@@ -124,7 +124,7 @@ def _add(group: Any, name: str, text: str) -> None:
         group.add_argument(f"--{dashed(name)}", type=number, metavar="N", help=text + shown)
 
 
-class _ETrace(Encoding):
+class _ETraceEncoding(Encoding):
     """The E-Trace encoder with its encapsulation. *idle*: a line for each option without effect."""
 
     messages_are = "packets"
@@ -158,7 +158,7 @@ class _ETrace(Encoding):
         self._encoder.start()
         return self._taken()
 
-    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | ProgramContext]) -> bytes:
         for item in items:
             if isinstance(item, IngressTrap):
                 self._learn(item)

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 
 _IDLE = 0xFF
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     """Return the encoding that the command line describes. Raises BadOptions."""
     options = encoder.options(args, image.xlen)
-    return _NTrace(options, args.sync, args.evcode, encoder.without_effect(args, options))
+    return _NTraceEncoding(options, args.sync, args.evcode, encoder.without_effect(args, options))
 
 
-class _NTrace(Encoding):
+class _NTraceEncoding(Encoding):
     """The N-Trace encoder. *idle*: a line for each option without effect."""
 
     def __init__(self, options: EncoderOptions, sync: Sync, evcode: Evcode, idle: list[str]) -> None:
@@ -53,7 +53,7 @@ class _NTrace(Encoding):
         self._encoder.start(self._sync)
         return self._taken()
 
-    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | ProgramContext]) -> bytes:
         self._encoder.retire(items)
         return self._taken()
 

@@ -27,14 +27,14 @@ from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, LostCause, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import Backdoor, Server, listen_tcp, listen_unix
 
 __all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
 
 
-class Report(ABC):
+class SimulationReport(ABC):
     """The reports of the simulation. *quiet*: only the output of the program itself."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -71,7 +71,7 @@ class Report(ABC):
         """Report a trigger output of a component."""
 
 
-class ReportLines(Report):
+class ReportLines(SimulationReport):
     """Reports as lines for people."""
 
     def serving(
@@ -124,7 +124,7 @@ class ReportLines(Report):
             print(line)
 
 
-class ReportObjects(Report):
+class ReportObjects(SimulationReport):
     """Reports for programs: one JSON object per line, with its kind in the field `event`."""
 
     def serving(
@@ -295,11 +295,11 @@ def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
 
 
 @contextmanager
-def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
+def _retired_log(path: str) -> Iterator[Callable[[Sequence[HartItem]], None]]:
     """Yield a function that writes the addresses of instructions to a file, in hexadecimal, one per line."""
     known: dict[HartBlock, str] = {}
 
-    def write(retired: Sequence[Retired]) -> None:
+    def write(retired: Sequence[HartItem]) -> None:
         with _of(path):
             for item in retired:
                 if isinstance(item, HartBlock):

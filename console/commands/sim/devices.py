@@ -11,7 +11,7 @@
     flush_polls = 5                              # reads of tr??Control until it says that it is empty
 
 docs/simulated-target.md has all keys. Misspelt, contradictory or impossible values are refused with one line that names
-file, table and key. `Section` is one table of the file, whose values it checks.
+file, table and key. `ComponentTable` is one table of the file, whose values it checks.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, Compon
 from rvtrace_gdb.transport.simulated.devices.encoder import MOST as TRIGGERS
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
 from rvtrace_gdb.transport.simulated.devices.filters import COMPARATORS, FILTERS
-from rvtrace_gdb.transport.simulated.devices.sinks import Stream, transfers
+from rvtrace_gdb.transport.simulated.devices.sinks import PinStream, transfers
 from rvtrace_gdb.transport.simulated.wiring import (
     PIB_MODES,
     RAM_MODES,
@@ -55,7 +55,7 @@ _NIBBLE, _BYTE, _HALFWORD = range(16), range(256), range(1 << 16)
 _NUMBER = "must be a number from 0 to 2**32 - 1"
 
 
-class Section:
+class ComponentTable:
     """The table of a component, which may have *keys*. All methods raise `DescriptionError`."""
 
     def __init__(self, read: Tables, table: TomlTable, part: AnyPart, keys: Sequence[str]) -> None:
@@ -178,7 +178,7 @@ class Section:
         return value
 
 
-Open = Callable[[str, str, Path], Stream]
+StreamOpener = Callable[[str, str, Path], PinStream]
 """Opens a stream, given the component's name, the destination, and the folder that file names are relative to."""
 
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -206,7 +206,7 @@ _CLOCKS = ("system", "external")
 _SRAM_SIZES, _MANY = range(8, (1 << 28) + 1), range(1, 1 << 16)
 
 
-def built(wiring: Wiring, path: Path, open_stream: Open) -> Wiring:
+def built(wiring: Wiring, path: Path, open_stream: StreamOpener) -> Wiring:
     """Return *wiring* with its parts built as in the file at *path*.
 
     Raises DescriptionError, and what *open_stream* raises.
@@ -238,12 +238,12 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise DescriptionError("is nested too deeply", str(path)) from None
 
 
-def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: Open) -> AnyPart:
+def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: StreamOpener) -> AnyPart:
     """Return a part built as in its table. Streams are opened last."""
     if not table:
         return part
     inside = not isinstance(part, SourcePart) and part.inside
-    section = Section(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
+    section = ComponentTable(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
     build, polls = section.build()
     part = _changed(section, replace(part, build=build, polls=polls))
     if not inside:
@@ -264,14 +264,14 @@ def _keys(part: AnyPart) -> tuple[str, ...]:
     return (_INSIDE_KEYS if part.inside else KEYS)[part.kind]
 
 
-def streaming(part: AnyPart, stream: Stream) -> AnyPart:
+def streaming(part: AnyPart, stream: PinStream) -> AnyPart:
     """Return *part*, which sends trace off the chip, with *stream* as its destination."""
     if isinstance(part, AtbBridgePart):
         return replace(part, transfer=transfers(stream, part.width))
     return replace(part, probe=stream) if isinstance(part, PibSinkPart) else part
 
 
-def _changed(section: Section, part: AnyPart) -> AnyPart:
+def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
     match part:
         case EncoderPart():
             return _encoder(section, part)
@@ -285,7 +285,7 @@ def _changed(section: Section, part: AnyPart) -> AnyPart:
             return replace(part, width=section.power("width", range(1, 17), part.width))
 
 
-def _encoder(section: Section, part: EncoderPart) -> EncoderPart:
+def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:
     if "formats" in section:
         words = section.words("formats", FORMATS)
         if not words:
@@ -311,7 +311,7 @@ def _encoder(section: Section, part: EncoderPart) -> EncoderPart:
     )
 
 
-def _funnel(section: Section, part: FunnelPart) -> FunnelPart:
+def _funnel(section: ComponentTable, part: FunnelPart) -> FunnelPart:
     used = range(part.input_count, 17)
     count, depth = section.number("inputs", used, part.input_count), section.number("depth", _MANY, part.depth)
     if "clocks" in section:
@@ -320,7 +320,7 @@ def _funnel(section: Section, part: FunnelPart) -> FunnelPart:
     return replace(part, input_count=count, depth=depth)
 
 
-def _ram_sink(section: Section, part: RamSinkPart) -> RamSinkPart:
+def _ram_sink(section: ComponentTable, part: RamSinkPart) -> RamSinkPart:
     if "modes" in section:
         part = replace(part, modes=tuple(RAM_MODES[word] for word in _some(section, RAM_MODES)))
     return replace(
@@ -332,13 +332,13 @@ def _ram_sink(section: Section, part: RamSinkPart) -> RamSinkPart:
     )
 
 
-def _pib_sink(section: Section, part: PibSinkPart) -> PibSinkPart:
+def _pib_sink(section: ComponentTable, part: PibSinkPart) -> PibSinkPart:
     if "modes" in section:
         part = replace(part, modes=tuple(PIB_MODES[word] for word in _some(section, PIB_MODES)))
     return replace(part, divider_bits=section.number("divider_bits", range(17), part.divider_bits))
 
 
-def _some(section: Section, choices: Mapping[str, Any]) -> tuple[str, ...]:
+def _some(section: ComponentTable, choices: Mapping[str, Any]) -> tuple[str, ...]:
     words = section.words("modes", choices)
     if not words:
         raise section.error("modes", f"must name one of {', '.join(choices)}")

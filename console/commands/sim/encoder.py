@@ -12,12 +12,12 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
 from rvtrace_gdb.transport.simulated.ctr.recorder import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
-from rvtrace_gdb.transport.simulated.devices.etrace import ETrace
+from rvtrace_gdb.transport.simulated.devices.etrace import ETraceProtocol
 from rvtrace_gdb.transport.simulated.devices.filters import COMPARATORS, FILTERS, FilterUnits
-from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS, NTrace
+from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS, NTraceProtocol
 
 SWITCH = {"on": True, "off": False}
-FORMATS = {"ntrace": NTrace.format, "etrace": ETrace.format}
+FORMATS = {"ntrace": NTraceProtocol.format, "etrace": ETraceProtocol.format}
 _NAMES = [name for name in FIELDS if name not in SET_BY_REGISTERS]
 
 

@@ -34,7 +34,7 @@ from rvtrace_gdb.transport.simulated.debug.jtag import IDCODE, IR_LENGTH
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
-from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, SocketStream, Stream
+from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, PinStream, SocketStream
 from rvtrace_gdb.transport.simulated.devices.tandem import Addresses, TandemBuild, attach
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine
@@ -69,14 +69,14 @@ class Streams:
         self.opened: dict[str, str] = {}
         """The destination of each component's stream, by the component's name."""
 
-    def open(self, name: str, where: str, folder: Path) -> Stream:
+    def open(self, name: str, where: str, folder: Path) -> PinStream:
         """Open a stream. *where*: `tcp:PORT`, `unix:PATH` or the path of a file, relative to *folder*."""
         stream, shown = self._opened(name, where, folder)
         self._cleanup.callback(stream.close)
         self.opened[name] = shown
         return stream
 
-    def _opened(self, name: str, where: str, folder: Path) -> tuple[Stream, str]:
+    def _opened(self, name: str, where: str, folder: Path) -> tuple[PinStream, str]:
         """Return a stream, and its name in messages."""
         if where.startswith(_TCP):
             return self._tcp(name, where.removeprefix(_TCP))
@@ -90,7 +90,7 @@ class Streams:
         self._cleanup.callback(path.unlink, missing_ok=True)
         return SocketStream(listener), shown
 
-    def _tcp(self, name: str, port: str) -> tuple[Stream, str]:
+    def _tcp(self, name: str, port: str) -> tuple[PinStream, str]:
         if not is_number(port) or int(port) >= 1 << 16:
             raise BadStream(f"{name}: tcp:{port}: give a port, or 0 for a free one")
         listener = self._listening(name, lambda: listen_tcp(int(port)))
@@ -161,7 +161,7 @@ def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitS
     for path in paths:
         if os.path.exists(path) and os.path.samefile(path, args.elf):
             raise BadTandem(f"--tandem: {path} is the program itself")
-    outputs = [_Output(path, hart, cleanup) for path, hart in zip(paths, machine.harts, strict=True)]
+    outputs = [_PortOutput(path, hart, cleanup) for path, hart in zip(paths, machine.harts, strict=True)]
     attach(machine.harts, builds, [output.write for output in outputs], loaded, machine.memory_map.clint)
     return tuple(_described(path, number, builds[number].parameters) for number, path in enumerate(paths))
 
@@ -182,7 +182,7 @@ def _appending(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_APPEND, 0o666)
 
 
-class _Output:
+class _PortOutput:
     """A file that a port writes. If it cannot be written any more, the hart continues without the port."""
 
     def __init__(self, path: str, hart: Hart, cleanup: ExitStack) -> None:

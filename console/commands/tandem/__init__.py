@@ -1,11 +1,13 @@
 """`rvtrace tandem`: show, convert and verify tandem-verification traces (docs/tandem.md)."""
 
-from rvtrace_gdb.console.commands import Command, CommandParser, add_commands
+from rvtrace_gdb.console.commands import CommandParser, Subcommand, add_commands
 
 COMMANDS = (
-    Command("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem.show"),
-    Command("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
-    Command("verify", "run a golden model in step with a tandem trace, and report where they diverge", "tandem.verify"),
+    Subcommand("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem.show"),
+    Subcommand("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
+    Subcommand(
+        "verify", "run a golden model in step with a tandem trace, and report where they diverge", "tandem.verify"
+    ),
 )
 """The sub-commands, in the order of the help."""
 

@@ -7,7 +7,7 @@ import argparse
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.tandem.show import TandemError, open_trace, selection
 from rvtrace_gdb.console.options import inputs, tandem
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
 from rvtrace_gdb.session.exports.commits import NO_MODE
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise TandemError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.file, *args.elf])
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
         protect_inputs(args.output, [elf.path for elf, _ in found.decoded.image.elves])
         groups = selection(found.tandem, " ".join(args.range))

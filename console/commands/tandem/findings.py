@@ -7,34 +7,34 @@ from typing import Any
 
 from rvtrace_gdb.console.commands.tandem.show import OpenedTandem
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.csrs import Context, trap_text
+from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
 from rvtrace_gdb.session.verify.model import PC, Difference, DifferenceKind, Divergence, ModelTrap, VerifyCounts
 from rvtrace_gdb.session.verify.verifier import Verifier
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.json_rows import Fields, place
+from rvtrace_gdb.views.json_rows import JsonFields, place
 from rvtrace_gdb.views.tandem.csr_fields import MODES
-from rvtrace_gdb.views.tandem.group_rows import Words, name_of, value_of
-from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.group_rows import GroupWords, name_of, value_of
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
 
 _BARE = (DifferenceKind.ORDER, DifferenceKind.TRAP)
 
 
-class Objects:
+class FindingObjects:
     """The findings as JSON. Numbers of groups and of the history begin at 1, as everywhere."""
 
     def __init__(self, found: OpenedTandem, source: Disassemblers) -> None:
         self._hart, self._groups = found.hart, Groups(found.tandem)
         self._parameters = found.tandem.trace.parameters
-        self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
+        self._texts = GroupTexts(source, found.decoded.program, self._parameters.xlen)
         self._lines = SourceLines(found.decoded.image)
 
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
         """What hart the model is, and what is not compared."""
         told = (text.partition(":") for text in configuration)
-        fields: Fields = {"model": model, "configuration": {name.strip(): value.strip() for name, _, value in told}}
+        fields: JsonFields = {"model": model, "configuration": {name.strip(): value.strip() for name, _, value in told}}
         fields |= {"masked": list(verifier.masked) or None, "absent": sorted(verifier.missing) or None}
         return [json_line(fields)]
 
@@ -44,7 +44,7 @@ class Objects:
         row = row if found.pc is None else row._replace(pc=found.pc)
         self._texts.learn([row])
         position = None if found.position is None else found.position + 1
-        fields: Fields = {"divergence": found.number, "group": found.group + 1, "hart": self._hart}
+        fields: JsonFields = {"divergence": found.number, "group": found.group + 1, "hart": self._hart}
         fields |= {"trace-byte": found.offset, "position": position}
         if found.pc is not None:
             fields |= place(found.pc, self._texts.symbol(found.pc, row.context), self._parameters.xlen)
@@ -60,8 +60,8 @@ class Objects:
             }
         return [json_line(fields)]
 
-    def _difference(self, one: Difference) -> Fields:
-        fields: Fields = {"kind": one.kind.name.lower(), "text": one.note or None}
+    def _difference(self, one: Difference) -> JsonFields:
+        fields: JsonFields = {"kind": one.kind.name.lower(), "text": one.note or None}
         if one.kind in _BARE:
             return _known(fields)
         if one.kind in (DifferenceKind.PC, DifferenceKind.INSTRUCTION) or one.size:
@@ -71,14 +71,14 @@ class Objects:
                 else 2 * (one.size or 4)
             )
             if one.size and one.kind is not DifferenceKind.ADDRESS:
-                fields |= place(one.place, self._texts.symbol(one.place, Context()), self._parameters.xlen)
+                fields |= place(one.place, self._texts.symbol(one.place, ProgramContext()), self._parameters.xlen)
                 fields["symbol"] = fields.pop("func")
             fields |= {"size": one.size or None, "trace": _hex(one.trace, digits), "model": _hex(one.model, digits)}
             return _known(fields)
         fields["register"] = _name(one.place)
         return _known(fields | self._values(one.place, before=one.was, trace=one.trace, model=one.model))
 
-    def _values(self, regno: int, **values: int | None) -> Fields:
+    def _values(self, regno: int, **values: int | None) -> JsonFields:
         """Return values by their names: the privilege mode as a number, registers as text."""
         known = {name: value for name, value in values.items() if value is not None}
         if regno == csrs.PRIVILEGE:
@@ -90,7 +90,7 @@ class Objects:
     def summary(self, verifier: Verifier, stopped: str, shown: int) -> list[str]:
         """What was compared, and with what result."""
         counts = verifier.counts
-        fields: Fields = {"groups": counts.groups, "instructions": counts.instructions, "traps": counts.traps}
+        fields: JsonFields = {"groups": counts.groups, "instructions": counts.instructions, "traps": counts.traps}
         fields |= {"interrupts": counts.interrupts, "resets": counts.resets, "loose": counts.loose}
         fields |= {"initializations": counts.initializations, "executed": counts.executed}
         fields["compared"] = {"registers": counts.registers, "csrs": counts.csrs, "stores": counts.stores}
@@ -109,7 +109,7 @@ def _hex(value: int | None, digits: int) -> str | None:
     return None if value is None else f"0x{value:0{digits}x}"
 
 
-def _known(fields: dict[str, Any]) -> Fields:
+def _known(fields: dict[str, Any]) -> JsonFields:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -117,7 +117,7 @@ def _name(regno: int) -> str:
     return "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
 
 
-def _trap_fields(trap: ModelTrap | None) -> Fields | None:
+def _trap_fields(trap: ModelTrap | None) -> JsonFields | None:
     if trap is None:
         return None
     if trap.cause < 0:  # the trace does not have it
@@ -135,8 +135,8 @@ class Sentences:
         self._tandem, self._last = found.tandem, last
         self._groups = Groups(found.tandem)
         self._parameters = found.tandem.trace.parameters
-        self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
-        self._words = Words(self._groups, self._texts)
+        self._texts = GroupTexts(source, found.decoded.program, self._parameters.xlen)
+        self._words = GroupWords(self._groups, self._texts)
         self._lines = SourceLines(found.decoded.image)
         self._width = self._parameters.xlen // 4
 
@@ -235,7 +235,7 @@ class Sentences:
     def _address(self, address: int | None) -> str:
         if address is None:
             return "none"
-        symbol = self._texts.symbol(address, Context())
+        symbol = self._texts.symbol(address, ProgramContext())
         return f"0x{address:0{self._width}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
 
     def summary(self, verifier: Verifier, stopped: str, shown: int) -> list[str]:

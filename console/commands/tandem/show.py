@@ -14,7 +14,7 @@ from rvtrace_gdb.console.commands.tandem.known import known_of
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
@@ -27,8 +27,8 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
-from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.group_rows import GroupObjects, GroupWords, Known, pages
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
 from rvtrace_gdb.views.text_rows import Modifiers
 
 _EVERY = 1 << 12  # groups between two reports of progress
@@ -193,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.state is not None and (args.range or args.raw or Wanted.named(args)):
         raise TandemError("--state N shows the state after one group: it takes no range, no --raw and no filter")
-    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         found = open_trace(options_tandem.TandemRequest.from_arguments(args), shown)
         if args.state is not None:
             _print_state(shown, found, args.state)
@@ -202,12 +202,12 @@ def run(args: argparse.Namespace) -> int:
         wanted = Wanted.of(args, found.tandem, found.decoded.image)
         with Disassemblers(found.decoded.program) as source:
             groups = Groups(found.tandem)
-            texts = Texts(source, found.decoded.program, found.tandem.trace.parameters.xlen)
+            texts = GroupTexts(source, found.decoded.program, found.tandem.trace.parameters.xlen)
             is_raw = args.raw or modifiers.raw
             if shown.json:
-                shape: Words | Objects = Objects(groups, texts, found.hart, raw=is_raw)
+                shape: GroupWords | GroupObjects = GroupObjects(groups, texts, found.hart, raw=is_raw)
             else:
-                shape = Words(groups, texts, raw=is_raw, omit_function=modifiers.omit_function)
+                shape = GroupWords(groups, texts, raw=is_raw, omit_function=modifiers.omit_function)
             if not shown.rows(_lines(groups, texts, shape, wanted, selected, shown.progress)):
                 shown.say([f"none of the groups {selected.start + 1} to {selected.stop} {wanted}"])
     return 0
@@ -223,7 +223,7 @@ class OpenedTandem(NamedTuple):
     capture: Capture
 
 
-def open_trace(request: options_tandem.TandemRequest, shown: Output) -> OpenedTandem:
+def open_trace(request: options_tandem.TandemRequest, shown: CommandOutput) -> OpenedTandem:
     """Open a trace; what is to say about it is said. Raises as `TandemRequest.capture`, and TandemError where there is
     no group in it.
     """
@@ -252,7 +252,12 @@ def selection(tandem: DecodedTandem, numbers: str) -> range:
 
 
 def _lines(
-    groups: Groups, texts: Texts, shape: Words | Objects, wanted: Wanted, selected: range, progress: Progress
+    groups: Groups,
+    texts: GroupTexts,
+    shape: GroupWords | GroupObjects,
+    wanted: Wanted,
+    selected: range,
+    progress: Progress,
 ) -> Iterator[str]:
     for page in pages(groups, texts, wanted.groups(selected, groups, progress), progress):
         for row in page:
@@ -261,7 +266,7 @@ def _lines(
         yield from (shape.lost(mark) for mark in groups.breaks.get(len(groups), ()))
 
 
-def _print_state(shown: Output, found: OpenedTandem, number: int) -> None:
+def _print_state(shown: CommandOutput, found: OpenedTandem, number: int) -> None:
     tandem = found.tandem
     if number > len(tandem.trace):
         raise TandemError(f"--state {number}: the trace has {counted(len(tandem.trace), 'group')}")

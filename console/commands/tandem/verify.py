@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rvtrace_gdb.console import commands, output, standard_streams
-from rvtrace_gdb.console.commands.tandem.findings import Objects, Sentences
+from rvtrace_gdb.console.commands.tandem.findings import FindingObjects, Sentences
 from rvtrace_gdb.console.commands.tandem.show import OpenedTandem, open_trace, selection
 from rvtrace_gdb.console.models import MODELS, ModelOptions, open_model
 from rvtrace_gdb.console.options import inputs, tandem
-from rvtrace_gdb.console.output import Output, OutputOptions
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
@@ -108,7 +108,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify, and return the exit status. An error is one line, and status 2."""
     try:
-        with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
             return _verified(args, shown)
     except Cancelled:
         raise
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         return FAILED
 
 
-def _verified(args: argparse.Namespace, shown: Output) -> int:
+def _verified(args: argparse.Namespace, shown: CommandOutput) -> int:
     choices = _choices(args)
     found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
     choices = _of_groups(args, choices, found)
@@ -136,14 +136,18 @@ def _verified(args: argparse.Namespace, shown: Output) -> int:
     try:
         with Disassemblers(found.decoded.program) as source:
             verifier = Verifier(found.tandem, model, choices, program, code)
-            shape = Objects(found, source) if shown.json else Sentences(found, source, args.last)
+            shape = FindingObjects(found, source) if shown.json else Sentences(found, source, args.last)
             return _run(args, shown, verifier, shape, model.configuration())
     finally:
         model.close()
 
 
 def _run(
-    args: argparse.Namespace, shown: Output, verifier: Verifier, shape: Objects | Sentences, configuration: list[str]
+    args: argparse.Namespace,
+    shown: CommandOutput,
+    verifier: Verifier,
+    shape: FindingObjects | Sentences,
+    configuration: list[str],
 ) -> int:
     _print(shown, shape.beginning(configuration, verifier, args.model))
     stopped = ""
@@ -177,7 +181,7 @@ def _hints(verifier: Verifier) -> Iterator[str]:
         yield hint(f"the model does not have {what} as the trace does: another --isa or --priv, or {mask}")
 
 
-def _print(shown: Output, lines: Sequence[str]) -> None:
+def _print(shown: CommandOutput, lines: Sequence[str]) -> None:
     """Print lines on standard output, after the progress bar was erased."""
     if lines:
         shown.progress.clear()

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.etrace.encoder.state import COUNTING, OTHERWISE, Next, P
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _HONOURED = HonouredOptions(
     # EncoderOptions
@@ -103,7 +103,7 @@ class Encoder(FlowChart):
         """Set the clock to *now*, the time of what retires next."""
         self._clock.now = now
 
-    def context(self, context: Context, ctype: ContextType | None = None) -> None:
+    def context(self, context: ProgramContext, ctype: ContextType | None = None) -> None:
         """Change the hart's context after what retired so far.
 
         *ctype*: the context type, None for that of the options.
@@ -113,19 +113,22 @@ class Encoder(FlowChart):
             self._context.ctype = ctype
 
     def retire(
-        self, items: Sequence[Block | IngressTrap | Context], next_pc: int | None = None, cycles: int | None = None
+        self,
+        items: Sequence[Block | IngressTrap | ProgramContext],
+        next_pc: int | None = None,
+        cycles: int | None = None,
     ) -> None:
         """Encode what the hart retired next. *next_pc*: the next address, in case `stop` follows.
 
-        A Context among the items is the same as a call of `context` at this point. *cycles*: the clock cycles that the
-        items took; None: one per instruction.
+        A ProgramContext among the items is the same as a call of `context` at this point. *cycles*: the clock cycles
+        that the items took; None: one per instruction.
         """
         self._clock.step = 1 if cycles is None else 0
         if self._tracing:
             self._run(items)
         else:
             for item in items:
-                if isinstance(item, Context):
+                if isinstance(item, ProgramContext):
                     self._step(item)
         if cycles is not None:
             self._clock.now += cycles
@@ -165,7 +168,7 @@ class Encoder(FlowChart):
 
     # What retires
 
-    def _step(self, item: Block | IngressTrap | Context) -> None:
+    def _step(self, item: Block | IngressTrap | ProgramContext) -> None:
         if isinstance(item, Block):
             self._block(item)
         elif isinstance(item, IngressTrap):
@@ -173,7 +176,7 @@ class Encoder(FlowChart):
         else:
             self._context.entered, self._context.ctype = item, self.options.context
 
-    def _run(self, items: Iterable[Block | IngressTrap | Context]) -> None:
+    def _run(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
         """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
         pending, clock, timer, honoured = self._pending, self._clock, self._timer, self._is_honoured
         each, by_packets, by_halfwords = clock.step, timer.counts_packets, timer.counts_halfwords

@@ -8,12 +8,12 @@ that never retires.
 from collections.abc import Callable
 
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, EndReport, JumpTargets, Reached, ReturnReporting
-from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches, LocationFields, Output
+from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches, LocationFields, PacketOutput
 from rvtrace_gdb.decode.etrace.encoder.state import (
     COUNTING,
-    Arrival,
-    Clock,
+    HartClock,
     HartContext,
+    InstructionArrival,
     Next,
     PendingBlock,
     PendingTrap,
@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.etrace.encoder.state import (
 from rvtrace_gdb.decode.etrace.layout import SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _SYNC = int(TeInstFormat.SYNC)
 _START = int(SyncSubformat.START)
@@ -41,17 +41,17 @@ class FlowChart:
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self.options = options
         parameters, modes = options.parameters, options.modes
-        self._out = Output(options, emit)
+        self._out = PacketOutput(options, emit)
         self._location = LocationFields(options)
         self._branches = Branches(options)
         self._targets = JumpTargets(parameters) if modes.jump_target_cache else None
         self._returns = ReturnReporting(parameters) if modes.implicit_return else None
-        self._clock = Clock()
+        self._clock = HartClock()
         self.packet_time = 0
         self._timer = ResyncTimer(options)
         self._context = HartContext(options.context)
         self._pending = PendingBlock()
-        self._arrival = Arrival()
+        self._arrival = InstructionArrival()
         self._tracing = False
         self._reset()
 
@@ -179,7 +179,7 @@ class FlowChart:
         """Whether a trap can be reported with its EPC, because packets have thaddr."""
         return self.options.dialect is not Dialect.PT10
 
-    def _report_trap_at_epc(self, trap: IngressTrap, context: Context) -> None:
+    def _report_trap_at_epc(self, trap: IngressTrap, context: ProgramContext) -> None:
         """Report a trap that was taken in this context with its EPC, not with its handler."""
         self._report_trap(trap, 0, trap.epc, None, self._location.at(context, self._clock.now))
 

@@ -1,7 +1,8 @@
 """The packets of an E-Trace encoder for instructions, and how they are built and counted.
 
 `Branches` has the branches that were not reported yet: as a map, or as a count while all are predicted correctly.
-`Output` builds packets with differences of addresses. `LocationFields` has the fields privilege, time and context.
+`PacketOutput` builds packets with differences of addresses. `LocationFields` has the fields privilege, time and
+context.
 
 Source: Efficient Trace for RISC-V 2.0, "Format selection", "Format 0 packets", "Format 1 packets", "Format 3 packets".
 """
@@ -20,7 +21,7 @@ from rvtrace_gdb.decode.etrace.layout import (
 )
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.etrace.packet import QualStatus, codec, support_fields
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 _OPT_EXT = int(TeInstFormat.OPT_EXT)
 _DIFF_DELTA = int(TeInstFormat.DIFF_DELTA)
@@ -34,7 +35,7 @@ _FULL = 31
 MAX_BRANCH_COUNT = LEAST_BRANCH_COUNT + (1 << BRANCH_COUNT_BITS) - 1
 """The number of correctly predicted branches at which they are reported in any case."""
 
-Description = tuple[int, int | None, Mapping[str, int]]
+PacketFields = tuple[int, int | None, Mapping[str, int]]
 """The format, subformat and fields of a packet."""
 
 
@@ -93,18 +94,18 @@ class Branches:
         """Whether the branches can only be reported as a count."""
         return self._correct and self.count >= _FULL
 
-    def alone(self) -> Description:
+    def alone(self) -> PacketFields:
         """Return the packet that reports the branches without an address."""
         if self.is_counted:
             return _OPT_EXT, _COUNT, {"branch_count": self.count - _FULL, "branch_fmt": _NO_ADDR}
         return _DIFF_DELTA, None, {"branches": 0, "branch_map": self.map}
 
-    def indexed(self, index: int, fields: Mapping[str, int]) -> Description:
+    def indexed(self, index: int, fields: Mapping[str, int]) -> PacketFields:
         """Return the packet that reports the branches with an *index* of the jump target cache and further *fields*."""
         branches = {"branches": self.count, "branch_map": self.map} if self.count else {"branches": 0}
         return _OPT_EXT, _TARGET, {"index": index, **branches, **fields}
 
-    def addressed(self, fields: Mapping[str, int]) -> Description:
+    def addressed(self, fields: Mapping[str, int]) -> PacketFields:
         """Return the packet that reports the branches with an address, which is one of *fields*."""
         if self.is_counted:
             branch_fmt = _ADDR_FAIL if self._failed else _ADDR
@@ -118,7 +119,7 @@ _SYNC = int(TeInstFormat.SYNC)
 _SUPPORT = int(SyncSubformat.SUPPORT)
 
 
-class Output:
+class PacketOutput:
     """Builds and sends packets. *count*: the number of packets since the last synchronization."""
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
@@ -166,7 +167,7 @@ class Output:
             bits = difference << 2 | _ADDR_ONLY
         return bits.to_bytes((bits if bits >= 0 else ~bits).bit_length() // 8 + 1, "little", signed=True)
 
-    def _payload(self, described: Description) -> bytes:
+    def _payload(self, described: PacketFields) -> bytes:
         format, subformat, fields = described
         return self._build(format, subformat, fields, compress=self._compress)
 
@@ -201,7 +202,7 @@ class LocationFields:
         self._context_mask = (1 << parameters.context_width) - 1
         self._hcontext_at = options.hcontext_at
 
-    def at(self, context: Context, time: int) -> dict[str, int]:
+    def at(self, context: ProgramContext, time: int) -> dict[str, int]:
         """Return the fields for this context and time."""
         value = context.scontext or 0
         if self._hcontext_at is not None:
@@ -210,7 +211,7 @@ class LocationFields:
         return {"privilege": privilege(context, self._privilege_width), **masked}
 
 
-def privilege(context: Context, width: int) -> int:
+def privilege(context: ProgramContext, width: int) -> int:
     """Return the value of the field privilege ("Privilege level encoding"); for an unknown mode, that of M-mode.
 
     Fields of fewer than 3 bits cannot represent guests: VU and VS have the values of U and S.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, ResyncMode
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 
 class Next(IntEnum):
@@ -43,7 +43,7 @@ COUNTING = Resync.COUNTING
 """Members of enumerations that are compared for each block: to find them in their class takes as long as the rest."""
 
 
-class Arrival:
+class InstructionArrival:
     """How the execution arrives at the next instruction.
 
     updiscon  by an uninferable discontinuity, whose target this instruction is
@@ -69,7 +69,7 @@ class PendingTrap(NamedTuple):
     """
 
     trap: IngressTrap
-    context: Context
+    context: ProgramContext
     reported: bool = False
 
 
@@ -86,7 +86,7 @@ class PendingBlock:
         self.time = 0
 
 
-class Clock:
+class HartClock:
     """The time of the hart. *now*: when the next instruction retires; *step*: how much later the one after it does."""
 
     __slots__ = ("now", "step")
@@ -139,7 +139,7 @@ class HartContext:
     """
 
     def __init__(self, ctype: ContextType) -> None:
-        self.current = self.entered = Context()
+        self.current = self.entered = ProgramContext()
         self.ctype = ctype
         self.changed = self.due = False
 

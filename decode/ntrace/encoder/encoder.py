@@ -19,8 +19,8 @@ from rvtrace_gdb.decode.ntrace.encoder.state import (
     SyncTimer,
 )
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, UNREQUESTED, BType, Rcode, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode, SyncPlacement
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 
 # As plain numbers: an enumeration's member costs more to hash than the message to build.
@@ -73,7 +73,7 @@ class Encoder:
         self._follows_jumps = options.all_jumps or self._stack is not None
         self._mask = options.address_mask
         self._registers = Registers(options)
-        counts_messages = options.sync_mode in (SyncMode.MESSAGES, SyncMode.OFF)
+        counts_messages = options.sync_mode in (InstSyncMode.MESSAGES, InstSyncMode.OFF)
         self._timer = None if counts_messages else SyncTimer(options, requests)  # `MessageOutput` counts messages
         self._requests = requests
         self._pending = PendingBlock()
@@ -126,7 +126,7 @@ class Encoder:
         """Set the clock to *now*, in ticks. `retire` advances it; later messages have its value as their timestamp."""
         self._out.now = now
 
-    def context(self, context: Context) -> None:
+    def context(self, context: ProgramContext) -> None:
         """Change the hart's context after what retired so far. It is also reported after each synchronization."""
         self._enter_context(context)
 
@@ -148,12 +148,15 @@ class Encoder:
             self._out.send(tcode, *values)
 
     def retire(
-        self, items: Sequence[Block | IngressTrap | Context], next_pc: int | None = None, cycles: int | None = None
+        self,
+        items: Sequence[Block | IngressTrap | ProgramContext],
+        next_pc: int | None = None,
+        cycles: int | None = None,
     ) -> None:
         """Encode what the hart retired next. If *next_pc* is given, the message for the last block is sent at once.
 
-        A Context among the items is the same as a call of `context` at this point. *cycles*: the clock cycles that the
-        items took; None: one per instruction.
+        A ProgramContext among the items is the same as a call of `context` at this point. *cycles*: the clock cycles
+        that the items took; None: one per instruction.
         """
         if not self._tracing:
             return
@@ -195,7 +198,7 @@ class Encoder:
 
     # -- what retires
 
-    def _step(self, item: Block | IngressTrap | Context) -> None:
+    def _step(self, item: Block | IngressTrap | ProgramContext) -> None:
         if isinstance(item, Block):
             self._settle(item.pc)
             registers, pending = self._registers, self._pending
@@ -418,7 +421,7 @@ class Encoder:
 
     # -- Ownership
 
-    def _enter_context(self, context: Context) -> None:
+    def _enter_context(self, context: ProgramContext) -> None:
         """Enter a context. It is reported as soon as the next address is known."""
         if self._context is None or context == self._context.current:
             return
@@ -458,7 +461,7 @@ class Encoder:
         else:
             self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, registers.icnt, registers.hist)
 
-    def _run(self, items: Iterable[Block | IngressTrap | Context]) -> None:
+    def _run(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
         """Do the same as `_step` for each item, for plain HTM: with locals, and calls only where something is sent."""
         registers, requests, pending, timer = self._registers, self._requests, self._pending, self._timer
         hist_full, icnt_full, mask = registers.hist_full, registers.icnt_full, self._mask

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from sys import maxsize
 
 from rvtrace_gdb.decode.ntrace.messages import Packer, ProcessFormat, Rcode, Tcode
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 
 WriteMessage = Callable[..., None]
@@ -222,7 +222,7 @@ class MessageOutput:
         self._options = options
         self._emit = emit
         self._period_over = period_over
-        self._period = 1 << options.sync_max + 4 if options.sync_mode is SyncMode.MESSAGES else maxsize
+        self._period = 1 << options.sync_max + 4 if options.sync_mode is InstSyncMode.MESSAGES else maxsize
         self._packer = packer = Packer(
             options.dialect.layouts,
             options.src_bits,
@@ -355,7 +355,7 @@ class MessageOutput:
             self._period_over()
 
 
-def process_fields(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:
+def process_fields(context: ProgramContext, options: EncoderOptions, *, whole: bool) -> list[int]:
     """Return the PROCESS fields to send, in order: for the whole context, or only for the privilege mode.
 
     A hart without hcontext sends one message; with hcontext it sends two, hcontext first unless the dialect says

@@ -5,8 +5,8 @@ Source: RISC-V N-Trace 1.0, "Field Encoding and Calculation Techniques", "SYNC F
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.ntrace.messages import UNREQUESTED, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, SyncMode
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 NO_BLOCK = Block(0, b"")
 """An empty block, about which nothing is pending."""
@@ -111,8 +111,8 @@ class SyncTimer:
 
     def __init__(self, options: EncoderOptions, requests: SyncRequests) -> None:
         self._requests = requests
-        self.counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
-        self.counts_cycles = options.sync_mode is SyncMode.CYCLES
+        self.counts_halfwords = options.sync_mode is InstSyncMode.HALFWORDS
+        self.counts_cycles = options.sync_mode is InstSyncMode.CYCLES
         self.period = options.sync_period
         self.since = 0
 
@@ -136,4 +136,4 @@ class ReportedContext:
     __slots__ = ("current", "sent")
 
     def __init__(self) -> None:
-        self.current = self.sent = Context()
+        self.current = self.sent = ProgramContext()

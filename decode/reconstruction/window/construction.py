@@ -69,7 +69,7 @@ class Impossible(Exception):
         self.position = position
 
 
-Handler = Callable[[WindowStep, KnownValue], None]
+WindowStepHandler = Callable[[WindowStep, KnownValue], None]
 
 
 class Construction:
@@ -89,7 +89,7 @@ class Construction:
         self.position = span.first
         """Of the instruction that is looked at."""
         self._table = StepTable(self.xlen, tuple(span.machine.extensions))
-        self._handlers: dict[str, Handler] = {
+        self._handlers: dict[str, WindowStepHandler] = {
             name[4:]: getattr(self, name) for name in dir(self) if name.startswith("_do_")
         }
         self._zero = self.classes.known(0)
@@ -166,7 +166,7 @@ class Construction:
         codes = span.history.code(first, last)
         images = self._image_at()
         image, until = next(images)
-        table: dict[int, list[tuple[Handler, WindowStep]]] = {}
+        table: dict[int, list[tuple[WindowStepHandler, WindowStep]]] = {}
         for number in range(last - first):
             position = self.position = first + number
             if position >= until:
@@ -193,7 +193,7 @@ class Construction:
         if last in cuts or last in span.halts:
             self._happened(last, cuts.get(last))
 
-    def _steps(self, pc: int, code: bytes | None, image: Image) -> list[tuple[Handler, WindowStep]]:
+    def _steps(self, pc: int, code: bytes | None, image: Image) -> list[tuple[WindowStepHandler, WindowStep]]:
         word = word_at(image, pc) if code is None else int.from_bytes(code, "little")
         self.code.update((pc >> 1, pc + 2 >> 1) if word & 3 == 3 else (pc >> 1,))
         return [(self._handlers[step.kind], step) for step in self._table.steps(pc, word)]

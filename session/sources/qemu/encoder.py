@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder, full_sink
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, etrace_encoder, full_sink
 from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
@@ -96,7 +96,7 @@ def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTraceOptions
         del on["repeated_history"]
     mode, period = _sync(request)
     built = options.EncoderOptions(
-        xlen=xlen, btm=not htm, sync_mode=options.SyncMode(mode), sync_max=period,
+        xlen=xlen, btm=not htm, sync_mode=options.InstSyncMode(mode), sync_max=period,
         implicit_return=ImplicitReturn(returns), context=request.context, timestamps=request.timestamps,
         timestamp_bits=0, **on,
     )  # fmt: skip
@@ -142,7 +142,7 @@ def encoder(hart: int, wanted: QemuEncoderOptions, image: Image) -> CapturedEnco
     name = f"encoder{hart}"
     if not isinstance(wanted, NTraceOptions):
         return etrace_encoder(name, hart, wanted.trace_options)
-    (made,) = capture_of(Raw(name, b"", wanted.trace_options, image)).encoders
+    (made,) = capture_of(RawImport(name, b"", wanted.trace_options, image)).encoders
     in_force, options = made.in_force, wanted.options
     assert isinstance(in_force, EncoderSettings)
     beside = registers.ENCODER_CONTROL.pack(

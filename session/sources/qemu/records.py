@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
 from rvtrace_gdb.transport.qemu.recorder import (
@@ -54,7 +54,7 @@ class Entered:
 
     def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int) -> None:
         self.pc, self._instructions, self._xlen = pc, instructions, xlen
-        self.mode = None if mode == _UNKNOWN_MODE else Context(mode & 3, bool(mode & _GUEST))
+        self.mode = None if mode == _UNKNOWN_MODE else ProgramContext(mode & 3, bool(mode & _GUEST))
         self.pcs = [pc]
         for instruction in instructions[:-1]:
             self.pcs.append(self.pcs[-1] + instruction.length)
@@ -193,7 +193,7 @@ class TrapTaken(NamedTuple):
     tval: int
 
 
-QemuIngressItem = Block | IngressTrap | Context | Jumped
+QemuIngressItem = Block | IngressTrap | ProgramContext | Jumped
 
 
 class HartRecords:
@@ -208,7 +208,7 @@ class HartRecords:
         self._data: list[int] = []  # of a trap that is being read
         self._interrupt = False
         self._block: Block | None = None  # output last, if nothing came after it
-        self._mode: Context | None = None
+        self._mode: ProgramContext | None = None
 
     def feed(self, words: "array[int]") -> list[QemuIngressItem]:
         """Return what is known now, oldest first. Raises QemuError."""

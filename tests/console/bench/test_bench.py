@@ -13,7 +13,7 @@ import pytest
 import rvtrace_gdb
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.console.scripts.runner import Lines, Report, Runner
+from rvtrace_gdb.console.scripts.runner import Runner, ScriptReport, StepLines
 from rvtrace_gdb.console.scripts.runner import load as load_script
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
@@ -166,8 +166,8 @@ def test_interrupted_between_two_commands_of_a_step(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the breakpoint was set, before the program runs: it does not, and the script ends."""
-    bench, report, script = live.bench, Report("x.rvts", {}), tmp_path / "x.rvts"
-    runner, insert, inserted = Runner(bench, report, Lines(shown=False)), bench._inserted, []
+    bench, report, script = live.bench, ScriptReport("x.rvts", {}), tmp_path / "x.rvts"
+    runner, insert, inserted = Runner(bench, report, StepLines(shown=False)), bench._inserted, []
     script.write_text("run until main within 60s\necho not here\n")
 
     def and_cancelled(location: str, *, temporary: bool) -> dict[str, Any]:

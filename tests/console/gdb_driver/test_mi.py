@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, MissingLibrary, NoAnswer, Record, quoted
+from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, GdbTimeout, Mi, MiRecord, MissingLibrary, quoted
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_gdb.py"))]
 Drawn = list[tuple[str, int, int | None]]
@@ -21,7 +21,7 @@ Drawn = list[tuple[str, int, int | None]]
 
 class Heard:
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.records: list[MiRecord] = []
         self.drawn: Drawn = []
         self.mi = Mi(FAKE, os.environ, self.records.append, self.draw)
 
@@ -65,7 +65,7 @@ def test_who_shows_signs_of_life_is_waited_for(heard: Heard, monkeypatch: pytest
 
 
 def test_who_is_silent_is_not(heard: Heard) -> None:
-    with pytest.raises(NoAnswer, match=r"^gdb, -silent: no answer within 0\.3 s$"):
+    with pytest.raises(GdbTimeout, match=r"^gdb, -silent: no answer within 0\.3 s$"):
         heard.mi.command("-silent", 0.3)
     heard.mi.process.kill()
 

@@ -14,8 +14,8 @@ from rvtrace_gdb.decode.ntrace.options import (
     SIFIVE,
     EncoderOptions,
     ImplicitReturn,
+    InstSyncMode,
     Options,
-    SyncMode,
     SyncPlacement,
 )
 from tests.helpers import reference_streams
@@ -70,7 +70,7 @@ def test_choices_are_called_as_in_the_documents() -> None:
     words = "--dialect rc7 --sync-mode cycles --sync-placement next-branch --linear-sync indirect-branch-hist-sync"
     values = options(*words.split(), "--implicit-return", "partial")
     assert values.dialect is RC7
-    assert values.sync_mode is SyncMode.CYCLES
+    assert values.sync_mode is InstSyncMode.CYCLES
     assert values.sync_placement is SyncPlacement.NEXT_BRANCH
     assert values.linear_sync is Tcode.INDIRECT_BRANCH_HIST_SYNC
     assert values.implicit_return is ImplicitReturn.PARTIAL_STACK

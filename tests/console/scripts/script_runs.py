@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.commands.run import tell
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.console.scripts.runner import Lines, Report, Runner, load
+from rvtrace_gdb.console.scripts.runner import Runner, ScriptReport, StepLines, load
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import in_time
@@ -47,8 +47,8 @@ def run_on(bench: Bench, folder: Path, text: str) -> Run:
     script.write_text(text)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        report = Report(str(script), {})
-        Runner(bench, report, Lines(shown=True)).run(load(script))
+        report = ScriptReport(str(script), {})
+        Runner(bench, report, StepLines(shown=True)).run(load(script))
         tell(report)
     return Run(report.exit_status, out.getvalue(), err.getvalue().replace(f"{folder}/", ""), report.as_json())
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands.console.shell import Block
+from rvtrace_gdb.console.commands.console.shell import CommandBlock
 from rvtrace_gdb.console.scripts.language import (
     Expected,
     If,
@@ -225,7 +225,7 @@ def test_the_list_of_verbs_has_each() -> None:
     ],
 )
 def test_blocks_end_where_they_end(lines: list[str]) -> None:
-    block = Block()
+    block = CommandBlock()
     for line in lines[:-1]:
         block.add(line)
         assert not block.complete, line

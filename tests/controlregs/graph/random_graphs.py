@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins, SinkBuffer, TraceRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild, TraceComponent
@@ -185,8 +185,8 @@ class Chip:
         sizes = dict.fromkeys(rams, 32 * (2 + self.plan.seed % 17))
         return GraphRequest(
             TraceRequest(src_bits=3),
-            {name: Buffer(MEMORY + ROOM * (1 + n), sizes[name]) for n, name in enumerate(rams)},
-            {name: Pins(PibMode.PARALLEL_8) for name in self.plan.ways if name[:3] == "pib"},
+            {name: SinkBuffer(MEMORY + ROOM * (1 + n), sizes[name]) for n, name in enumerate(rams)},
+            {name: PibPins(PibMode.PARALLEL_8) for name in self.plan.ways if name[:3] == "pib"},
             {name: 17 for name in self.plan.ways if name[:3] == "atb"},
         )
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.errors import (
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import read_status
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins, SinkBuffer, TraceRequest
 from tests.controlregs.graph.graph_model import (
     LOW,
     GraphBridge,
@@ -29,7 +29,7 @@ from tests.controlregs.graph.graph_model import (
 from tests.controlregs.trace_control.component_model import ACTIVE, EMPTY, ENABLE
 
 REQUEST = GraphRequest(
-    TraceRequest(), {"ram0": Buffer(LOW, 0x400)}, {"pib0": Pins(PibMode.PARALLEL_4)}, {"atb0": 0x11}
+    TraceRequest(), {"ram0": SinkBuffer(LOW, 0x400)}, {"pib0": PibPins(PibMode.PARALLEL_4)}, {"atb0": 0x11}
 )
 KINDS: dict[str, Any] = {"ram0": ram, "pib0": GraphPib, "atb0": GraphBridge, "f0": GraphFunnel, "enc0": GraphEncoder}
 PREFIX = {"ram0": "trRam", "pib0": "trPib", "atb0": "trAtbBridge", "f0": "trFunnel", "enc0": "trTe"}
@@ -124,7 +124,7 @@ def test_a_full_sink_holds_up_what_feeds_it() -> None:
     """Stop-on-wrap: the funnel cannot be rid of what it has, and that is not a failure."""
     w = all_kinds()
     graph = world({"ram0": ram(), "f0": GraphFunnel(), "enc0": GraphEncoder()}, EDGES[:1] + EDGES[3:], timeout=0.02)
-    request = GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": Buffer(LOW, 0x40)})
+    request = GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": SinkBuffer(LOW, 0x40)})
     got = procedures.start(graph.graph, request)
     graph.models["enc0"].sink.store(b"A" * 0x40)
     graph.models["enc0"].sink.store(b"B" * 8)
@@ -139,7 +139,7 @@ def test_a_full_sink_holds_up_what_feeds_it() -> None:
 
 def test_a_sink_that_does_not_answer_is_not_taken_for_a_full_one() -> None:
     w = world({"ram0": ram(), "f0": GraphFunnel(), "enc0": GraphEncoder()}, EDGES[:1] + EDGES[3:], timeout=0.02)
-    procedures.start(w.graph, GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": Buffer(LOW, 0x40)}))
+    procedures.start(w.graph, GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": SinkBuffer(LOW, 0x40)}))
     w.models["enc0"].sink.store(b"A" * 8)
     w.models["f0"].blocked = True
     w.target.refused.add(w.bases["ram0"])
@@ -150,7 +150,7 @@ def test_a_sink_that_does_not_answer_is_not_taken_for_a_full_one() -> None:
 def test_buffers_that_overlap_are_refused() -> None:
     models: Models = {"ram0": ram(), "ram1": ram(), "enc0": GraphEncoder(), "enc1": GraphEncoder()}
     w = world(models, [("enc0", "ram0"), ("enc1", "ram1")])
-    buffers = {"ram0": Buffer(LOW, 0x400), "ram1": Buffer(LOW + 0x3FC, 0x400)}
+    buffers = {"ram0": SinkBuffer(LOW, 0x400), "ram1": SinkBuffer(LOW + 0x3FC, 0x400)}
     with pytest.raises(SettingRefused, match="its buffer 0x800003fc to 0x800007fc overlaps that of ram0"):
         procedures.start(w.graph, GraphRequest(buffers=buffers))
     assert w.switched == []

@@ -8,7 +8,7 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, SinkBuffer, TraceRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.controlregs.trace_control.component_model import BusFault
 
@@ -106,7 +106,9 @@ def chain(*devices: Tied) -> tuple[Bus, Graph]:
 
 
 def start(graph: Graph) -> GraphSettings:
-    request = GraphRequest(TraceRequest(inst_mode=3), {"ram_sink0": Buffer(LOW, 0x1000)}, atb_ids={"atb_bridge0": 1})
+    request = GraphRequest(
+        TraceRequest(inst_mode=3), {"ram_sink0": SinkBuffer(LOW, 0x1000)}, atb_ids={"atb_bridge0": 1}
+    )
     return procedures.start(graph, request)
 
 

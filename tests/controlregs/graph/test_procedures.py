@@ -8,12 +8,12 @@ from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import read_status
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, SinkBuffer, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, TRACING
 
-BUFFER = Buffer(LOW + 0x1000, 0x1000)
-REQUEST = GraphRequest(TraceRequest(), {"ram0": BUFFER}, {"pib0": Pins(PibMode.PARALLEL_4)}, {"atb0": 5})
+BUFFER = SinkBuffer(LOW + 0x1000, 0x1000)
+REQUEST = GraphRequest(TraceRequest(), {"ram0": BUFFER}, {"pib0": PibPins(PibMode.PARALLEL_4)}, {"atb0": 5})
 
 
 def encoders(count: int, **options: Any) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_a_way_that_is_not_used_is_cut() -> None:
         not_used=[("enc1", "f0"), ("enc0", "f1")],
         inputs={"f0": {"enc0": 3, "enc1": 15}, "f1": {"enc0": 0, "enc1": 1}},
     )
-    buffers = {"ram0": Buffer(LOW, 0x400), "ram1": Buffer(LOW + 0x400, 0x400)}
+    buffers = {"ram0": SinkBuffer(LOW, 0x400), "ram1": SinkBuffer(LOW + 0x400, 0x400)}
     got = run(w, GraphRequest(buffers=buffers))
     assert got.notes == ()
     assert [funnel.cut for funnel in got.funnels] == [1 << 15, 1 << 0]

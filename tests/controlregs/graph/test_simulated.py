@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, TraceRequest
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -27,7 +27,7 @@ from tests.transport.simulated.encoder.traces import compiled
 
 SECOND = 0x4000_0000  # added to addresses of the second machine's bus
 REQUEST = GraphRequest(
-    TraceRequest(buffer_start=BUFFER, buffer_size=SIZE), pins={"pib0": Pins(PibMode.PARALLEL_4)}, atb_ids={"atb0": 3}
+    TraceRequest(buffer_start=BUFFER, buffer_size=SIZE), pins={"pib0": PibPins(PibMode.PARALLEL_4)}, atb_ids={"atb0": 3}
 )
 
 

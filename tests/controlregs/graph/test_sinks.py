@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.fields import FieldRange
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, TraceRequest
 from tests.controlregs.graph.graph_model import GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.trace_control.component_model import ENABLE
 
@@ -20,7 +20,7 @@ ETRACE = {"impl": 0x0000_0101, "modes": (7,), "fixed_ones": 0, "fixed_zeros": 7 
 
 def pins(pib: dict[str, Any], encoder: dict[str, Any] | None = None, **asked: Any) -> tuple[World, GraphSettings]:
     w = world({"pib0": GraphPib(**pib), "enc0": GraphEncoder(**encoder or {})}, [("enc0", "pib0")])
-    return w, procedures.start(w.graph, GraphRequest(pins={"pib0": Pins(**asked)}))
+    return w, procedures.start(w.graph, GraphRequest(pins={"pib0": PibPins(**asked)}))
 
 
 @pytest.mark.parametrize("mode", [mode for mode in PibMode if mode])
@@ -96,17 +96,17 @@ def test_calibration() -> None:
     w, _ = pins({}, mode=PibMode.PARALLEL_4)
     pib = w.component("pib0")
     procedures.stop(w.graph)
-    got = procedures.calibrate(pib, Pins(PibMode.PARALLEL_8, divider=2))
+    got = procedures.calibrate(pib, PibPins(PibMode.PARALLEL_8, divider=2))
     assert (got.mode, got.divider) == (PibMode.PARALLEL_8, 2)
     assert w.models["pib0"].control & (ENABLE | 1 << 9) == ENABLE | 1 << 9
-    procedures.start(w.graph, GraphRequest(pins={"pib0": Pins(PibMode.PARALLEL_8)}))
+    procedures.start(w.graph, GraphRequest(pins={"pib0": PibPins(PibMode.PARALLEL_8)}))
     assert w.models["pib0"].control & (ENABLE | 1 << 9) == ENABLE
 
 
 def test_no_calibration_mode() -> None:
     w = world({"pib0": GraphPib(calibrates=0), "enc0": GraphEncoder()}, [("enc0", "pib0")])
     with pytest.raises(SettingRefused, match=r"has no calibration mode \(trPibCalibrate stays 0\); use it without"):
-        procedures.calibrate(w.component("pib0"), Pins(PibMode.PARALLEL_8))
+        procedures.calibrate(w.component("pib0"), PibPins(PibMode.PARALLEL_8))
     assert not w.models["pib0"].control & ENABLE
 
 
@@ -143,7 +143,7 @@ def test_alignment_sequences_on_atb_are_set_in_impl() -> None:
 
 def test_asked_alignment() -> None:
     w = world({"pib0": GraphPib(), "enc0": GraphEncoder()}, [("enc0", "pib0")])
-    request = GraphRequest(TraceRequest(async_freq=2), pins={"pib0": Pins(PibMode.SWT_UART)})
+    request = GraphRequest(TraceRequest(async_freq=2), pins={"pib0": PibPins(PibMode.SWT_UART)})
     assert procedures.start(w.graph, request).pib_sinks[0].async_freq == 2
 
 

@@ -7,11 +7,11 @@ import pytest
 from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.fields import FieldRange
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, SinkBuffer, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 from tests.controlregs.trace_control.component_model import ENABLE
 
-BUFFER = Buffer(LOW, 0x1000)
+BUFFER = SinkBuffer(LOW, 0x1000)
 ID, BITS = 16, 28
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, SinkBuffer, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 
 TIME = 0x40
@@ -27,7 +27,7 @@ def two_levels(**models: Any) -> World:
 
 def start(w: World, mode: int = TsMode.INTERNAL_SYSTEM, on: bool = True) -> GraphSettings:
     request = TraceRequest(timestamps=on, ts_mode=mode)
-    buffers = {"ram0": Buffer(LOW, 0x1000), "ram1": Buffer(LOW + 0x1000, 0x1000)}
+    buffers = {"ram0": SinkBuffer(LOW, 0x1000), "ram1": SinkBuffer(LOW + 0x1000, 0x1000)}
     return procedures.start(w.graph, GraphRequest(request, buffers))
 
 
@@ -135,7 +135,7 @@ EXTERNAL, SYSTEM, CORE, SHARED = 1, 2, 3, 4
 
 def started(w: World, mode: int, prescale: int) -> GraphSettings:
     trace = TraceRequest(timestamps=True, ts_mode=TsMode(mode), ts_prescale=prescale)
-    return procedures.start(w.graph, GraphRequest(trace, {"ram0": Buffer(LOW, 0x1000)}))
+    return procedures.start(w.graph, GraphRequest(trace, {"ram0": SinkBuffer(LOW, 0x1000)}))
 
 
 def unit(w: World, name: str) -> tuple[int, int]:

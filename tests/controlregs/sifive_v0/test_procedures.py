@@ -14,8 +14,8 @@ from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
-from rvtrace_gdb.transport.simulated.hart.csr import Action
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, SinkBuffer, TraceRequest
+from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
 from tests.transport.simulated.encoder.traces import compiled
 from tests.transport.simulated.sifive_v0.chip import APART, ENCODERS, FUNNELS, MEMORY, SIZE, SRAM, Chip, decoded, p550
@@ -180,7 +180,7 @@ def test_encoders_with_buffers_of_their_own(elf: Path) -> None:
         chip.encoder(number, sink=f"ram{number}", memory=chip.memory(access_bytes=16))
     graph = chip.graph()
     half = SIZE // 2
-    buffers = {"ram0": Buffer(MEMORY, half), "ram1": Buffer(MEMORY + half, half)}
+    buffers = {"ram0": SinkBuffer(MEMORY, half), "ram1": SinkBuffer(MEMORY + half, half)}
     got = start(graph, GraphRequest(TraceRequest(), buffers))
     assert [encoder.src_bits for encoder in got.encoders] == [0, 0]  # nobody needs to be told apart
     chip.run()
@@ -332,9 +332,9 @@ def test_triggers_switch_the_trace(elf: Path) -> None:
     assert procedures(graph).stop(graph).off == ("enc0",)
     procedures(graph).resume(graph, got, off=("enc0",))
     assert not procedures(graph).read_status(graph).encoders[0].tracing
-    chip.devices["enc0"].triggered(Action.TRACE_ON)
+    chip.devices["enc0"].triggered(TriggerAction.TRACE_ON)
     chip.run(5)
-    chip.devices["enc0"].triggered(Action.TRACE_OFF)
+    chip.devices["enc0"].triggered(TriggerAction.TRACE_OFF)
     chip.run(1)
     assert procedures(graph).stop(graph).off == ("enc0",)
     check(chip, drain(graph, got), got, [0])
@@ -375,7 +375,7 @@ def test_pins_and_atb(elf: Path) -> None:
     chip.encoder(1, sink="atb", atb=lambda atid, data: bus.append((atid, data)), src_bits=0)
     graph = chip.graph()
     ready: list[str] = []
-    request = GraphRequest(TraceRequest(), pins={"pins": Pins(PibMode.PARALLEL_4, divider=3)}, atb_ids={"atb": 5})
+    request = GraphRequest(TraceRequest(), pins={"pins": PibPins(PibMode.PARALLEL_4, divider=3)}, atb_ids={"atb": 5})
     got = procedures(graph).start(graph, request, receive=lambda pins: ready.append(pins.name))
     assert got.notes == () and ready == ["pins"]
     (pins,), (bridge,) = got.pib_sinks, got.bridges

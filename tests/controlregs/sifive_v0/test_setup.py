@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, Triggers
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, SinkBuffer, TraceRequest
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
 from tests.controlregs.sifive_v0.test_procedures import asked
 from tests.transport.simulated.encoder.traces import compiled
@@ -355,7 +355,7 @@ class TestBuffers:
         for number in range(2):
             chip.encoder(number, sink=f"ram{number}", memory=chip.memory())
         with pytest.raises(SettingRefused, match=r"^ram1 at 0x101000: its buffer .* overlaps that of ram0"):
-            start(chip, GraphRequest(TraceRequest(), {f"ram{n}": Buffer(MEMORY + 64 * n, 128) for n in range(2)}))
+            start(chip, GraphRequest(TraceRequest(), {f"ram{n}": SinkBuffer(MEMORY + 64 * n, 128) for n in range(2)}))
 
     def test_one_sink_called_0(self, elf: Path) -> None:
         """Where there is one only, teSink may read 0."""
@@ -366,7 +366,7 @@ class TestBuffers:
     def test_a_sink_that_is_not_there(self, elf: Path) -> None:
         chip = Chip(elf, 1)
         chip.encoder(0, sink="pins", memory=chip.memory())
-        request = GraphRequest(TraceRequest(), pins={"pins": Pins(PibMode.PARALLEL_4)})
+        request = GraphRequest(TraceRequest(), pins={"pins": PibPins(PibMode.PARALLEL_4)})
         with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: cannot send trace to pins \(.* it has sba\)"):
             start(chip, request)
 
@@ -375,13 +375,13 @@ class TestOutside:
     @pytest.mark.parametrize(
         ("pins", "fixed", "why"),
         [
-            (Pins(), {}, "its pins are off; give the mode your probe receives, it has swt_manchester, "),
-            (Pins(PibMode.PARALLEL_16), {}, "it cannot send parallel_16"),
-            (Pins(PibMode.PARALLEL_8), {"pibMode": 5}, "it cannot send parallel_8; .* it has swt_uart"),
-            (Pins(PibMode.PARALLEL_8), {"pibCalibrate": 1}, "always sends its calibration pattern"),
+            (PibPins(), {}, "its pins are off; give the mode your probe receives, it has swt_manchester, "),
+            (PibPins(PibMode.PARALLEL_16), {}, "it cannot send parallel_16"),
+            (PibPins(PibMode.PARALLEL_8), {"pibMode": 5}, "it cannot send parallel_8; .* it has swt_uart"),
+            (PibPins(PibMode.PARALLEL_8), {"pibCalibrate": 1}, "always sends its calibration pattern"),
         ],
     )
-    def test_pins_that_cannot(self, elf: Path, pins: Pins, fixed: dict[str, int], why: str) -> None:
+    def test_pins_that_cannot(self, elf: Path, pins: PibPins, fixed: dict[str, int], why: str) -> None:
         chip = Chip(elf, 1)
         chip.encoder(0, sink="pins", pins=_Nobody(), build=V0Build(fixed=fixed))
         with pytest.raises(SettingRefused, match=f"^pins at 0x100000: {why}"):
@@ -390,7 +390,7 @@ class TestOutside:
     def test_pins_that_differ(self, elf: Path) -> None:
         chip = Chip(elf, 1)
         chip.encoder(0, sink="pins", pins=_Nobody(), build=V0Build(fixed={"pibDivider": 1, "pibRefCenter": 0}))
-        pins = Pins(PibMode.PARALLEL_8, divider=4, clk_center=True)
+        pins = PibPins(PibMode.PARALLEL_8, divider=4, clk_center=True)
         assert start(chip, GraphRequest(TraceRequest(), pins={"pins": pins})).notes == (
             "pins divides its clock by 2, not by 4",
             "pins cannot have the edge of its clock in the middle of a bit",

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs.errors import (
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.lifecycle import reset
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, SinkBuffer
 from tests.controlregs.graph.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
 from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink
 from tests.controlregs.trace_control.rig import BUFFER, SMEM, SRAM, Rig, TraceRequest, drain, rig, status, stop
@@ -220,7 +220,7 @@ def test_one_that_answers_at_two_addresses(kind: Any, second: str, first: str) -
     w = world(models(kind), EDGES[kind])
     w.target.devices[w.bases[second]] = w.models[first]
     w.models[first].lenient = True
-    request = GraphRequest(buffers={"ram0": Buffer(LOW, 0x400), "ram1": Buffer(LOW + 0x400, 0x400)})
+    request = GraphRequest(buffers={"ram0": SinkBuffer(LOW, 0x400), "ram1": SinkBuffer(LOW + 0x400, 0x400)})
     with pytest.raises(SettingRefused) as caught:
         procedures.start(w.graph, request)
     said = str(caught.value)

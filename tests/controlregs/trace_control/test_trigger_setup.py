@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, SinkBuffer, TraceRequest
 from tests.controlregs.graph.graph_model import BLOCKS, LOW, GraphEncoder, World, ram, world
 from tests.controlregs.trace_control.component_model import ENABLE, TRACING
 
@@ -20,7 +20,7 @@ DATA_CONTROL, TRIG_DBG, TRIG_IN, TRIG_OUT = 0x10, 0x50, 0x54, 0x58
 ON, OFF, NOTIFY = TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY
 DATA, DATA_TRACING, DATA_TRIG_ENABLE = 1, 2, 4
 DATA_FIELDS = 0x0003_0000
-BUFFER = {"ram0": Buffer(LOW, 0x1000)}
+BUFFER = {"ram0": SinkBuffer(LOW, 0x1000)}
 ON_AND_OFF = Triggers(on=(0x8000_0056,), off=(0x8000_0088, 0x8000_0100))
 
 

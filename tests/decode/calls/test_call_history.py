@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.support.errors import Cancelled
@@ -263,7 +263,7 @@ def test_each_context_has_its_own_functions() -> None:
     program.attach(two.image, scontext=2)
     builder = HistoryBuilder()
     for scontext in (1, 2, 1):
-        builder.context(Context(0, scontext=scontext))
+        builder.context(ProgramContext(0, scontext=scontext))
         builder.append(Path([(BASE, BASE + 4)]))
     history = builder.finish(NOTHING)
     calls = CallHistory(history, program)
@@ -279,8 +279,8 @@ def test_a_context_that_changes_within_a_piece() -> None:
     pcs = (BASE, BASE + 4, BASE + 8, BASE + 12)
     for traps in ([], [two.trap(2, None, "c.0")]):
         builder = HistoryBuilder()
-        builder.context(Context(0, scontext=1))
-        builder.context(Context(0, scontext=2), after=2)
+        builder.context(ProgramContext(0, scontext=1))
+        builder.context(ProgramContext(0, scontext=2), after=2)
         builder.append(Path([pcs]))
         history = builder.finish(NOTHING)
         history.events = traps

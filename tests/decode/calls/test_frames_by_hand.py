@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import Event, History, Path, RepeatPath
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
@@ -144,7 +144,7 @@ def test_other_programs_at_the_same_addresses() -> None:
     program.attach(process.image, scontext=1)
     builder = HistoryBuilder()
     for scontext, pcs in ((0, PLAIN.pcs("main.0 main.1 f.0")), (1, process.pcs("start.2 run.0"))):
-        builder.context(Context(0, scontext=scontext))
+        builder.context(ProgramContext(0, scontext=scontext))
         builder.append(Path([tuple(pcs)]))
     frames = frames_of(builder.finish(Accounting(0, 0, 0, 0)), program)
     assert [frame.function for frame in frames.frames(2)] == [PLAIN.at("f.0"), PLAIN.at("main.0")]

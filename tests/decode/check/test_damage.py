@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode, Options
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.check.test_sound_traces import of_etrace, of_ntrace
 from tests.decode.etrace.encoder.test_vectors import encoded
@@ -31,7 +31,7 @@ def towers() -> tuple[Image, list[Block | IngressTrap]]:
 
 def ntrace(items: Sequence[Block | IngressTrap], *, btm: bool = False) -> list[bytes]:
     messages: list[bytes] = []
-    encoder = Encoder(EncoderOptions(btm=btm, sync_mode=SyncMode.MESSAGES), messages.append)
+    encoder = Encoder(EncoderOptions(btm=btm, sync_mode=InstSyncMode.MESSAGES), messages.append)
     encoder.start(Sync.EXIT_FROM_DEBUG)
     encoder.retire(items)
     encoder.stop(Evcode.DEBUG_MODE)

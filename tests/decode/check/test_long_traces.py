@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, bloc
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceOptions
-from rvtrace_gdb.decode.ntrace.options import SyncMode as NtraceSync
+from rvtrace_gdb.decode.ntrace.options import InstSyncMode as NtraceSync
 from rvtrace_gdb.decode.program.image import Image
 from tests.helpers.amounts import LONG
 

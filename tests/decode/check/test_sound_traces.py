@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Parameters, SupportLayout
 from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
 from rvtrace_gdb.decode.ntrace.messages import Tcode
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, Options, SyncMode, SyncPlacement
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode, Options, SyncPlacement
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.etrace import vectors
 from tests.decode.etrace.encoder.test_vectors import ran, reference
@@ -72,7 +72,7 @@ def ntrace_fields(rng: random.Random) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(EncoderOptions(), name) for name in FIELDS} | {"dialect": "1.0"}
     fields |= {name: rng.random() < 0.5 for name in _SWITCHES}
     fields |= {
-        "sync_mode": rng.choice([SyncMode.MESSAGES, *SyncMode]), "sync_max": rng.randrange(4),
+        "sync_mode": rng.choice([InstSyncMode.MESSAGES, *InstSyncMode]), "sync_max": rng.randrange(4),
         "icnt_limit": rng.choice([64, 512, 1 << 16]), "hist_limit": rng.choice([17, 32]),
         "implicit_return": rng.choice([*ImplicitReturn]), "return_depth": rng.choice([8, 32]),
         "sync_placement": rng.choice([*SyncPlacement]), "linear_sync": rng.choice([None, Tcode.PROG_TRACE_SYNC]),

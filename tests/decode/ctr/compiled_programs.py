@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.ctr.records import Record
+from rvtrace_gdb.decode.ctr.records import CtrRecord
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.machine import Machine
@@ -60,28 +60,28 @@ def _all(flat: list[int | TrapEntry], code: Code) -> Iterator[Ran]:
         yield Ran(item, kind, to)
 
 
-def recorded(ran: Sequence[Ran], kinds: Collection[Kind]) -> tuple[list[Record], list[list[int]]]:
+def recorded(ran: Sequence[Ran], kinds: Collection[Kind]) -> tuple[list[CtrRecord], list[list[int]]]:
     """The records, oldest first, and the instructions before each of them, its source included."""
-    records: list[Record] = []
+    records: list[CtrRecord] = []
     stretches: list[list[int]] = [[]]
     for one in ran:
         if one.retired:
             stretches[-1].append(one.pc)
         if one.kind in kinds:
-            records.append(Record(one.pc, one.to, IType(one.kind or 0), offset=24 * len(records)))
+            records.append(CtrRecord(one.pc, one.to, IType(one.kind or 0), offset=24 * len(records)))
             stretches.append([])
     return records, stretches
 
 
-def call_stack(ran: Sequence[Ran], depth: int) -> tuple[list[Record], list[list[int] | None]]:
+def call_stack(ran: Sequence[Ran], depth: int) -> tuple[list[CtrRecord], list[list[int] | None]]:
     """The records of RAS emulation, and what ran before each since the one before was made; last, what ran since.
     None: not known, or there was a trap."""
-    stack: list[tuple[int, Record]] = []
+    stack: list[tuple[int, CtrRecord]] = []
     for i, one in enumerate(ran):
         if one.kind in (Kind.FUNCTION_RETURN, Kind.COROUTINE_SWAP):
             stack = stack[:-1]
         if one.kind in (Kind.INDIRECT_CALL, Kind.DIRECT_CALL, Kind.COROUTINE_SWAP):
-            stack.append((i, Record(one.pc, one.to, IType(one.kind))))
+            stack.append((i, CtrRecord(one.pc, one.to, IType(one.kind))))
     stack = stack[-depth:]
     stretches: list[list[int] | None] = [None]
     for (first, _), (last, _) in pairwise([*stack, (len(ran), None)]):

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.ctr.records import Record
+from rvtrace_gdb.decode.ctr.records import CtrRecord
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
@@ -227,15 +227,15 @@ class Hart:
                 registers[op.rd] = self.memory.setdefault(at, self.anywhere())
 
 
-def recorded(events: list[Event], types: frozenset[int]) -> tuple[list[Record], list[list[int]]]:
+def recorded(events: list[Event], types: frozenset[int]) -> tuple[list[CtrRecord], list[list[int]]]:
     """The records of *events*, oldest first, and what ran before each of them: its source included. Behind the last
     record, what ran since."""
-    records: list[Record] = []
+    records: list[CtrRecord] = []
     stretches: list[list[int]] = [[]]
     for event in events:
         if event.retired:
             stretches[-1].append(event.pc)
         if event.type in types:
-            records.append(Record(event.pc, event.to, IType(event.type), offset=24 * len(records)))
+            records.append(CtrRecord(event.pc, event.to, IType(event.type), offset=24 * len(records)))
             stretches.append([])
     return records, stretches

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, decode_records
-from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record, RecordOptions, impossible, record_text
+from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, CtrRecord, RecordOptions, impossible, record_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -44,15 +44,15 @@ def image(*code: bytes, xlen: int = 64) -> Image:
     return made
 
 
-def row(*transfers: tuple[int | None, int | None, IType]) -> list[Record]:
+def row(*transfers: tuple[int | None, int | None, IType]) -> list[CtrRecord]:
     """Records of (instruction it left, instruction it went to, type)."""
     return [
-        Record(None if source is None else at(source), None if target is None else at(target), kind, offset=24 * i)
+        CtrRecord(None if source is None else at(source), None if target is None else at(target), kind, offset=24 * i)
         for i, (source, target, kind) in enumerate(transfers)
     ]
 
 
-def decode(records: Sequence[Record], program: Image, options: RecordOptions | None = None) -> DecodedRecords:
+def decode(records: Sequence[CtrRecord], program: Image, options: RecordOptions | None = None) -> DecodedRecords:
     return decode_records(records, program, options or RecordOptions(), total=24 * len(records), idle=0)
 
 
@@ -174,9 +174,11 @@ def test_partial_records(name: str) -> None:
 
 
 def test_a_zero_is_an_address_where_the_mode_does_not_change() -> None:
-    decoded = decode([Record(at(0), None, ICALL), Record(None, at(0), EXCEPTION, offset=24)], image(asm.jalr(1, 6)))
+    decoded = decode(
+        [CtrRecord(at(0), None, ICALL), CtrRecord(None, at(0), EXCEPTION, offset=24)], image(asm.jalr(1, 6))
+    )
     assert decoded.history.pc(0) == at(0)
-    decoded = decode([Record(at(0), None, ICALL), Record(0, at(0), EXCEPTION, offset=24)], image(asm.jalr(1, 6)))
+    decoded = decode([CtrRecord(at(0), None, ICALL), CtrRecord(0, at(0), EXCEPTION, offset=24)], image(asm.jalr(1, 6)))
     assert lines(decoded) == [0] and decoded.stretches[1].complete
 
 
@@ -340,7 +342,7 @@ def _text(number: int, why: str) -> str:
     ],
     ids=["type", "plain", "target", "in between", "behind", "oldest", "in between, later"],
 )  # fmt: skip
-def test_a_wrong_program_is_named(records: list[Record], why: str) -> None:
+def test_a_wrong_program_is_named(records: list[CtrRecord], why: str) -> None:
     code = image(asm.jal(4), NOP, asm.beq(8), NOP, asm.jal(-16), NOP, RET_CODE, NOP, NOP, NOP)
     decoded = decode(records, code)
     assert said(decoded, EventKind.MISMATCH)[0].startswith(why)
@@ -394,7 +396,7 @@ def test_harts_without_types() -> None:
 def test_times_of_the_newest_row_of_counts() -> None:
     code = image(asm.jal(4), asm.jal(-4))
     cycles = [7, None, 5, 10, 3]
-    records = [Record(at(i % 2), at(1 - i % 2), JUMP, cycles=count, offset=24 * i) for i, count in enumerate(cycles)]
+    records = [CtrRecord(at(i % 2), at(1 - i % 2), JUMP, cycles=count, offset=24 * i) for i, count in enumerate(cycles)]
     decoded = decode(records, code)
     times = [decoded.history.time_at(i) for i in range(len(decoded.history))]
     assert decoded.stretches[1].why == "recording may have been off before this record: it has no cycles (CCV)"
@@ -406,7 +408,7 @@ def test_times_of_the_newest_row_of_counts() -> None:
 
 def test_times_that_are_rounded_down_are_said_to_be() -> None:
     code = image(asm.jal(4), asm.jal(-4))
-    records = [Record(at(i), at(1 - i), JUMP, cycles=8192 * i, offset=24 * i) for i in range(2)]
+    records = [CtrRecord(at(i), at(1 - i), JUMP, cycles=8192 * i, offset=24 * i) for i in range(2)]
     assert said(decode(records, code), EventKind.NOTE) == [
         "times are lower bounds: records round counts of 8192 or more cycles down"
     ]
@@ -436,10 +438,10 @@ def test_no_records() -> None:
 
 
 def test_rows_of_records() -> None:
-    record = Record(at(0), None, XRET, True, 12, True)
+    record = CtrRecord(at(0), None, XRET, True, 12, True)
     columns = "Record source=0x80000000 target=? TYPE=3 MISP=1 cycles=12 saturated=1"
     assert record_text(record) == f"{columns} # trap return, mispredicted"
-    record = Record(at(0), at(8), XRET)
+    record = CtrRecord(at(0), at(8), XRET)
     assert record_text(record) == "Record source=0x80000000 target=0x80000020 TYPE=3 MISP=0 # trap return"
     assert set(TYPE_NAMES) == set(IType)
 
@@ -457,13 +459,13 @@ def test_behind_a_trap_return_no_register_is_known() -> None:
 @pytest.mark.parametrize(
     ("noise", "words"),
     [
-        (Record(at(1), at(3), IType.NONE, reserved=6), "a record of type 6"),
-        (Record(at(1), at(3), IType.NONE, reserved=7), "a record of type 7"),
-        (Record(at(1) | 1 << 60, at(3), JUMP), "a record whose source is 0x1000000080000004"),
-        (Record(at(1), 0x7FFF_FFFF_0000_0000, JUMP), "a record whose target is 0x7fffffff00000000"),
+        (CtrRecord(at(1), at(3), IType.NONE, reserved=6), "a record of type 6"),
+        (CtrRecord(at(1), at(3), IType.NONE, reserved=7), "a record of type 7"),
+        (CtrRecord(at(1) | 1 << 60, at(3), JUMP), "a record whose source is 0x1000000080000004"),
+        (CtrRecord(at(1), 0x7FFF_FFFF_0000_0000, JUMP), "a record whose target is 0x7fffffff00000000"),
     ],
 )
-def test_what_no_hart_records_is_a_gap(noise: Record, words: str) -> None:
+def test_what_no_hart_records_is_a_gap(noise: CtrRecord, words: str) -> None:
     """1.0, "Control Transfer Type Definitions": 6 and 7 are reserved; addresses have 57 bits at most, sign-extended."""
     code = image(asm.jal(4), asm.jal(8), NOP, asm.jal(8), NOP, asm.jal(-20))
     before, after = row((0, 1, JUMP)), row((3, 5, JUMP), (5, 0, JUMP))
@@ -476,8 +478,8 @@ def test_what_no_hart_records_is_a_gap(noise: Record, words: str) -> None:
     assert lines(first) == [3, 5] and said(first, EventKind.LOSS)
     assert lines(decode([*before, noise], code)) == [0, GAP]
     for address in (0xFFFF_FFFF_8000_0000, 0x00FF_FFFF_FFFF_F000):
-        assert impossible(Record(address, address, JUMP), 64) == ""
-    assert impossible(Record(1 << 31, 1 << 31, JUMP), 32) == ""
+        assert impossible(CtrRecord(address, address, JUMP), 64) == ""
+    assert impossible(CtrRecord(1 << 31, 1 << 31, JUMP), 32) == ""
 
 
 @pytest.mark.parametrize("source", [1000, 4])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, decode_records
-from rvtrace_gdb.decode.ctr.records import Record, RecordOptions
+from rvtrace_gdb.decode.ctr.records import CtrRecord, RecordOptions
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
@@ -35,7 +35,7 @@ def options(kinds: frozenset[Kind], end: int | None = None) -> RecordOptions:
     return RecordOptions(frozenset(IType(kind) for kind in kinds), end=end)
 
 
-def decode(elf: Path, records: list[Record], options: RecordOptions) -> DecodedRecords:
+def decode(elf: Path, records: list[CtrRecord], options: RecordOptions) -> DecodedRecords:
     return decode_records(records, Image.from_elf(elf), options, total=24 * len(records), idle=0)
 
 

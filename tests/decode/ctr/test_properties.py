@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.ctr.decoder import DecodedRecords, RecordStretch, decode_records
-from rvtrace_gdb.decode.ctr.records import Record, RecordOptions
+from rvtrace_gdb.decode.ctr.records import CtrRecord, RecordOptions
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -26,7 +26,7 @@ def options(types: frozenset[int], **rest: bool) -> RecordOptions:
     return RecordOptions(frozenset(map(IType, types)), **rest)
 
 
-def decode(program: Program, records: Sequence[Record], options: RecordOptions) -> DecodedRecords:
+def decode(program: Program, records: Sequence[CtrRecord], options: RecordOptions) -> DecodedRecords:
     size = 24 * len(records)
     return decode_records(records, program.image(), options, total=size, idle=0)
 
@@ -50,7 +50,7 @@ def filters(rng: random.Random) -> frozenset[int]:
     return rng.choice([*chosen, any_of])
 
 
-def check_sound(decoded: DecodedRecords, stretches: list[list[int]], records: list[Record], *, sure: bool) -> None:
+def check_sound(decoded: DecodedRecords, stretches: list[list[int]], records: list[CtrRecord], *, sure: bool) -> None:
     """What is shown is what ran."""
     for number, (truth, record) in enumerate(zip(stretches, records, strict=False)):
         before, behind = shown(decoded, number)
@@ -139,14 +139,14 @@ def believed_at(stretch: RecordStretch, found: Ways | None) -> Believed | None:
 
 
 def naive(
-    program: Program, before: Record, record: Record, believed: Believed, types: frozenset[int], sure: bool
+    program: Program, before: CtrRecord, record: CtrRecord, believed: Believed, types: frozenset[int], sure: bool
 ) -> Ways:
     assert before.target is not None and record.source is not None
     target = record.target if record.kind not in (IType.EXCEPTION, IType.INTERRUPT) else None
     return ways(program, before.target, believed, record.source, target, types, sure)
 
 
-def known_behind(program: Program, record: Record, believed: Believed | None) -> Believed | None:
+def known_behind(program: Program, record: CtrRecord, believed: Believed | None) -> Believed | None:
     """What is known of the registers when the transfer was made."""
     if record.source is None or record.kind in (IType.EXCEPTION, IType.INTERRUPT, IType.TRAP_RETURN):
         return Believed()
@@ -156,7 +156,7 @@ def known_behind(program: Program, record: Record, believed: Believed | None) ->
     return believed
 
 
-def check_against(decoded: DecodedRecords, number: int, found: Ways, record: Record | None, sure: bool) -> None:
+def check_against(decoded: DecodedRecords, number: int, found: Ways, record: CtrRecord | None, sure: bool) -> None:
     """A stretch is what all ways there are have in common."""
     if found.cut:
         return
@@ -197,10 +197,10 @@ def test_ras_shows_only_what_ran(seed: int) -> None:
         assert stretch.complete or not before
 
 
-def call_stack(program: Program, events: Sequence[Event]) -> tuple[list[tuple[int, Record]], int]:
+def call_stack(program: Program, events: Sequence[Event]) -> tuple[list[tuple[int, CtrRecord]], int]:
     """The newest 16 calls that have not returned, each with the number of its event; the last event that returned to
     elsewhere than behind its call."""
-    stack: list[tuple[int, Record]] = []
+    stack: list[tuple[int, CtrRecord]] = []
     astray = -1
     for number, event in enumerate(events):
         if event.type in (12, 13):
@@ -209,7 +209,7 @@ def call_stack(program: Program, events: Sequence[Event]) -> tuple[list[tuple[in
                 astray = number
             stack = stack[:-1]
         if event.type in (8, 9, 12):
-            stack.append((number, Record(event.pc, event.to, IType(event.type))))
+            stack.append((number, CtrRecord(event.pc, event.to, IType(event.type))))
     return stack[-16:], astray
 
 
@@ -217,10 +217,10 @@ kinds = st.sampled_from(list(IType))
 
 
 @st.composite
-def junk(draw: st.DrawFn) -> Record:
+def junk(draw: st.DrawFn) -> CtrRecord:
     address = st.one_of(st.none(), st.integers(BASE, BASE + 64), st.integers(0, 2**64 - 1))
     cycles = draw(st.one_of(st.none(), st.integers(0, 2**27)))
-    return Record(
+    return CtrRecord(
         draw(address), draw(address), draw(kinds), draw(st.booleans()), cycles, draw(st.booleans()),
         draw(st.integers(0, 6144)),
     )  # fmt: skip
@@ -237,7 +237,7 @@ def junk(draw: st.DrawFn) -> Record:
 )
 @settings(max_examples=some_of(250), deadline=None)
 def test_nothing_makes_it_fail(
-    records: list[Record], code: bytes, xlen: int, types: frozenset[IType], ras: bool, hidden: bool, end: int | None
+    records: list[CtrRecord], code: bytes, xlen: int, types: frozenset[IType], ras: bool, hidden: bool, end: int | None
 ) -> None:
     image = Image(xlen)
     image.add_code(BASE, code)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.helpers.core_captures import VECTORS
@@ -28,7 +28,7 @@ _SUPPORT = {"ref": SupportLayout.REFERENCE, "std08": SupportLayout.STANDARD}
 _NEVER = 1 << 30
 _ECALLS = (3, 8, 9, 11)  # causes of ebreak and ecall
 
-Item = Block | IngressTrap | Context
+Item = Block | IngressTrap | ProgramContext
 
 
 class Vector(NamedTuple):
@@ -146,7 +146,7 @@ def told(pcs: list[int], events: list[Happened], image: Image) -> Iterator[Item]
     """
     ends = [event.after for event in events] + [len(pcs)]
     at, privilege = 0, MACHINE
-    yield Context(MACHINE)
+    yield ProgramContext(MACHINE)
     for number, end in enumerate(ends):
         before = events[number].before if number < len(events) else None
         returns = [i for i in range(at, end) if image.instruction(pcs[i]).itype is IType.TRAP_RETURN]
@@ -156,14 +156,14 @@ def told(pcs: list[int], events: list[Happened], image: Image) -> Iterator[Item]
             goal = before if i == returns[-1] and before is not None else MACHINE
             if goal != privilege:
                 privilege = goal
-                yield Context(privilege)
+                yield ProgramContext(privilege)
         yield from blocks(pcs[at:end], image)
         at = end
         if number < len(events):
             yield events[number].trap
             if privilege != MACHINE:
                 privilege = MACHINE
-                yield Context(MACHINE)
+                yield ProgramContext(MACHINE)
 
 
 def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
@@ -175,9 +175,9 @@ def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
     now, number, privilege = 0, 0, MACHINE
     last: Item | None = None
     for item in items:
-        if isinstance(item, Context):
+        if isinstance(item, ProgramContext):
             privilege = item.prv or 0
-            yield now, Context(privilege, scontext=privilege << 8 | number)
+            yield now, ProgramContext(privilege, scontext=privilege << 8 | number)
             continue
         left: Block | IngressTrap | None = item
         while left is not None:
@@ -188,7 +188,7 @@ def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
             )
             if now // ROWS != number and not own:
                 number = now // ROWS
-                yield now, Context(privilege, scontext=privilege << 8 | number)
+                yield now, ProgramContext(privilege, scontext=privilege << 8 | number)
             first, left = _cut(left, ROWS - now % ROWS)
             yield now, first
             now += first.instructions if isinstance(first, Block) else not own

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOption
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.naive_decoder import NaiveDecoder
@@ -161,7 +161,7 @@ class Case:
         rng, now, pending = self.rng, self.rng.randrange(1 << 12), list[Item]()
         encoder = Encoder(self.encoder_options, self.packets.append)
         encoder.time(now)
-        encoder.context(Context(3))
+        encoder.context(ProgramContext(3))
         encoder.start()
         for item in self.items:
             pending.append(item)
@@ -222,10 +222,10 @@ def _settled(items: Iterable[Item], image: Image) -> Iterator[Item]:
     nor between a constant and a jump to it.
     """
     privilege: int | None = None
-    waiting: Context | None = None
+    waiting: ProgramContext | None = None
     plain = True
     for item in items:
-        if not isinstance(item, Context):
+        if not isinstance(item, ProgramContext):
             yield item
             plain = isinstance(item, Block) and item.itype is IType.NONE and not _loads(item, image)
         elif item.prv != privilege:

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode import assembler as asm
 from tests.decode.etrace.random_programs import Case, any_options, last_pc
 from tests.decode.etrace.vectors import framed
@@ -42,7 +42,7 @@ def traced(example: Example, pcs: list[int], next_pc: int, **more: Any) -> list[
     """The packets of an execution."""
     packets: list[bytes] = []
     encoder = Encoder(EncoderOptions(example.parameters, example.modes, **more), packets.append)
-    encoder.context(Context(3))
+    encoder.context(ProgramContext(3))
     encoder.start()
     encoder.retire(list(blocks_from_pcs(pcs, example.image)))
     encoder.stop(next_pc)
@@ -130,7 +130,7 @@ def test_traps_where_they_hurt(seed: int, drawn: dict[str, Any], where: str) -> 
     items, pcs = interrupted(case, random.Random(seed), where)
     packets: list[bytes] = []
     encoder = Encoder(case.encoder_options, packets.append)
-    encoder.context(Context(3))
+    encoder.context(ProgramContext(3))
     encoder.start()
     encoder.retire(items)
     encoder.stop(case.run.next_pc)

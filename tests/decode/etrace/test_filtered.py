@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, EndReport
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.etrace.encoder.test_dialects import options_of
 from tests.decode.etrace.random_programs import Case, any_options
 from tests.decode.etrace.test_properties import assert_same
@@ -55,7 +55,7 @@ class Filtered(Case):
         self.last_traps = [item.trap for item in self.told if isinstance(item, End)]
         self.halts: list[bool] = []  # of each stretch: it ended though the encoder was not switched off
         encoder = Encoder(self.encoder_options, self.packets.append)
-        encoder.context(Context(3))
+        encoder.context(ProgramContext(3))
         if self.rng.random() < 0.5:
             encoder.enable()
         for item in self.told:
@@ -66,7 +66,7 @@ class Filtered(Case):
     def _tell(self, encoder: Encoder, item: Told) -> None:
         if isinstance(item, Begin):
             encoder.start(item.trap if self.leading else None)
-        elif isinstance(item, Context):
+        elif isinstance(item, ProgramContext):
             encoder.context(item)
         elif not isinstance(item, End):
             encoder.retire([item])
@@ -164,7 +164,7 @@ def filtered(options: EncoderOptions, ran: Sequence[int | IngressTrap], where: r
         elif isinstance(item, End):
             encoder.stop(item.next_pc, disable=False)
         else:
-            assert not isinstance(item, Context)
+            assert not isinstance(item, ProgramContext)
             encoder.retire([item])
     return packets
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, Suppor
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.etrace.packets import read, write
 from tests.decode.etrace.random_programs import FREEDOMS, MODES, PARAMETERS, Case, any_options
 from tests.decode.ntrace.messages import difference
@@ -95,10 +95,10 @@ def test_contexts(seed: int, drawn: dict[str, Any]) -> None:
     case = Case(seed, drawn | {"context_width": 32}, marks=False)
     history = case.decode(case.trace)
     places: list[int] = []
-    contexts: list[Context] = []
+    contexts: list[ProgramContext] = []
     at = 0
     for item in case.items:
-        if isinstance(item, Context):
+        if isinstance(item, ProgramContext):
             places.append(at)
             contexts.append(item)
         elif isinstance(item, Block):
@@ -106,7 +106,7 @@ def test_contexts(seed: int, drawn: dict[str, Any]) -> None:
     precise = drawn["context"].name in ("PRECISE", "DISCONTINUITY")
     for i in range(len(case.pcs)):
         found = bisect_right(places, i) - 1
-        context = contexts[found] if found >= 0 else Context(3)
+        context = contexts[found] if found >= 0 else ProgramContext(3)
         assert history.context_at(i).prv == context.prv, i
         if precise and context.scontext is not None:
             assert history.context_at(i).scontext == context.scontext, i

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHa
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.naive_decoder import NaiveDecoder
@@ -114,7 +114,7 @@ class Example:
         """
         found: list[bytes] = []
         encoder = Encoder(EncoderOptions(self.parameters, self.modes, **more), found.append)
-        encoder.context(Context(MACHINE))
+        encoder.context(ProgramContext(MACHINE))
         encoder.start()
         for i, group in enumerate(self.groups(pcs)):
             if i:

@@ -6,7 +6,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.executed.readers import Log
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from tests.transport.simulated.hart.lockstep import CAUSES
 from tests.transport.simulated.hart.qemu import QemuTrap
@@ -19,7 +19,7 @@ Told = tuple[str, int, int]
 def read(
     log: Path, elf: Path, *, format: str | None = None, hart: int | None = None,
     starts: Callable[[int], bool] | None = None, limit: int | None = None, contexts: bool = False,
-) -> tuple[list[Block | IngressTrap | Context], list[str]]:  # fmt: skip
+) -> tuple[list[Block | IngressTrap | ProgramContext], list[str]]:  # fmt: skip
     """The items of a log, and the notes about it."""
     with Log(str(log)) as opened:
         executed = Executed(
@@ -30,7 +30,7 @@ def read(
     return items, executed.notes
 
 
-def told(items: Iterable[Block | IngressTrap | Context]) -> list[Told]:
+def told(items: Iterable[Block | IngressTrap | ProgramContext]) -> list[Told]:
     """Addresses and traps, one by one."""
     out: list[Told] = []
     for item in items:
@@ -44,7 +44,7 @@ def told(items: Iterable[Block | IngressTrap | Context]) -> list[Told]:
     return out
 
 
-def executed_pcs(items: Iterable[Block | IngressTrap | Context]) -> list[int]:
+def executed_pcs(items: Iterable[Block | IngressTrap | ProgramContext]) -> list[int]:
     """The addresses alone."""
     return [pc for what, pc, _ in told(items) if what == "retired"]
 

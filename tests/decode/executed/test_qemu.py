@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
 from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_qemu
 from tests.helpers.amounts import crossed, long_only, some_of
@@ -117,10 +117,10 @@ def test_privilege_modes_where_in_asm_tells_them(march: str, tmp_path: Path) -> 
 
 
 def modes(log: Path, elf: Path) -> list[tuple[int, int | None]]:
-    context = Context()
+    context = ProgramContext()
     found = []
     for item in read(log, elf, contexts=True)[0]:
-        if isinstance(item, Context):
+        if isinstance(item, ProgramContext):
             context = item
         found += [(pc, context.prv) for pc in executed_pcs([item])]
     return found
@@ -129,7 +129,7 @@ def modes(log: Path, elf: Path) -> list[tuple[int, int | None]]:
 def test_no_contexts_without_in_asm(tmp_path: Path) -> None:
     elf = build(tmp_path, "traps.S", march="rv64imac")
     items, _ = read(qemu_log(elf, tmp_path, lines=2000), elf, contexts=True)
-    assert not any(isinstance(item, Context) for item in items)
+    assert not any(isinstance(item, ProgramContext) for item in items)
 
 
 def test_one_hart_of_several(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.executed.logs import PROGRAMS, spike_log
 from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_spike
 from tests.helpers.amounts import crossed, long_only
@@ -98,10 +98,10 @@ def test_privilege_modes_are_contexts(march: str, tmp_path: Path) -> None:
     assert {privilege for _, privilege in expected} == {0, 3}
     for flags in ("l+commits", "commits"):
         items, _ = read(spike_log(elf, tmp_path, *FLAGS[flags]), elf, contexts=True)
-        context = Context()
+        context = ProgramContext()
         ours = []
         for item in items:
-            if isinstance(item, Context):
+            if isinstance(item, ProgramContext):
                 context = item
             else:
                 ours += [(pc, context.prv) for pc in executed_pcs([item])]
@@ -114,8 +114,12 @@ def test_a_write_of_scontext_is_a_context_from_the_next_instruction_on(march: st
     writes = [line for line in log.read_text().splitlines() if "csrw    scontext" in line]
     after = [int(line.split()[2], 16) + 4 for line in writes]
     items, _ = read(log, elf, contexts=True)
-    at = [i for i, item in enumerate(items) if isinstance(item, Context)]
-    assert [items[i] for i in at] == [Context(3), Context(3, scontext=17), Context(3, scontext=0x2345)]
+    at = [i for i, item in enumerate(items) if isinstance(item, ProgramContext)]
+    assert [items[i] for i in at] == [
+        ProgramContext(3),
+        ProgramContext(3, scontext=17),
+        ProgramContext(3, scontext=0x2345),
+    ]
     starts = [block.pc for block in (items[i + 1] for i in at) if isinstance(block, Block)]
     assert starts[1:] == after
 

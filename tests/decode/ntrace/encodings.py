@@ -10,8 +10,15 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.options import DIALECTS, EncoderOptions, ImplicitReturn, Options, SyncMode, SyncPlacement
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.ntrace.options import (
+    DIALECTS,
+    EncoderOptions,
+    ImplicitReturn,
+    InstSyncMode,
+    Options,
+    SyncPlacement,
+)
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.executions import Habits, Run, execute
 from tests.decode.synthetic import Program
@@ -21,7 +28,7 @@ _CHUNKS = st.lists(st.integers(1, 6), max_size=4).map(tuple)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "dialect": st.sampled_from(["1.0", "1.0", "rc7", "sifive"]),
     "btm": st.booleans(),
-    "sync_mode": st.sampled_from(SyncMode),
+    "sync_mode": st.sampled_from(InstSyncMode),
     "sync_max": st.integers(0, 5),
     "implicit_return": st.sampled_from(ImplicitReturn),
     "return_depth": st.sampled_from([1, 2, 5, 32, 1023]),
@@ -111,7 +118,7 @@ def decoder_options(options: EncoderOptions) -> Options:
         sequential_jump=options.sequential_jump,
         all_jumps=options.all_jumps,
         extend_addr_msb=options.extend_addr_msb,
-        sync_period=1 << options.sync_max + 4 if options.sync_mode is SyncMode.MESSAGES else None,
+        sync_period=1 << options.sync_max + 4 if options.sync_mode is InstSyncMode.MESSAGES else None,
         dialect=options.dialect,
     )
 
@@ -158,7 +165,7 @@ class Case:
         encoder.time(now)
         encoder.start(Sync.EXIT_FROM_DEBUG)
         for number, item in enumerate(self.run.items):
-            if isinstance(item, Context):
+            if isinstance(item, ProgramContext):
                 encoder.retire(pending, cycles=0)
                 pending = []
                 encoder.context(item)
@@ -193,7 +200,7 @@ def _interrupt(encoder: Encoder, rng: random.Random, next_pc: int) -> None:
 
 def periodic(seed: int, fields: dict[str, Any], period: int = 0, **options: Any) -> Case:
     """A case with many synchronizing messages, each of which resets the encoder."""
-    fields = fields | {"sync_mode": SyncMode.MESSAGES, "sync_max": period}
+    fields = fields | {"sync_mode": InstSyncMode.MESSAGES, "sync_max": period}
     if fields.get("dialect") == "rc7":
         del fields["dialect"]
         fields["icnt_full_sync"] = False

@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, ImplicitReturn
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import decoded, image_of, message, of_kind, started, stopped
@@ -150,6 +150,6 @@ def test_a_change_of_context_between_counts() -> None:
     trace = [started(), full(3), message("ResourceFull", rcode=1, rdata=0b10), owner, stopped(2)]
     history = decoded(image, *trace)
     assert list(history.pcs()) == [0x100, 0x102, 0x104, 0x106, 0x108]
-    assert list(history.contexts) == [(3, Context(1, False, 9))]
+    assert list(history.contexts) == [(3, ProgramContext(1, False, 9))]
     (event,) = of_kind(history, EventKind.CONTEXT)
     assert event.position == 3

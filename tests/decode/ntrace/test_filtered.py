@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode import assembler as asm
 from tests.decode.etrace.worked_examples import Example
 from tests.decode.filtered import Begin, End, Stretch, Told, check, random_filter, stretches, told
@@ -47,7 +47,7 @@ class Filtered(Case):
                 encoder.start(Sync.TRACE_ENABLE)
             elif isinstance(item, End):
                 encoder.stop(Evcode.TRACE_DISABLED, item.next_pc)
-            elif isinstance(item, Context):
+            elif isinstance(item, ProgramContext):
                 encoder.context(item)
             else:
                 encoder.retire([item])

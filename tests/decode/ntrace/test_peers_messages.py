@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.options import SIFIVE
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import (
     decoded,
@@ -39,7 +39,7 @@ def test_libnexus_aborts_at_suppressed_ownership_bits(process: int) -> None:
     """PROCESS=0x4 in 4 bits, in one byte: V and CONTEXT are not transmitted, which makes them 0."""
     history = decoded(LOOP, started(), bytes([2 << 2, process << 2 | 3]), stopped(1))
     scontext = 0 if process & 3 == 2 else None
-    assert history.context_at(0) == Context(process >> 2, False, scontext)
+    assert history.context_at(0) == ProgramContext(process >> 2, False, scontext)
     assert history.gaps == history.accounting.skipped == 0
 
 

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.ntrace.decoder import decode_streams
 from rvtrace_gdb.decode.ntrace.items import Itemizer
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, ImplicitReturn, Options
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.linux import MappedFiles, add_kernel_pages, process_image, read_maps
 from tests.decode import assembler as asm
@@ -245,7 +245,7 @@ def linux(attached_to: int = GTOD) -> dict[int, History]:
     return decode_streams(trace("linux-static"), programs, options("linux-static")).histories
 
 
-def runs(ran: History) -> list[tuple[Context, list[int]]]:
+def runs(ran: History) -> list[tuple[ProgramContext, list[int]]]:
     """The addresses between changes of the context, without gaps."""
     starts = [position for position, _ in ran.contexts]
     ends = [*starts[1:], len(ran)]
@@ -278,7 +278,7 @@ def test_user_and_kernel_code_run_in_their_privilege_modes(tmp_path: Path) -> No
     for context, pcs in runs(linux()[1]):
         assert {pc >> 63 for pc in pcs} <= {context.prv}
         user |= set(pcs) if context.prv == 0 else set()
-    image = linux_programs().image_of(Context(0, scontext=GTOD))
+    image = linux_programs().image_of(ProgramContext(0, scontext=GTOD))
     names = {symbol[0] for symbol in map(image.symbol, user) if symbol}
     assert {"_start", "main", "gettimeofday", "__vdso_clock_gettime"} <= names
     static = sorted(pc for pc in user if pc < 0x7FFF_98E4_3000)

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode, Options
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.encodings import Case, any_fields, periodic
@@ -30,7 +30,7 @@ def reference_trace(program: str, sync_max: int) -> tuple[list[bytes], Image]:
     image = Image.from_elf(REFERENCE / f"{program}.elf")
     pcs = decode((REFERENCE / f"{program}.1.nex").read_bytes(), image, Options()).pcs()
     messages: list[bytes] = []
-    encoder = Encoder(EncoderOptions(sync_mode=SyncMode.MESSAGES, sync_max=sync_max), messages.append)
+    encoder = Encoder(EncoderOptions(sync_mode=InstSyncMode.MESSAGES, sync_max=sync_max), messages.append)
     encoder.start(Sync.EXIT_FROM_RESET)
     encoder.retire(list(blocks_from_pcs(pcs, image)))
     encoder.stop(Evcode.DEBUG_MODE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image, read_elf
 from rvtrace_gdb.decode.program.linux import (
@@ -32,7 +32,7 @@ def image_with(addr: int, letter: str, size: int = 4) -> Image:
     return image
 
 
-def seen(programs: ContextImages, context: Context, addr: int) -> str:
+def seen(programs: ContextImages, context: ProgramContext, addr: int) -> str:
     """The letter a context sees at an address, "" for none."""
     try:
         return programs.image_of(context).read(addr, 1).decode()
@@ -47,18 +47,18 @@ def test_a_process_sees_its_own_code_and_the_kernel() -> None:
     programs = ContextImages(image_with(0xFFFF_0000, "K"))
     programs.attach(image_with(0x1000, "a"), scontext=738)
     programs.attach(image_with(0x1000, "b"), scontext=739)
-    user = [Context(0, scontext=pid) for pid in (737, 738, 739)]
+    user = [ProgramContext(0, scontext=pid) for pid in (737, 738, 739)]
     assert [seen(programs, context, 0x1000) for context in user] == ["", "a", "b"]
-    assert [seen(programs, Context(1, scontext=pid), 0x1000) for pid in (738, 739)] == ["a", "b"]
-    assert [seen(programs, context, 0xFFFF_0000) for context in [*user, Context()]] == ["K"] * 4
-    assert seen(programs, Context(), 0x1000) == ""
+    assert [seen(programs, ProgramContext(1, scontext=pid), 0x1000) for pid in (738, 739)] == ["a", "b"]
+    assert [seen(programs, context, 0xFFFF_0000) for context in [*user, ProgramContext()]] == ["K"] * 4
+    assert seen(programs, ProgramContext(), 0x1000) == ""
 
 
 def test_machine_mode_sees_the_base_alone() -> None:
     programs = ContextImages(image_with(0x8000_0000, "F"))
     programs.attach(image_with(0x8000_0000, "a"), scontext=738)
-    assert seen(programs, Context(3, scontext=738), 0x8000_0000) == "F"
-    assert seen(programs, Context(0, scontext=738), 0x8000_0000) == "a"
+    assert seen(programs, ProgramContext(3, scontext=738), 0x8000_0000) == "F"
+    assert seen(programs, ProgramContext(0, scontext=738), 0x8000_0000) == "a"
 
 
 def test_guests_are_told_apart_by_hcontext_and_from_their_host() -> None:
@@ -66,7 +66,7 @@ def test_guests_are_told_apart_by_hcontext_and_from_their_host() -> None:
     programs.attach(image_with(0x1000, "g"), hcontext=1, virtual=True)
     programs.attach(image_with(0x1000, "h"), hcontext=2, virtual=True)
     programs.attach(image_with(0x1000, "p", 2), scontext=5, hcontext=2, virtual=True)
-    guest = Context(1, True, 4, 1)
+    guest = ProgramContext(1, True, 4, 1)
     assert seen(programs, guest, 0x1000) == "g"
     assert seen(programs, guest._replace(virtual=False), 0x1000) == "H"
     assert seen(programs, guest._replace(hcontext=2), 0x1000) == "h"
@@ -78,20 +78,22 @@ def test_the_image_for_fewer_contexts_hides_the_others() -> None:
     programs = ContextImages(Image())
     programs.attach(image_with(0x1000, "a"), scontext=1)
     programs.attach(image_with(0x1000, "e", 8))
-    assert [seen(programs, Context(0, scontext=1), addr) for addr in (0x1000, 0x1004)] == ["a", "e"]
-    assert seen(programs, Context(), 0x1000) == "e"
+    assert [seen(programs, ProgramContext(0, scontext=1), addr) for addr in (0x1000, 0x1004)] == ["a", "e"]
+    assert seen(programs, ProgramContext(), 0x1000) == "e"
     programs.attach(image_with(0x1000, "b", 2), scontext=1)
-    assert [seen(programs, Context(0, scontext=1), addr) for addr in (0x1000, 0x1002)] == ["b", "a"]
+    assert [seen(programs, ProgramContext(0, scontext=1), addr) for addr in (0x1000, 0x1002)] == ["b", "a"]
 
 
 def test_contexts_with_the_same_code_have_the_same_image() -> None:
     base = Image()
     programs = ContextImages(base)
-    assert programs.image_of(Context()) is base
+    assert programs.image_of(ProgramContext()) is base
     programs.attach(image_with(0x1000, "a"), scontext=1)
-    images = [programs.image_of(Context(prv, scontext=1, hcontext=hcontext)) for prv, hcontext in ((0, 0), (1, 3))]
+    images = [
+        programs.image_of(ProgramContext(prv, scontext=1, hcontext=hcontext)) for prv, hcontext in ((0, 0), (1, 3))
+    ]
     assert images[0] is images[1]
-    assert programs.image_of(Context(1, scontext=2)) is base
+    assert programs.image_of(ProgramContext(1, scontext=2)) is base
 
 
 def test_threads_of_a_process_have_the_same_image() -> None:
@@ -99,7 +101,7 @@ def test_threads_of_a_process_have_the_same_image() -> None:
     process, programs = image_with(0x1000, "a"), ContextImages(Image())
     for thread in (738, 739):
         programs.attach(process, scontext=thread)
-    images = {id(programs.image_of(Context(0, scontext=pid))) for pid in (738, 739, 740)}
+    images = {id(programs.image_of(ProgramContext(0, scontext=pid))) for pid in (738, 739, 740)}
     assert len(images) == 2
 
 
@@ -107,10 +109,10 @@ def test_code_that_is_learned_later_is_seen() -> None:
     base, process = Image(), Image()
     programs = ContextImages(base)
     programs.attach(process, scontext=1)
-    assert seen(programs, Context(0, scontext=1), 0x1000) == ""
+    assert seen(programs, ProgramContext(0, scontext=1), 0x1000) == ""
     base.add_code(0x1000, b"K")
     process.add_code(0x2000, b"a")
-    assert [seen(programs, Context(0, scontext=1), addr) for addr in (0x1000, 0x2000)] == ["K", "a"]
+    assert [seen(programs, ProgramContext(0, scontext=1), addr) for addr in (0x1000, 0x2000)] == ["K", "a"]
 
 
 def test_the_program_is_named_by_its_first_elf(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
-from rvtrace_gdb.decode.program.csrs import MEPC, MSTATUS, SATP, Context
+from rvtrace_gdb.decode.program.csrs import MEPC, MSTATUS, SATP, ProgramContext
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.support.extents import Extent
@@ -89,7 +89,7 @@ def test_translation() -> None:
 
 def test_another_mode_may_translate() -> None:
     """M-mode does not; what satp holds is not known here."""
-    to_user, back = Context(prv=0), Context(prv=3)
+    to_user, back = ProgramContext(prv=0), ProgramContext(prv=3)
     events: list[int | tuple[EventKind, Fact]] = [
         2, (EventKind.CONTEXT, ContextChange(back, to_user)), 2, (EventKind.TRAP, Trap(TrapKind.EXCEPTION, 8)),
         (EventKind.CONTEXT, ContextChange(to_user, back)), 3,

@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import Instruction
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
@@ -91,7 +91,7 @@ def test_e_trace(name: str, mode: str) -> None:
     parameters = Parameters(iaddress_width=image.xlen)
     packets: list[bytes] = []
     encoder = ETraceEncoder(ETraceOptions(parameters, ETRACE[mode]), packets.append)
-    encoder.context(Context(3))
+    encoder.context(ProgramContext(3))
     encoder.start()
     encoder.retire(list(items(tandem, image)))
     encoder.stop(tandem.after(len(tandem.trace) - 1).pc)

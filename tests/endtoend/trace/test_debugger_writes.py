@@ -18,7 +18,7 @@ from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.live_stop import live_stop
 from rvtrace_gdb.session.past.saved_facts import known_of
 from rvtrace_gdb.session.proxy.wire import StubAddress
-from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.extents import Extent
 from tests.endtoend.reverse.walk_model import Code
@@ -70,7 +70,7 @@ def test_what_the_program_left(tmp_path: Path) -> None:
     where, classify = symbols["operations"], symbols["classify"]
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC") as rig:
         session, context = Session(environ={}), Context(str(elf), str(rig.target_file), save_memory=f"{where},+16")
-        session.debugger = debugger = Debugger(session, context)
+        session.debugger = debugger = ProxyDebugger(session, context)
         debugger.listen(StubAddress("127.0.0.1", rig.gdb_port))
         client = Client(debugger.proxy.port, acknowledges=False)
         client.read_target()
@@ -102,7 +102,7 @@ def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
     after: list[tuple[int, bytes]] = []  # where it is resumed, and the registers then
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC") as rig:
         session, context = Session(environ={}), Context(str(elf), str(rig.target_file), save_memory=saved)
-        session.debugger = debugger = Debugger(session, context)
+        session.debugger = debugger = ProxyDebugger(session, context)
         debugger.listen(StubAddress("127.0.0.1", rig.gdb_port))
         client = Client(debugger.proxy.port, acknowledges=False)
         client.read_target()

@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.option_sessions import FEW, TARGET_NAMES, TARGETS, Outcome, check, traced
@@ -79,7 +79,7 @@ def test_the_privilege_of_every_instruction_is_known(outcomes: list[Outcome]) ->
 def test_both_tasks_are_known(outcomes: list[Outcome]) -> None:
     for outcome in outcomes[2:4]:
         contexts = {context for _, context in outcome.history().contexts}
-        assert contexts >= {Context(prv, False, task, 5) for prv in (0, 3) for task in (17, 4242)}
+        assert contexts >= {ProgramContext(prv, False, task, 5) for prv in (0, 3) for task in (17, 4242)}
 
 
 def test_the_messages_are_those_of_the_mode(outcomes: list[Outcome]) -> None:

@@ -12,7 +12,7 @@ from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import guess
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
 from rvtrace_gdb.session.queries import registers
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.views import text_rows
@@ -49,9 +49,9 @@ def captures() -> Iterator[Capture]:
     """A small one of each sort, with its program."""
     for number in range(3):
         trace = ntrace_of(number)
-        yield capture_of(Raw("x.nex", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
+        yield capture_of(RawImport("x.nex", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         trace = etrace_of(number)
-        yield capture_of(Raw("x.bin", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
+        yield capture_of(RawImport("x.bin", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         yield records_of(number)
     for name, xlen in (("flute_rv64-irq", 64), ("piccolo_rv32-irq", 32)):
         yield tandem_capture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, SyncMode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, InstSyncMode
 from rvtrace_gdb.decode.program.image import ContextImages
 from tests.decode.ntrace.encodings import Case, legal
 from tests.fuzz.kinds.trace_checks import Trace, Traces
@@ -15,7 +15,7 @@ _STEPS = 50  # instructions of each
 FIELDS: dict[str, tuple[Any, ...]] = {
     "dialect": ("1.0", "1.0", "rc7", "sifive"),
     "btm": (False, False, True),
-    "sync_mode": (SyncMode.MESSAGES,),
+    "sync_mode": (InstSyncMode.MESSAGES,),
     "sync_max": (0, 0, 1, 3),
     "implicit_return": tuple(ImplicitReturn),
     "sequential_jump": (False, True),

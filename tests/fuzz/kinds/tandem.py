@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, tandem_of
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, StateId, TandemParameters
-from rvtrace_gdb.session.capture.model import TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort
 from rvtrace_gdb.session.exports.commits import Spelling
 from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
 from rvtrace_gdb.session.exports.spike_log import SpikeLog
 from rvtrace_gdb.session.formats import registry, tandem
 from rvtrace_gdb.session.formats.tandem import NumberedGroups as Items
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 from rvtrace_gdb.views.tandem import csr_fields
-from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
-from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
+from rvtrace_gdb.views.tandem.group_rows import GroupObjects, GroupWords, Known, pages
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts, Row
 from tests.decode.tandem import groups as made
 from tests.decode.tandem.corpus import program_of, trace_bytes
 from tests.fuzz.exercise import Exercise, Input, first
@@ -30,14 +30,14 @@ _CORPUS = ("flute_rv64mi-p-scall", "flute_rv64-irq", "flute_rv64si-p-csr", "flut
            "flute_rv64ud-p-ldst", "piccolo_rv32-irq", "piccolo_rv32mi-p-csr", "piccolo_rv32um-p-div")  # fmt: skip
 
 
-class PlainTexts(Texts):
+class PlainTexts(GroupTexts):
     """The encodings stand for the text: disassemblers are programs of their own, which take long to start."""
 
     def learn(self, rows: Iterable[Row], progress: Progress = silent) -> None:
         for row in rows:
             if row.instr is not None and row.pc is not None:
-                symbol = self.symbol(row.pc, Context(row.mode))
-                self._known[row.mode, row.pc, row.instr] = Text(symbol, f"li\ta{row.instr.word % 8}, 1")
+                symbol = self.symbol(row.pc, ProgramContext(row.mode))
+                self._known[row.mode, row.pc, row.instr] = InstructionText(symbol, f"li\ta{row.instr.word % 8}, 1")
 
 
 class Looked:
@@ -57,13 +57,13 @@ class _NoSource:
     def __init__(self, program: ContextImages) -> None:
         self._disassembler = NoDisassembler(program.base)
 
-    def of(self, context: Context) -> NoDisassembler:
+    def of(self, context: ProgramContext) -> NoDisassembler:
         return self._disassembler
 
 
 def _show(it: Looked) -> None:
     for raw in (False, True):
-        shapes = Words(it.groups, it.texts, raw=raw), Objects(it.groups, it.texts, 0, raw=raw)
+        shapes = GroupWords(it.groups, it.texts, raw=raw), GroupObjects(it.groups, it.texts, 0, raw=raw)
         for row in it.rows():
             for shape in shapes:
                 list(shape.lines(row))
@@ -132,7 +132,7 @@ class TandemTrace(Exercise):
         name, _, way = variant.rpartition(" ")
         parameters = self._parameters[name]
         wrapped = "middle" in name
-        trace = Trace(data, self._programs[name], TandemPort("it", parameters), wrapped)
+        trace = Trace(data, self._programs[name], CapturedPort("it", parameters), wrapped)
         if way in WAYS:
             WAYS[way](trace)
         elif way == "advice":
@@ -146,7 +146,7 @@ class TandemTrace(Exercise):
 
 
 def _number(trace: Trace) -> None:
-    assert isinstance(trace.trace_options, TandemPort)
+    assert isinstance(trace.trace_options, CapturedPort)
     items = Items(trace.data, trace.trace_options, wrapped=trace.wrapped)
     wording = registry.wording(trace.trace_options)
     for _, item in items.items(1, len(items) + 1):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
@@ -20,7 +20,7 @@ from rvtrace_gdb.session.queries.search import Accesses, EventQuery, GapQuery, P
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.views import dump, json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassembler
-from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.instruction_text import InstructionText
 from tests.fuzz.exercise import Exercise, Input, first, refused
 
 ROWS = 40
@@ -52,8 +52,8 @@ class Traces(Exercise):
 class NoDisassembler(Disassembler):
     """The addresses stand for the text: disassemblers are programs of their own, which take long to start."""
 
-    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
-        return {address: Text(self._image.symbol(address), hex(address)) for address in addresses}
+    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, InstructionText]:
+        return {address: InstructionText(self._image.symbol(address), hex(address)) for address in addresses}
 
 
 class Disassembled:
@@ -62,7 +62,7 @@ class Disassembled:
     def __init__(self, program: ContextImages) -> None:
         self._program, self._known = program, dict[int, NoDisassembler]()
 
-    def of(self, context: Context) -> NoDisassembler:
+    def of(self, context: ProgramContext) -> NoDisassembler:
         image = self._program.image_of(context)
         return self._known.setdefault(id(image), NoDisassembler(image))
 

@@ -73,7 +73,7 @@ def test_the_session_has_the_same_options() -> None:
     ],
 )
 def test_what_is_no_option_is_refused(words: str, line: str) -> None:
-    with pytest.raises(start_options.BadOption) as caught:
+    with pytest.raises(start_options.OptionError) as caught:
         start_options.parse(words.split())
     assert str(caught.value) == line
 

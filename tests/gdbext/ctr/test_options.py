@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.gdbext import start_options
-from rvtrace_gdb.gdbext.options import BadOption
+from rvtrace_gdb.gdbext.options import OptionError
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 
 PLAIN: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_options_become_a_request(words: str, asked: dict[str, Any]) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(words: str, line: str) -> None:
-    with pytest.raises(BadOption) as caught:
+    with pytest.raises(OptionError) as caught:
         start_options.ctr_request(words.split())
     assert str(caught.value) == line
 

@@ -15,7 +15,7 @@ from typing import Any
 from rvtrace_gdb.session.__main__ import main
 from rvtrace_gdb.session.queries.pages import Cursor
 from rvtrace_gdb.session.rpc import analysis, pages, server
-from rvtrace_gdb.session.rpc.pages import PagedList, Range
+from rvtrace_gdb.session.rpc.pages import ListSelection, Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
@@ -29,14 +29,14 @@ def toy(session: Session, params: Params, progress: Progress) -> Any:
     return {"lines": [f"The toy is called {params.text('name')}."]}
 
 
-def toys(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def toys(session: Session, params: Params, asked: Range, progress: Progress) -> ListSelection:
     name = params.text("name")
 
     def fetch(begin: int, end: int) -> Sequence[tuple[int, str]]:
         return [(number, f"{name} {number}") for number in range(begin, end)]
 
     selection = asked.select(LENGTH, lambda args, size: CURSOR.select(args, size, LENGTH))
-    return PagedList(LENGTH, selection, fetch, [f"{LENGTH} toys"], None)
+    return ListSelection(LENGTH, selection, fetch, [f"{LENGTH} toys"], None)
 
 
 if __name__ == "__main__":

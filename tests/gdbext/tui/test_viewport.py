@@ -5,23 +5,23 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.gdbext.tui.viewport import Line, around, cut, highlighted, middle_of, plain, printable, wrapped
+from rvtrace_gdb.gdbext.tui.viewport import WindowLine, around, cut, highlighted, middle_of, plain, printable, wrapped
 
 HEIGHTS = st.integers(1, 40)
 
 
 @st.composite
-def lists(draw: st.DrawFn) -> list[Line]:
+def lists(draw: st.DrawFn) -> list[WindowLine]:
     """Numbers go up by one; between them may be lines without one."""
     first, lines = draw(st.integers(1, 1000)), []
     for number in range(first, first + draw(st.integers(1, 60))):
-        lines += [Line("between")] * draw(st.integers(0, 2))
-        lines.append(Line(f"row {number}", number))
+        lines += [WindowLine("between")] * draw(st.integers(0, 2))
+        lines.append(WindowLine(f"row {number}", number))
     return lines
 
 
 @given(lists(), st.data(), HEIGHTS)
-def test_what_is_looked_at_is_in_the_window(lines: list[Line], data: st.DataObject, height: int) -> None:
+def test_what_is_looked_at_is_in_the_window(lines: list[WindowLine], data: st.DataObject, height: int) -> None:
     wanted = data.draw(st.sampled_from([line.number for line in lines if line.number is not None]))
     shown = around(lines, wanted, height)
     assert len(shown) == min(height, len(lines))
@@ -33,7 +33,7 @@ def test_what_is_looked_at_is_in_the_window(lines: list[Line], data: st.DataObje
 
 
 @given(lists(), HEIGHTS)
-def test_the_middle_is_the_nearest_row_with_a_number(lines: list[Line], height: int) -> None:
+def test_the_middle_is_the_nearest_row_with_a_number(lines: list[WindowLine], height: int) -> None:
     shown = lines[:height]
     found = middle_of(shown, height)
     distances = {line.number: abs(i - height // 2) for i, line in enumerate(shown) if line.number is not None}

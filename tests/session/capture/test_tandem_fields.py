@@ -10,12 +10,12 @@ import pytest
 
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
 from rvtrace_gdb.session.capture.file import CaptureError, dump, parse
-from rvtrace_gdb.session.capture.model import Capture, CapturedTandem, TandemPort
+from rvtrace_gdb.session.capture.model import Capture, CapturedPort, CapturedTandem
 
 RV32 = TandemParameters(32, 32, 34, 32, DIALECTS["two-pc"], supervisor=False)
 PORTS = (
-    CapturedTandem(3, TandemPort("tandem3", RV32), b"\x01\x02" * 9, wrapped=True),
-    CapturedTandem(4, TandemPort("other", TandemParameters()), b""),
+    CapturedTandem(3, CapturedPort("tandem3", RV32), b"\x01\x02" * 9, wrapped=True),
+    CapturedTandem(4, CapturedPort("other", TandemParameters()), b""),
 )
 CAPTURE = Capture("2026-01-01T00:00:00Z", "rvtrace 1", "board", 32, None, (), (), (), tandem=PORTS)
 

@@ -15,7 +15,7 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
 from rvtrace_gdb.session.formats.etrace import Packets
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_sources
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, etrace_sources
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.vectors import ROOT, expected, vector
@@ -52,7 +52,7 @@ def stream(name: str) -> bytes:
 
 def capture(name: str, transport: Encapsulation, source: int | None = None) -> Capture:
     trace_options = replace(SAID, encapsulation=transport)
-    return capture_of(Raw(f"{name}.bin", stream(name), trace_options, program(), source=source))
+    return capture_of(RawImport(f"{name}.bin", stream(name), trace_options, program(), source=source))
 
 
 def looking_at(shown: Capture) -> Session:
@@ -162,7 +162,9 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 def test_no_bytes_do_more_than_be_told_of(data: bytes, trace_options: EtraceTraceOptions, wrapped: bool) -> None:
     session = Session()
     try:
-        lines = session.open_capture(capture_of(Raw("x", data, trace_options, program(), wrapped=wrapped)), "x", None)
+        lines = session.open_capture(
+            capture_of(RawImport("x", data, trace_options, program(), wrapped=wrapped)), "x", None
+        )
         lines += session.status(Context())
         lines += session.history("", 10, Context()).lines
     except RvtraceError as error:

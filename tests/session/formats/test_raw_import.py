@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, captured_image, sources_in
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, captured_image, sources_in
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.pages import RangeError
 from rvtrace_gdb.session.session import Session
@@ -26,8 +26,8 @@ PLAIN = Options()
 ELF = reference_streams.FOLDER / "median.elf"
 
 
-def imported(data: bytes, options: Options = PLAIN, wrapped: bool = False) -> Raw:
-    return Raw("raw.bin", data, options, Image.from_elf(ELF), wrapped=wrapped)
+def imported(data: bytes, options: Options = PLAIN, wrapped: bool = False) -> RawImport:
+    return RawImport("raw.bin", data, options, Image.from_elf(ELF), wrapped=wrapped)
 
 
 _FIELDS: dict[str, st.SearchStrategy[Any]] = {
@@ -186,7 +186,7 @@ def test_a_program_in_some_contexts_only_is_in_the_capture_with_all_its_code(tmp
     first, *rest = split(stream)
     data = first + message("Ownership", process=0b10 | 1 << 2 | 738 << 5) + b"".join(rest)
     images = (captured_image(process, "maps.738", scontext=738),)
-    raw = Raw("raw.bin", data, Options(), Image(process.xlen), images)
+    raw = RawImport("raw.bin", data, Options(), Image(process.xlen), images)
     save(capture_of(raw), tmp_path / "x.rvt")
     session = Session()
     assert "image:    maps.738 for scontext 738: " in "\n".join(session.open(tmp_path / "x.rvt", None))

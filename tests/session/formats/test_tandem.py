@@ -21,16 +21,16 @@ from rvtrace_gdb.decode.tandem.protocol import (
     StateId,
     TandemParameters,
 )
-from rvtrace_gdb.session.capture.model import TandemPort
+from rvtrace_gdb.session.capture.model import CapturedPort
 from rvtrace_gdb.session.formats.tandem import GroupItem, GroupItemizer, GroupWording, NumberedGroups
 from tests.decode.tandem.corpus import RV64, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, csr, group, pc, priv, x
 
-PORT = TandemPort("tandem0", TandemParameters())
+PORT = CapturedPort("tandem0", TandemParameters())
 
 
 def items_of(groups: list[Group], parameters: TandemParameters = PORT.parameters) -> list[GroupItem]:
-    found = NumberedGroups(encode(groups, parameters), TandemPort("t", parameters))
+    found = NumberedGroups(encode(groups, parameters), CapturedPort("t", parameters))
     return [item for _, item in found.items(1, len(found) + 1)]
 
 
@@ -109,7 +109,7 @@ def each(found: NumberedGroups) -> Iterator[GroupItem]:
 
 def test_all_bytes_are_shown_and_groups_keep_their_numbers() -> None:
     data, junk = damaged()
-    items = list(each(NumberedGroups(data, TandemPort("t", RV64))))
+    items = list(each(NumberedGroups(data, CapturedPort("t", RV64))))
     assert b"".join(item.raw for item in items) == data
     assert [item.offset for item in items] == [sum(len(one.raw) for one in items[:n]) for n in range(len(items))]
     lost = [item for item in items if item.group is None]
@@ -123,7 +123,7 @@ def test_all_bytes_are_shown_and_groups_keep_their_numbers() -> None:
 
 def test_what_is_at_a_byte() -> None:
     data, _ = damaged()
-    found = NumberedGroups(data, TandemPort("t", RV64))
+    found = NumberedGroups(data, CapturedPort("t", RV64))
     for item in each(found):
         assert {found.number_at(offset) for offset in range(item.offset, item.end)} == {item.number}
     assert found.number_at(len(data)) == found.number_at(1 << 40) == len(found) + 1
@@ -135,7 +135,7 @@ def test_any_pieces(size: int) -> None:
     taker = GroupItemizer(RV64)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     found = [item for piece in pieces for item in taker.feed(piece)] + list(taker.finish())
-    assert found == list(each(NumberedGroups(data, TandemPort("t", RV64))))
+    assert found == list(each(NumberedGroups(data, CapturedPort("t", RV64))))
 
 
 def test_memory_does_not_grow() -> None:

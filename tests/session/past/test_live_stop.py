@@ -14,7 +14,7 @@ from rvtrace_gdb.session.proxy import calls
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.write_log import KeptWrites
-from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest
 from rvtrace_gdb.support.extents import Extent
@@ -42,7 +42,7 @@ class Stopped:
         }  # fmt: skip
         self.client = between.client()
         self.client.ask(b"qfThreadInfo")
-        self.debugger = Debugger(Session(environ={}), Context())
+        self.debugger = ProxyDebugger(Session(environ={}), Context())
         self.debugger._proxy, self.debugger.writes = between.proxy, between.proxy._state.target.writes
         self.debugger.writes.begin(is_running=False)
         self.client.ask(b"vCont;c")

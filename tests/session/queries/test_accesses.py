@@ -2,7 +2,7 @@
 
 
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, MemoryAccess
-from rvtrace_gdb.session.queries.pages import Selection
+from rvtrace_gdb.session.queries.pages import PageSelection
 from rvtrace_gdb.session.queries.search import Accesses
 from tests.views.test_access_lines import ACCESSES, history, program
 
@@ -33,10 +33,10 @@ def test_only_those_that_are_there_can_be_asked_for() -> None:
 
 def test_nothing_there() -> None:
     accesses = shown(*TWENTY, where=(0x500, 1))
-    assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
+    assert accesses.select("", 8) == PageSelection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
     some = shown(*TWENTY, MemoryAccess(LOAD, 4), MemoryAccess(CSR, 8, "rw", 0x500), where=(0x500, 4))
     text = "No access to 4 bytes at 0x500 is in the trace. The address of 1 access is not known."
-    assert some.select("", 8) == Selection(1, 1, text)
+    assert some.select("", 8) == PageSelection(1, 1, text)
 
 
 def test_whether_they_are_those_asked_for() -> None:

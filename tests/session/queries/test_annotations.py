@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.history_rows import AT_MOST, annotations
@@ -57,11 +57,11 @@ def test_a_trap_says_where_it_hit() -> None:
     builder.append(Path(((MAIN, MAIN + 4),)))
     builder.event(EventKind.TRAP, 5, Trap.of(2, interrupt=False), last_pc=LEAF, next_pc=HANDLER)
     builder.append(Path(((HANDLER,),)))
-    builder.context(Context(0, scontext=7))
+    builder.context(ProgramContext(0, scontext=7))
     builder.append(Path(((PROCESS,),)))
     builder.event(EventKind.TRAP, 9, INTERRUPT, last_pc=PROCESS + 4, next_pc=HANDLER)
     builder.event(EventKind.TRAP, 9, EXCEPTION, next_pc=HANDLER)
-    builder.context(Context(3, scontext=7))
+    builder.context(ProgramContext(3, scontext=7))
     builder.append(Path(((HANDLER,),)))
     assert told(finished(builder)) == {
         3: [trap("exception 2 (illegal instruction)", (LEAF,))],
@@ -73,18 +73,18 @@ def test_a_trap_says_where_it_hit() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "text"),
     [
-        (Context(), Context(3), "M-mode"),
-        (Context(3), Context(0), "U-mode"),
-        (Context(1), Context(1, virtual=True), "VS-mode"),
-        (Context(0, scontext=1), Context(0, scontext=2), "scontext 2"),
-        (Context(0, scontext=1, hcontext=5), Context(3, scontext=1, hcontext=5), "M-mode"),
-        (Context(0, scontext=1, hcontext=5), Context(1, True, 2, 6), "VS-mode, scontext 2, hcontext 6"),
-        (Context(0, scontext=1), Context(0), "U-mode"),
-        (Context(0), Context(), "unknown context"),
-        (Context(3), Context(3), None),
+        (ProgramContext(), ProgramContext(3), "M-mode"),
+        (ProgramContext(3), ProgramContext(0), "U-mode"),
+        (ProgramContext(1), ProgramContext(1, virtual=True), "VS-mode"),
+        (ProgramContext(0, scontext=1), ProgramContext(0, scontext=2), "scontext 2"),
+        (ProgramContext(0, scontext=1, hcontext=5), ProgramContext(3, scontext=1, hcontext=5), "M-mode"),
+        (ProgramContext(0, scontext=1, hcontext=5), ProgramContext(1, True, 2, 6), "VS-mode, scontext 2, hcontext 6"),
+        (ProgramContext(0, scontext=1), ProgramContext(0), "U-mode"),
+        (ProgramContext(0), ProgramContext(), "unknown context"),
+        (ProgramContext(3), ProgramContext(3), None),
     ],
 )
-def test_of_a_context_what_is_new(before: Context, now: Context, text: str | None) -> None:
+def test_of_a_context_what_is_new(before: ProgramContext, now: ProgramContext, text: str | None) -> None:
     builder = HistoryBuilder()
     builder.context(before)
     builder.append(ONE)

@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import FunctionList
@@ -92,7 +92,7 @@ def test_names_that_gdb_does_not_know() -> None:
     program.attach(Code(other=[asm.NOP] * 2).image, scontext=1)
     builder = HistoryBuilder()
     for scontext in (0, 1):
-        builder.context(Context(0, scontext=scontext))
+        builder.context(ProgramContext(0, scontext=scontext))
         builder.append(Path([tuple(PLAIN.pcs("main.1"))]))
     found = FunctionList(builder.finish(Accounting(0, 0, 0, 0)), program)
     assert [row.name for row in found.rows(1, 9)] == ["main", "other"]

@@ -8,12 +8,12 @@ import pytest
 from rvtrace_gdb.decode.history.events import Loss, LossCause
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress
 from tests.decode.ntrace.test_reference import executed, image
@@ -24,7 +24,7 @@ def sent_by(hart: int) -> list[bytes]:
     """The messages of an encoder that synchronizes every 16 messages."""
     messages: list[bytes] = []
     encoder = Encoder(
-        EncoderOptions(btm=True, src_bits=2, src_id=hart, sync_mode=SyncMode.MESSAGES), messages.append
+        EncoderOptions(btm=True, src_bits=2, src_id=hart, sync_mode=InstSyncMode.MESSAGES), messages.append
     )
     encoder.start(Sync.EXIT_FROM_DEBUG)
     encoder.retire(executed("towers"))
@@ -33,8 +33,8 @@ def sent_by(hart: int) -> list[bytes]:
 
 
 def captured(data: bytes) -> Capture:
-    options = EncoderOptions(btm=True, src_bits=2, sync_mode=SyncMode.MESSAGES).of_decoder
-    return capture_of(Raw("two.bin", data, replace(options, src_id=None), image("towers")))
+    options = EncoderOptions(btm=True, src_bits=2, sync_mode=InstSyncMode.MESSAGES).of_decoder
+    return capture_of(RawImport("two.bin", data, replace(options, src_id=None), image("towers")))
 
 
 @pytest.fixture(scope="module")

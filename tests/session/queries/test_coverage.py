@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.coverage import functions
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, ElfSegment, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
@@ -63,7 +63,7 @@ def ran(seed: int) -> tuple[History, list[tuple[int, bool]]]:
     for _ in range(rng.randrange(1, 40)):
         if rng.random() < 0.4:
             in_process = not in_process
-            builder.context(Context(0, scontext=7) if in_process else Context(3))
+            builder.context(ProgramContext(0, scontext=7) if in_process else ProgramContext(3))
         if rng.random() < 0.1 and told and told[-1][0] != GAP:
             builder.gap(EventKind.LOSS, 0, lost())
             told.append((GAP, True))

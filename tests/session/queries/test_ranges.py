@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
 from tests.helpers.gdb_transcripts import exchanges, history_rows
 
 TRANSCRIPT = "instruction-history-rv64.txt"
@@ -15,7 +15,7 @@ OUT_OF_BOUNDS = "Range out of bounds: numbers go from 1 to 534."
 """gdb does not say which numbers there are."""
 
 # Where we differ from gdb 13.1 on purpose: what is asked -> what we do.
-DIFFERENT: dict[str, Selection | str] = {
+DIFFERENT: dict[str, PageSelection | str] = {
     # The number after the last: in gdb the current instruction, of which nothing is printed.
     "535": OUT_OF_BOUNDS,
     "535,535": OUT_OF_BOUNDS,
@@ -28,15 +28,15 @@ DIFFERENT: dict[str, Selection | str] = {
     "18446744073709551615": OUT_OF_BOUNDS,
     "18446744073709551616": OUT_OF_BOUNDS,
     "99999999999999999999": OUT_OF_BOUNDS,
-    "5,4294967297": Selection(5, 535),
-    "5,4294967300": Selection(5, 535),
-    "5,18446744073709551615": Selection(5, 535),
-    "5,99999999999999999999": Selection(5, 535),
-    "5,+18446744073709551615": Selection(5, 535),
-    "5,+2147483648": Selection(5, 535),
-    "5,+4294967295": Selection(5, 535),
-    "5,+4294967296": Selection(5, 535),
-    "5,+4294967297": Selection(5, 535),
+    "5,4294967297": PageSelection(5, 535),
+    "5,4294967300": PageSelection(5, 535),
+    "5,18446744073709551615": PageSelection(5, 535),
+    "5,99999999999999999999": PageSelection(5, 535),
+    "5,+18446744073709551615": PageSelection(5, 535),
+    "5,+2147483648": PageSelection(5, 535),
+    "5,+4294967295": PageSelection(5, 535),
+    "5,+4294967296": PageSelection(5, 535),
+    "5,+4294967297": PageSelection(5, 535),
     "5,-4294967297": OUT_OF_BOUNDS,
 }
 
@@ -47,18 +47,18 @@ def without_modifiers(args: str) -> str:
     return args
 
 
-def ours(cursor: Cursor, args: str, size: int | None) -> Selection | str:
+def ours(cursor: Cursor, args: str, size: int | None) -> PageSelection | str:
     try:
         return cursor.select(args, size, LENGTH)
     except RangeError as error:
         return str(error)
 
 
-def gdbs(lines: list[str]) -> Selection | str:
+def gdbs(lines: list[str]) -> PageSelection | str:
     """What gdb showed, or said."""
     rows = history_rows(lines)
     if rows:
-        return Selection(rows[0][0], rows[-1][0] + 1)
+        return PageSelection(rows[0][0], rows[-1][0] + 1)
     said = "\n".join(lines)
     return OUT_OF_BOUNDS if said == "Range out of bounds." else said
 
@@ -74,7 +74,7 @@ def test_every_argument_does_what_it_does_in_gdb() -> None:
             args = command[len(COMMAND) + 1 :]
             found = ours(cursor, without_modifiers(args), size)
             expected = DIFFERENT.get(args, gdbs(lines))
-            assert (found.notice or found if isinstance(found, Selection) else found) == expected, command
+            assert (found.notice or found if isinstance(found, PageSelection) else found) == expected, command
             compared += 1
     assert compared > 150
 
@@ -109,12 +109,12 @@ def test_a_listing_in_the_past_is_around_the_place_as_in_gdb() -> None:
 def test_where_all_has_run_the_last_page_is_shown() -> None:
     """The present as seen from the past: gdb has no such place."""
     cursor = Cursor()
-    assert cursor.select("", 10, 100, 101) == Selection(91, 101)
-    assert cursor.select("", 10, 100, 101) == Selection(101, 101, "At the end of the branch trace record.")
-    assert cursor.select("", 10, 100, 100) == Selection(91, 101)
-    assert cursor.select("", 10, 100) == Selection(91, 101), "in the present again"
-    assert cursor.select("-", 10, 100) == Selection(81, 91)
-    assert cursor.select("", 10, 5, 200) == Selection(1, 6), "a place that is not there is the end"
+    assert cursor.select("", 10, 100, 101) == PageSelection(91, 101)
+    assert cursor.select("", 10, 100, 101) == PageSelection(101, 101, "At the end of the branch trace record.")
+    assert cursor.select("", 10, 100, 100) == PageSelection(91, 101)
+    assert cursor.select("", 10, 100) == PageSelection(91, 101), "in the present again"
+    assert cursor.select("-", 10, 100) == PageSelection(81, 91)
+    assert cursor.select("", 10, 5, 200) == PageSelection(1, 6), "a place that is not there is the end"
 
 
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 31), st.sampled_from(["", "-"]))
@@ -134,7 +134,7 @@ def test_an_error_leaves_the_cursor() -> None:
     cursor.select("5,7", 10, 100)
     with pytest.raises(RangeError):
         cursor.select("200", 10, 100)
-    assert cursor.select("", 10, 100) == Selection(8, 18)
+    assert cursor.select("", 10, 100) == PageSelection(8, 18)
 
 
 def test_an_empty_history_is_no_trace() -> None:
@@ -172,4 +172,4 @@ def test_paging_backward_shows_everything_once(size: int, length: int) -> None:
 @pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "3"])
 def test_absurdly_long_numbers_are_numbers(digits: str) -> None:
     cursor = Cursor()
-    assert cursor.select(f"2,{digits}", 10, 5) == Selection(2, 6 if digits[0] == "9" else 4)
+    assert cursor.select(f"2,{digits}", 10, 5) == PageSelection(2, 6 if digits[0] == "9" else 4)

@@ -8,12 +8,12 @@ import pytest
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, ContextChange, EventKind, Loss, LossCause, Trap
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import FoundRow, Place
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.pages import RangeError, Selection
+from rvtrace_gdb.session.queries.pages import PageSelection, RangeError
 from rvtrace_gdb.session.queries.search import BadQuery, EventQuery, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
@@ -54,8 +54,10 @@ def history() -> History:
     builder.gap(EventKind.LOSS, 20, lost("nonsense"))
     builder.resume(LEAF, 22)
     builder.append(Path([(LEAF, MAIN + 8)]))
-    builder.context(Context(0, scontext=7))
-    builder.event(EventKind.CONTEXT, 24, ContextChange(Context(), Context(0, scontext=7)), next_pc=PROCESS)
+    builder.context(ProgramContext(0, scontext=7))
+    builder.event(
+        EventKind.CONTEXT, 24, ContextChange(ProgramContext(), ProgramContext(0, scontext=7)), next_pc=PROCESS
+    )
     builder.append(Path([(PROCESS,)]))
     builder.event(EventKind.TRACE_OFF, 30, STOPS)
     return builder.finish(Accounting(32, 32, 0, 0))
@@ -127,9 +129,9 @@ def test_the_page_from_an_instruction_on() -> None:
     """Forward from there, then on; back from there; numbers are those of the whole list."""
     found = PagedResults(history(), program(), EventQuery())
     found.restart(found.number_from(5))
-    assert found.select("", 2) == Selection(3, 5) and found.select("+", 2) == Selection(5, 7)
+    assert found.select("", 2) == PageSelection(3, 5) and found.select("+", 2) == PageSelection(5, 7)
     found.restart(found.number_from(5))
-    assert found.select("-", 1) == Selection(2, 3)
+    assert found.select("-", 1) == PageSelection(2, 3)
     assert [found.number_from(number) for number in (1, 4, 6, 9)] == [1, 2, 3, 5]
     with pytest.raises(RangeError, match="-from 10: the history has the numbers 1 to 9"):
         found.number_from(10)
@@ -174,7 +176,7 @@ def test_executions() -> None:
     ],
 )
 def test_what_is_said_when_there_is_nothing(question: ListQuery, says: str) -> None:
-    assert PagedResults(history(), program(), question).select("", 10) == Selection(1, 1, says)
+    assert PagedResults(history(), program(), question).select("", 10) == PageSelection(1, 1, says)
 
 
 def test_what_is_said_of_a_history_that_is_complete() -> None:

@@ -22,7 +22,8 @@ from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
 from rvtrace_gdb.session.rpc.server import Methods, SessionServer
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.transport.usb.errors import UsbHartNotHalted, UsbRegisterRefused, UsbTimeout
 from tests.session.board import DEMO, Board, board
 from tests.session.rpc.conftest import Client, Pipe, replies, served
 
@@ -346,3 +347,29 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
         "session.formats.ntrace"
     }
     assert len(opened) <= 126
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UsbTimeout("adapter", "bits were read", 2), "NoAnswer"),
+        (UsbHartNotHalted("adapter", 0, "running"), "HartNotHalted"),
+        (UsbRegisterRefused("adapter", 0, 0x300, "it has none"), "RegisterRefused"),
+    ],
+)
+def test_errors_of_an_adapter_keep_their_kinds_in_the_protocol(
+    error: RvtraceError, kind: str, tmp_path: Path
+) -> None:
+    """Clients tell errors apart by these kinds, which are older than the classes' names."""
+
+    class Failing(Session):
+        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
+            raise error
+
+    pipe = Pipe()
+    thread, sink = served(Failing(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    [reply] = replies(sink)
+    assert reply["error"] == {"kind": kind, "message": str(error)}

@@ -6,7 +6,7 @@ The expectations are the wording of docs/target-description.md, written out for 
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import PibPins, SinkBuffer, TraceRequest
 from rvtrace_gdb.session.description.file import parse
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import BadOption
@@ -101,6 +101,6 @@ def test_the_graph(board: Description) -> None:
 def test_what_the_sinks_are_asked_for(board: Description) -> None:
     request = Hardware.of(board, ["big", "own", "pins", "bridge"]).request(TraceRequest(stall=True))
     assert request.trace.stall
-    assert request.buffers == {"big": Buffer(0x8000_0000, 0x1000), "own": Buffer(None, None)}
-    assert request.pins == {"pins": Pins(PibMode.PARALLEL_4, 2, None)}
+    assert request.buffers == {"big": SinkBuffer(0x8000_0000, 0x1000), "own": SinkBuffer(None, None)}
+    assert request.pins == {"pins": PibPins(PibMode.PARALLEL_4, 2, None)}
     assert request.atb_ids == {"bridge": 5}

@@ -14,7 +14,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import ErrorsHidden, HartUnreachable, NoNumbers, NoWay
 from rvtrace_gdb.session.proxy.backend import ExtensionContext, RegisterBatches
 from rvtrace_gdb.session.proxy.wire import StubAddress
-from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import OpenOcdAccess, open_access
@@ -262,7 +262,7 @@ class Connected:
     def __init__(self, session: Session, ends: ExitStack) -> None:
         self.stub: FakeStub = ends.enter_context(fake_stub())
         self.extension = InItsThread()
-        debugger = Debugger(session, Context(), (RegisterBatches(), self.extension))
+        debugger = ProxyDebugger(session, Context(), (RegisterBatches(), self.extension))
         session.debugger = debugger
         ends.callback(debugger.close)
         self.gdb = Client(debugger.listen(StubAddress("127.0.0.1", self.stub.port)).port, acknowledges=False)
@@ -324,7 +324,7 @@ def raised(access: CsrAccess) -> str:
 
 def test_other_threads_have_no_way_around_gdb(session: Session, connected: Connected) -> None:
     debugger = session.debugger
-    assert isinstance(debugger, Debugger)
+    assert isinstance(debugger, ProxyDebugger)
     assert debugger.own_connection is None and threading.current_thread().name != "proxy"
 
 

@@ -15,7 +15,6 @@ from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     JtagProblem,
     LibusbMissing,
-    NoAnswer,
     NoSuchDevice,
     NotAnAdapter,
     NotPermitted,
@@ -24,6 +23,7 @@ from rvtrace_gdb.transport.usb.errors import (
     TransferFailed,
     Unplugged,
     UsbError,
+    UsbTimeout,
 )
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.jtag import Chain
@@ -189,7 +189,7 @@ def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with rig.target() as target:
         target.state()
         monkeypatch.setattr(rig.device, "into", lambda endpoint, length: None)
-        with pytest.raises(NoAnswer, match="did not answer within 2 s while captured bits were read: plug it out"):
+        with pytest.raises(UsbTimeout, match="did not answer within 2 s while captured bits were read: plug it out"):
             target.state()
 
 

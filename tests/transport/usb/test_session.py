@@ -26,7 +26,7 @@ from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, NoTcl, UsbHartNotHalted
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.mpsse import Mpsse
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, SMALL_RAM, executed
@@ -212,7 +212,7 @@ def test_a_hart_that_is_reset_in_the_middle(plug: Callable[[Rig], Rig]) -> None:
     assert link.state() == "unavailable" and link.read32(0x8000_0000)
     with pytest.raises(DebugModuleProblem, match=r"hart 0 is unavailable: is it powered, and out of reset\?"):
         link.halt()
-    with pytest.raises(HartNotHalted, match=r"hart 0 is unavailable, .* is it powered, and out of reset\?"):
+    with pytest.raises(UsbHartNotHalted, match=r"hart 0 is unavailable, .* is it powered, and out of reset\?"):
         link.read_gpr(5)
     with pytest.raises(HartUnreachable, match="its state is unavailable"):
         csrs_of(link, 0, {}).run([("pc", None)])

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from rvtrace_gdb.transport.usb import system_bus
-from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, DmiFailed, HartNotHalted
+from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, DmiFailed, UsbHartNotHalted
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.jtag import Chain, Dtm
 from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
@@ -143,9 +143,11 @@ def test_csrs_by_commands_or_programs(xlen: int, by_command: bool, busy: int) ->
 
 def test_a_running_hart_without_system_bus_is_told_of() -> None:
     with target(Chip(halted=False)) as usb:
-        with pytest.raises(HartNotHalted, match=r"hart 0 is running, not halted: the debug module has no system bus"):
+        with pytest.raises(
+            UsbHartNotHalted, match=r"hart 0 is running, not halted: the debug module has no system bus"
+        ):
             usb.read32(BASE)
-        with pytest.raises(HartNotHalted, match="its registers cannot be reached"):
+        with pytest.raises(UsbHartNotHalted, match="its registers cannot be reached"):
             usb.csrs().run([(0x340, None)])
         usb.halt()
         assert usb.read_block(BASE, 4) == expected(BASE, 1)

@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.ctr.entries import DEPTHS, ENTRIES_MAX, ENTRY_SELEC
 from rvtrace_gdb.controlregs.ctr.versions import Control, Indirect, Level
 from rvtrace_gdb.controlregs.fields import Csr
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
-from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Plan, Recorder, Transfer
+from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, CtrTransfer, Plan, PrivilegeMode, Recorder
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
 
 _SELECT_BITS = 0xFFF
@@ -58,7 +58,7 @@ class CtrRegisters:
         self._add_level(version.machine)
         if version.depth is not None:
             self._add(version.depth, self._read_depth, self._write_depth)
-        if version.depth is not None or Mode.S in build.modes:  # 1.0 cannot do without the CSRs of S mode
+        if version.depth is not None or PrivilegeMode.S in build.modes:  # 1.0 cannot do without the CSRs of S mode
             self._add_level(version.supervisor)
         if build.virtual:
             self._add_control(version.virtual, self._read_virtual, self._write_virtual)
@@ -239,7 +239,7 @@ class CtrFollower:
         self._decoded = lru_cache(maxsize=4096)(Decoder(hart.xlen, hart.extensions).decode)
         self.recorder = Recorder(build)
         self._predictor = None if "MISP" in build.absent else Predictor()
-        self._planned: tuple[Mode, int, int] | None = None
+        self._planned: tuple[PrivilegeMode, int, int] | None = None
         self._plans: tuple[Plan, ...] = ()
         self.csrs = CtrRegisters(self.recorder, hart.xlen).by_number
 
@@ -253,7 +253,7 @@ class CtrFollower:
         """Return the function to call with each whole block that retires and its target; None: call nothing until this
         is called again.
         """
-        self.recorder.enter(Mode(self._hart.privilege), self._hart.instret)
+        self.recorder.enter(PrivilegeMode(self._hart.privilege), self._hart.instret)
         if not self.recorder.active:
             return None
         state = self.recorder.mode, self.recorder.control, self.recorder.vs_control
@@ -278,14 +278,16 @@ class CtrFollower:
 
     def _transfer(self, type: TransferType, source: int, target: int, wrong: bool) -> None:
         """Report a transfer that may have changed the mode."""
-        before, after = self.recorder.mode, Mode(self._hart.privilege)
-        self.recorder.transfer(Transfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong))
+        before, after = self.recorder.mode, PrivilegeMode(self._hart.privilege)
+        self.recorder.transfer(CtrTransfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong))
 
     def trapped(self, trap: TrapEntry) -> None:
         """Process a trap. The hart is already in M mode."""
         type = TransferType.INTERRUPT if trap.interrupt else TransferType.EXCEPTION
-        source, now = Mode(trap.privilege), self._hart.instret
-        self.recorder.transfer(Transfer(type, trap.epc, trap.handler, source, Mode.M, now, cause=trap.cause))
+        source, now = PrivilegeMode(trap.privilege), self._hart.instret
+        self.recorder.transfer(
+            CtrTransfer(type, trap.epc, trap.handler, source, PrivilegeMode.M, now, cause=trap.cause)
+        )
 
     def _taken(self, block: HartBlock) -> bool:
         """Return whether a branch to the next instruction was taken: its target does not show that, but the registers

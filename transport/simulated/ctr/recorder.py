@@ -3,7 +3,7 @@
 It receives transfers (`transfer`) and all other changes of mode (`enter`); `hart_side` has its CSRs. All privilege
 modes are implemented, although the simulated hart has M and U only. A `CtrBuild` holds the choices that the document
 leaves to the implementation. The `CycleCounter` (CtrCycleCounter) counts the active cycles since the last record. The
-`Buffer` has as many entries as can be selected, the write pointer, and the registers of an entry.
+`RecordBuffer` has as many entries as can be selected, the write pointer, and the registers of an entry.
 
 Where the documents leave a choice: a change of depth keeps the content of the buffer, and WRPTR as far as it fits;
 FROZEN is set by the traps that set it whether or not a mode is enabled (QEMU does the same); clearing zeroes the whole
@@ -36,7 +36,7 @@ from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
 from rvtrace_gdb.transport.simulated.hart.block import BREAKPOINT
 
 
-class Mode(IntEnum):
+class PrivilegeMode(IntEnum):
     """A privilege mode: its code in bits 1:0, the virtualization mode V in bit 2. S is HS with the H extension."""
 
     U = 0
@@ -52,11 +52,11 @@ class Mode(IntEnum):
 
 
 ABOVE = {
-    Mode.VU: (Mode.VS, Mode.S, Mode.M),
-    Mode.VS: (Mode.S, Mode.M),
-    Mode.U: (Mode.S, Mode.M),
-    Mode.S: (Mode.M,),
-    Mode.M: (),
+    PrivilegeMode.VU: (PrivilegeMode.VS, PrivilegeMode.S, PrivilegeMode.M),
+    PrivilegeMode.VS: (PrivilegeMode.S, PrivilegeMode.M),
+    PrivilegeMode.U: (PrivilegeMode.S, PrivilegeMode.M),
+    PrivilegeMode.S: (PrivilegeMode.M,),
+    PrivilegeMode.M: (),
 }
 """The more privileged modes that a trap from a mode can lead to, the nearest first."""
 
@@ -66,7 +66,7 @@ UNWINDING = (TransferType.COROUTINE_SWAP, TransferType.FUNCTION_RETURN)
 """What takes the youngest call off a stack; a swap puts another there."""
 
 
-class Transfer(NamedTuple):
+class CtrTransfer(NamedTuple):
     """One transfer, at the moment it retires or the trap is taken.
 
     source, target  addresses; for a trap the epc and the handler
@@ -77,8 +77,8 @@ class Transfer(NamedTuple):
     type: TransferType
     source: int
     target: int
-    source_mode: Mode
-    target_mode: Mode
+    source_mode: PrivilegeMode
+    target_mode: PrivilegeMode
     now: int
     cause: int | None = None
     mispredicted: bool = False
@@ -109,7 +109,7 @@ class CtrBuild:
     depths: tuple[int, ...] = DEPTHS
     absent: frozenset[str] = frozenset({"MISP"})
     exponent_bits: int | None = max(EXPONENT_BITS)
-    modes: frozenset[Mode] = frozenset({Mode.M, Mode.U})
+    modes: frozenset[PrivilegeMode] = frozenset({PrivilegeMode.M, PrivilegeMode.U})
 
     def __post_init__(self) -> None:
         """Check that the choices go together. Raises CtrNotBuildable."""
@@ -127,7 +127,7 @@ class CtrBuild:
     @property
     def virtual(self) -> bool:
         """Whether there is a vsctrctl, or vsctrcontrol."""
-        return Mode.VS in self.modes
+        return PrivilegeMode.VS in self.modes
 
     @property
     def fields(self) -> frozenset[str]:
@@ -142,7 +142,7 @@ class CtrBuild:
     @property
     def _known(self) -> set[str]:
         known = set(self.registers.machine.control.csr.by_name) - _NEVER
-        return known if Mode.S in self.modes else known - _WITH_S_MODE[self.version]
+        return known if PrivilegeMode.S in self.modes else known - _WITH_S_MODE[self.version]
 
     def _check_depths(self) -> None:
         if not self.depths or self.depths != tuple(depth for depth in DEPTHS if depth in self.depths):
@@ -207,11 +207,11 @@ class CycleCounter:
 EMPTY = CtrEntry(0, 0, 0)
 _PC = SOURCE.mask("PC")
 _VALID = SOURCE.mask("V")
-_Record = tuple[TransferType, int, int, int | None]
+_RecordedTransfer = tuple[TransferType, int, int, int | None]
 """Type, source, target with MISP, cycles: an entry as it was recorded, which is made registers of when it is read."""
 
 
-class Buffer:
+class RecordBuffer:
     """The entries of the recorder. `depth` of them are in use, `wrptr` is the physical entry to be written next, `wrap`
     whether it has wrapped.
     """
@@ -224,7 +224,7 @@ class Buffer:
             _PC if "MISP" in build.absent else _PC | TARGET.mask("MISP"),
             cycles.mask if "TYPE" in build.absent else cycles.mask | DATA.mask("TYPE"),
         )
-        self._entries: list[CtrEntry | _Record] = [EMPTY] * build.depths[-1]
+        self._entries: list[CtrEntry | _RecordedTransfer] = [EMPTY] * build.depths[-1]
         self.depth = build.depths[0]
         self.wrptr = 0
         self.wrap = False
@@ -312,9 +312,9 @@ class Recorder:
         self._ratified = version.external_enable is None
         control, virtual = version.machine.control, version.virtual
         fields = [(control.csr, control.modes), (virtual.csr, virtual.modes)]
-        self._enable = {Mode[m.upper()]: csr.mask(name) for csr, modes in fields for m, name in modes.items()}
+        self._enable = {PrivilegeMode[m.upper()]: csr.mask(name) for csr, modes in fields for m, name in modes.items()}
         fields = [(control.csr, control.external), (virtual.csr, virtual.external)]
-        self._xte = {Mode[m.upper()]: csr.mask(name) for csr, modes in fields for m, name in modes.items()}
+        self._xte = {PrivilegeMode[m.upper()]: csr.mask(name) for csr, modes in fields for m, name in modes.items()}
         self._eten = control.csr.mask(version.external_enable) if version.external_enable else 0
         self._rasemu = control.csr.mask("RASEMU")
         self._freeze = {which: control.csr.mask(name) for which, name in _FREEZING.items()}
@@ -325,13 +325,13 @@ class Recorder:
         self.control = self.vs_control = 0
         self.frozen = False
         self.cycles = CycleCounter(self.build.exponent_bits)
-        self.buffer = Buffer(self.build, self.cycles)
-        self.mode = Mode.M
+        self.buffer = RecordBuffer(self.build, self.cycles)
+        self.mode = PrivilegeMode.M
         self._since = now
 
     # -- what the hart reports
 
-    def transfer(self, t: Transfer) -> None:
+    def transfer(self, t: CtrTransfer) -> None:
         """Process a transfer that has retired, or a trap that is taken; the hart is in its target mode afterwards."""
         self.elapse(t.now)
         if t.cause is not None and self._freezes(t, t.cause):
@@ -340,7 +340,7 @@ class Recorder:
             self._record(t)
         self.mode = t.target_mode
 
-    def enter(self, mode: Mode, now: int) -> None:
+    def enter(self, mode: PrivilegeMode, now: int) -> None:
         """Enter a mode by something that is not recorded: Debug Mode was left, or transfers were not reported."""
         self.elapse(now)
         self.mode = mode
@@ -379,13 +379,13 @@ class Recorder:
         """Whether CTR is active: the current privilege mode is enabled for recording and CTR is not frozen."""
         return not self.frozen and self.enabled(self.mode)
 
-    def enabled(self, mode: Mode) -> bool:
+    def enabled(self, mode: PrivilegeMode) -> bool:
         return bool(self._control_of(mode) & self._enable[mode])
 
-    def _control_of(self, mode: Mode) -> int:
+    def _control_of(self, mode: PrivilegeMode) -> int:
         return self.vs_control if mode.virtual else self.control
 
-    def _configuration(self, t: Transfer) -> int:
+    def _configuration(self, t: CtrTransfer) -> int:
         """Return the control register whose fields, except for enables and xTE, count ("Virtualization Mode
         Transitions").
         """
@@ -393,14 +393,14 @@ class Recorder:
             return self.vs_control
         return self._control_of(t.source_mode)
 
-    def _freezes(self, t: Transfer, cause: int) -> bool:
+    def _freezes(self, t: CtrTransfer, cause: int) -> bool:
         """Return whether a trap freezes the buffer ("Freeze"): in 1.0 the mode that it goes to decides, in the draft
         the active control register.
         """
         control = self._control_of(t.target_mode if self._ratified else t.source_mode)
         return bool(control & self._freeze.get((t.type, cause), 0))
 
-    def _external(self, t: Transfer) -> bool:
+    def _external(self, t: CtrTransfer) -> bool:
         """Return whether a trap into a mode that is not enabled is recorded ("External Traps", 5.2.1 of the draft)."""
         configuration = self._configuration(t)
         if configuration & self._rasemu or self._eten & ~configuration:
@@ -411,7 +411,7 @@ class Recorder:
 
     # -- what it does
 
-    def _record(self, t: Transfer) -> None:
+    def _record(self, t: CtrTransfer) -> None:
         """Record what is visible of a transfer between two modes ("Privilege Mode Transitions")."""
         source, target = self.enabled(t.source_mode), self.enabled(t.target_mode)
         if source and target:
@@ -424,13 +424,13 @@ class Recorder:
         elif target and t.type in TRAPS:
             self._record_enabled(t._replace(source=0))
 
-    def _record_enabled(self, t: Transfer) -> None:
+    def _record_enabled(self, t: CtrTransfer) -> None:
         if self._configuration(t) & self._rasemu:
             self._emulate_stack(t)
         elif not inhibited(self._configuration(t), t.type):
             self._insert(t)
 
-    def _emulate_stack(self, t: Transfer) -> None:
+    def _emulate_stack(self, t: CtrTransfer) -> None:
         """Record a call, or undo one for a return ("RAS (Return Address Stack) Emulation Mode")."""
         if t.type in CALLS:
             self._insert(t)
@@ -441,7 +441,7 @@ class Recorder:
             self._give_cycles_back()
             self.buffer.overwrite(t.type, t.source, t.target | t.mispredicted, self.cycles.take())
 
-    def _insert(self, t: Transfer) -> None:
+    def _insert(self, t: CtrTransfer) -> None:
         self.buffer.push(t.type, t.source, t.target | t.mispredicted, self.cycles.take())
 
     def _give_cycles_back(self) -> None:

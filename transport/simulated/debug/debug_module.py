@@ -10,11 +10,12 @@ sbcs, sbaddress and sbdata), its registers in section 3.14; 0.13.2 where `DebugS
 """
 
 from collections.abc import Callable, Sequence
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Protocol
 
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.debug.run_control import DebuggedHart, DebugHarts, NoSuchRegister
+from rvtrace_gdb.transport.usb.debug_module import CmdErr
 
 
 class DebugSpec(Enum):
@@ -157,17 +158,7 @@ CMDTYPE_ACCESS_REGISTER = 0
 AARPOSTINCREMENT, POSTEXEC, TRANSFER, WRITE = 1 << 19, 1 << 18, 1 << 17, 1 << 16
 
 
-class CmdErr(IntEnum):
-    NONE = 0
-    BUSY = 1
-    NOT_SUPPORTED = 2
-    EXCEPTION = 3
-    HALT_RESUME = 4
-    BUS = 5
-    OTHER = 7
-
-
-class DebugModule:
+class DebugModuleRegisters:
     """The registers of the Debug Module on the DMI. Registers that are not implemented read 0 and ignore writes.
 
     *others*: the harts besides the first, *reset*: see `DebugHarts`.

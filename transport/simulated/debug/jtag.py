@@ -63,7 +63,7 @@ class DebugModuleInterface(Protocol):
     def write(self, address: int, value: int) -> None: ...
 
 
-class Dtm:
+class DtmRegisters:
     """The Debug Transport Module: what Capture-DR loads for each instruction, and what Update-DR does with it."""
 
     def __init__(self, dmi: DebugModuleInterface, *, idcode: int = IDCODE, has_errinfo: bool = True) -> None:
@@ -99,7 +99,7 @@ class Dtm:
 class Tap:
     """A TAP controller with a 5-bit instruction register. `tdo` is the level of that pin."""
 
-    def __init__(self, dtm: Dtm) -> None:
+    def __init__(self, dtm: DtmRegisters) -> None:
         self._dtm = dtm
         self.tdo = 0
         self.reset()
@@ -156,7 +156,7 @@ _R, _Q = ord("R"), ord("Q")
 _RESETS = {ord(c): n for n, c in enumerate("rstu")}
 
 
-class Pins:
+class TapPins:
     """The TAP's pins, driven by characters. They may arrive in pieces of any size: the replies are the same.
 
     *fast* False processes every character by itself: the literal reading of the protocol, kept to check the fast one

@@ -300,7 +300,7 @@ def _pack(register: Register, fields: Mapping[str, int]) -> int:
     return register.pack(**{name: value for name, value in fields.items() if name in register.by_name})
 
 
-Clock = Callable[[], int]
+TimeSource = Callable[[], int]
 
 BITS = 40
 """Width of the counter."""
@@ -321,7 +321,7 @@ class TimestampUnit:
 
     def __init__(
         self,
-        clocks: Mapping[int, Clock],
+        clocks: Mapping[int, TimeSource],
         bits: int = BITS,
         above: "TimestampUnit | None" = None,
         limit: Callable[[int], int] = lambda value: value,

@@ -21,14 +21,14 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as ETraceOp
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, ComponentBuild, TimestampUnit, TraceComponent
-from rvtrace_gdb.transport.simulated.devices.etrace import ETrace, ETraceBuild
+from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild, ETraceProtocol
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
-from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartSide, HartView, Qualifier, Underway
-from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
+from rvtrace_gdb.transport.simulated.devices.follower import HartFollower, HartSide, HartView, Qualifier, Underway
+from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, TracedHart, TracePath, TraceProtocol
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
-from rvtrace_gdb.transport.simulated.hart.csr import Action
+from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
 
 __all__ = ["OPTIONAL", "TraceEncoder"]
 
@@ -122,8 +122,8 @@ class Protocols:
     def made(self, hart: TracedHart, out: Callable[[bytes], None]) -> dict[int, TraceProtocol]:
         """Return the protocols by format, for the trace of *hart*, which goes to *out*."""
         make: dict[int, Callable[[], TraceProtocol]] = {
-            te.TeFormat.N_TRACE: lambda: NTrace(hart, out, self.ntrace),
-            te.TeFormat.E_TRACE: lambda: ETrace(hart, out, self.etrace or ETraceBuild()),
+            te.TeFormat.N_TRACE: lambda: NTraceProtocol(hart, out, self.ntrace),
+            te.TeFormat.E_TRACE: lambda: ETraceProtocol(hart, out, self.etrace or ETraceBuild()),
         }
         return {code: make[code]() for code in self.formats}
 
@@ -169,7 +169,7 @@ class TraceEncoder(HartSide, TraceComponent):
         seen = self._view if self._units.filters or self._units.comparators else hart
         self._protocols = protocols.made(seen, self._outputs.put)
         self._path = TracePath(self._protocols[formats[0]], lambda: self._outputs.ready)
-        self._follower = Follower(hart, self._path)
+        self._follower = HartFollower(hart, self._path)
         self.timestamps = TimestampUnit(
             {TsMode.INTERNAL_SYSTEM: lambda: seen.elapsed, TsMode.INTERNAL_CORE: lambda: seen.now},
             0 if "trTsActive" in absent else protocols.timestamp_bits,
@@ -194,16 +194,18 @@ class TraceEncoder(HartSide, TraceComponent):
     def etrace(self) -> ETraceOptions | None:
         """The properties of its E-Trace side, if it has one."""
         protocol = self._protocols.get(te.TeFormat.E_TRACE)
-        return protocol.options if isinstance(protocol, ETrace) else None
+        return protocol.options if isinstance(protocol, ETraceProtocol) else None
 
     # -- the hart's side
 
     def triggered(self, action: int) -> None:
         """Process a trigger with one of the trace actions that has fired at the hart's pc, between two blocks."""
-        if action == Action.TRACE_NOTIFY:
+        if action == TriggerAction.TRACE_NOTIFY:
             self.notify()
         elif self.enabled and self.field("trTeInstTrigEnable"):
-            self._control = te.ENCODER_CONTROL.put(self._control, "trTeInstTracing", int(action == Action.TRACE_ON))
+            self._control = te.ENCODER_CONTROL.put(
+                self._control, "trTeInstTracing", int(action == TriggerAction.TRACE_ON)
+            )
             self._follow(Begin.ENABLED)
 
     def external_trigger(self, number: int) -> None:
@@ -216,7 +218,7 @@ class TraceEncoder(HartSide, TraceComponent):
     # -- the encoder itself
 
     def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
-        """Start or stop as the registers and the hart's state demand. *underway*: see `Follower`."""
+        """Start or stop as the registers and the hart's state demand. *underway*: see `HartFollower`."""
         traced = self.enabled and bool(self.field("trTeInstTracing")) and self.field("trTeInstMode") != te.InstMode.OFF
         self._follower.follow(self.enabled, traced, reason, underway)
         traced = bool(self.field("trTeInstTracing"))

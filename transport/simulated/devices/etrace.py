@@ -21,11 +21,11 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
-from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, Ingress, Settings, TracedHart
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, Situation
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 
 _SYNCHRONIZING = (0b0011, 0b0111)  # format 3, subformats 0 and 1: the low four bits of the payload
 _SUPPORT = 0b1111
@@ -107,12 +107,12 @@ class PacketStream:
         self._now = now
         self._encoder.time(now)
 
-    def context(self, context: Context) -> None:
+    def context(self, context: ProgramContext) -> None:
         """Set the context from here on; the encoder receives what its packets have room for."""
         options = self._encoder.options
         sends_scontext, sends_hcontext = options.parameters.context_width > 0, options.hcontext_at is not None
         self._encoder.context(
-            Context(
+            ProgramContext(
                 context.prv,
                 scontext=context.scontext if sends_scontext else None,
                 hcontext=context.hcontext if sends_hcontext else None,
@@ -136,7 +136,7 @@ class PacketStream:
         if next_pc is not None:
             self._encoder.retire((), next_pc)
 
-    def skip(self, retired: Sequence[Retired]) -> None:
+    def skip(self, retired: Sequence[HartItem]) -> None:
         """Lose this. Accesses at its end may be those of a block that is not lost."""
         for item in retired:
             if isinstance(item, Accessed):
@@ -272,7 +272,7 @@ def _longest_packet(parameters: Parameters) -> int:
     return 2 + 2 + 1 + where + parameters.ecause_width + 2 + 2 * width - parameters.iaddress_lsb
 
 
-class ETrace:
+class ETraceProtocol:
     """A `TraceProtocol` for E-Trace."""
 
     format = int(te.TeFormat.E_TRACE)
@@ -332,7 +332,7 @@ class ETrace:
             return register.put(value, "trTeDataNoAddr", 0)  # packets would hold nothing
         return value
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: EncoderFields) -> None:
         get = settings.field
         bits = 0 if get("trTeInhibitSrc") else get("trTeSrcBits")
         timed = settings.timestamps.enabled
@@ -351,7 +351,7 @@ class ETrace:
         clock = settings.timestamps if timed or self.options.parameters.time_width else None
         self._ingress = Ingress(self._hart, self._stream, context=True, clock=clock, pairs=options.modes.sijump)
 
-    def _modes(self, settings: Settings) -> Modes:
+    def _modes(self, settings: EncoderFields) -> Modes:
         get = settings.field
         return Modes(
             **{feature.etrace: bool(get(feature.field)) for feature in ETRACE},
@@ -374,10 +374,10 @@ class ETrace:
     def end(self, reason: End, pc: int) -> None:
         self._stream.stop(pc, for_good=reason is End.DISABLED)
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         self._ingress.tell(retired)
 
-    def skip(self, retired: Sequence[Retired]) -> None:
+    def skip(self, retired: Sequence[HartItem]) -> None:
         self._ingress.skip(retired)
         self._stream.skip(retired)
 

@@ -109,7 +109,7 @@ _DTYPES = {
 }
 
 
-class Verdict(NamedTuple):
+class FilterVerdict(NamedTuple):
     """The result for one instruction: it is traced, its data access is traced, a comparator reports its address."""
 
     instruction: bool
@@ -117,7 +117,7 @@ class Verdict(NamedTuple):
     notify: bool
 
 
-class _Handler:
+class _HandlerCondition:
     """A condition that holds from a trap that matches to the return from it.
 
     The counter saturates, which then ends it early.
@@ -142,7 +142,7 @@ class _Handler:
         self._depth = 0
 
 
-class Filter:
+class FilterRegisters:
     """One filter. *control*, *inst*, *data*: fields of trTeFilterControl, -MatchInst and -MatchData, by name.
 
     *ecause*: the causes that match, a bit for each; the port has one signal for exceptions and interrupts.
@@ -161,7 +161,7 @@ class Filter:
         self._wants_interrupt = bool(inst[PREFIX + "MatchValueInterrupt"])
         self._ecause = ecause
         self._dtypes, self._dsizes = data[PREFIX + "MatchChoiceDtype"], data[PREFIX + "MatchChoiceDsize"]
-        self._by_ecause, self._by_kind = _Handler(nesting_bits), _Handler(nesting_bits)
+        self._by_ecause, self._by_kind = _HandlerCondition(nesting_bits), _HandlerCondition(nesting_bits)
         self._comparators = [
             self._control[f"Comp{n}"] for n in (1, 2, 3) if self._control["Enable"] and self._control[f"MatchComp{n}"]
         ]
@@ -206,7 +206,7 @@ class Filters:
     """All filters and comparators in force. *instruction*, *data*: trTeInstFilters, trTeDataFilters."""
 
     def __init__(
-        self, filters: Mapping[int, Filter], comparators: Sequence[Comparator], instruction: int, data: int
+        self, filters: Mapping[int, FilterRegisters], comparators: Sequence[Comparator], instruction: int, data: int
     ) -> None:
         self._filters = tuple(filters.values())
         self._comparators = comparators
@@ -221,7 +221,7 @@ class Filters:
 
     @property
     def sees_accesses(self) -> bool:
-        units: Iterable[Filter | Comparator] = (*self._filters, *self._comparators)
+        units: Iterable[FilterRegisters | Comparator] = (*self._filters, *self._comparators)
         return any(unit.sees_accesses for unit in units)
 
     def reset(self) -> None:
@@ -230,10 +230,10 @@ class Filters:
         for comparator in self._comparators:
             comparator.reset()
 
-    def judge(self, privilege: int, context: int, pc: int, access: Accessed | None) -> Verdict:
+    def judge(self, privilege: int, context: int, pc: int, access: Accessed | None) -> FilterVerdict:
         """Process the next retired instruction."""
         self._compare(Signals(pc, context, daddr=None if access is None else access.address))
-        return Verdict(
+        return FilterVerdict(
             self._all_instructions or self._any(self._instruction, privilege, access),
             access is not None and (self._all_data or self._any(self._data, privilege, access)),
             any(unit.notified for unit in self._comparators),
@@ -254,7 +254,7 @@ class Filters:
         for unit in self._comparators:
             unit.step(signals)
 
-    def _any(self, units: Sequence[Filter], privilege: int, access: Accessed | None) -> bool:
+    def _any(self, units: Sequence[FilterRegisters], privilege: int, access: Accessed | None) -> bool:
         return any(unit.matches(privilege, self._comparators, access) for unit in units)
 
 
@@ -320,7 +320,7 @@ class FilterUnits:
             return register.unpack(read(register))
 
         filters = {
-            number: Filter(
+            number: FilterRegisters(
                 fields(unit.control),
                 fields(unit.match_inst),
                 read(unit.match_ecause_high) << 32 | read(unit.match_ecause_low),

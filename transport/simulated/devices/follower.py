@@ -15,10 +15,10 @@ from rvtrace_gdb.transport.simulated.devices.filters import Filters
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 
 
-def instructions(item: Retired) -> int:
+def instructions(item: HartItem) -> int:
     """Return how many instructions have retired by *item*."""
     if isinstance(item, HartBlock):
         return item.n
@@ -43,11 +43,11 @@ class HartView:
     # -- what a protocol sees
 
     @property
-    def retired(self) -> list[Retired] | None:
+    def retired(self) -> list[HartItem] | None:
         return self._hart.retired
 
     @retired.setter
-    def retired(self, sink: list[Retired] | None) -> None:
+    def retired(self, sink: list[HartItem] | None) -> None:
         self._hart.retired = sink
 
     @property
@@ -114,7 +114,7 @@ class HartView:
         """Return the situation at that point."""
         return self._situation
 
-    def enter(self, retired: Sequence[Retired], end: int) -> None:
+    def enter(self, retired: Sequence[HartItem], end: int) -> None:
         """Begin to process *retired*, after which the hart had retired *end* instructions."""
         self._now = end - sum(map(instructions, retired))
 
@@ -143,7 +143,7 @@ class Port(Protocol):
     def begin(self, reason: Begin) -> None:
         """Trace what is retired next."""
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         """Trace what was retired."""
 
     def end(self, reason: End, pc: int) -> None:
@@ -165,7 +165,7 @@ class Qualifier:
         self._filters = filters
         self._opened: Begin | None = None  # tracing is on, for this reason
         self._inside = False  # and filters let through what was last
-        self._piece: list[Retired] = []  # is let through
+        self._piece: list[HartItem] = []  # is let through
         self._between: list[TrapEntry | Situation] = []  # since the last instruction
         self._accesses: dict[int, Accessed] = {}  # of the block that is reported next
         self._done = 0  # instructions that were reported to the view as passed
@@ -198,7 +198,7 @@ class Qualifier:
         self._between.clear()
         self._opened, self._inside = None, False
 
-    def tell(self, retired: Sequence[Retired], end: int) -> None:
+    def tell(self, retired: Sequence[HartItem], end: int) -> None:
         """Process what the hart retired; it had retired *end* instructions after that."""
         self._view.enter(retired, end)
         for item in retired:
@@ -272,7 +272,7 @@ class Qualifier:
             self._piece.append(_part(block, begin, end))
         self._done += end - begin
 
-    def _reportable(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
+    def _reportable(self, items: Sequence[TrapEntry | Situation]) -> list[HartItem]:
         """Report a situation to the protocol only if it wants to have it."""
         return [item for item in items if isinstance(item, TrapEntry) or self._view.reports_situation]
 
@@ -285,7 +285,7 @@ class Qualifier:
             self._piece = []
 
 
-def _part(block: HartBlock, begin: int, end: int) -> Retired:
+def _part(block: HartBlock, begin: int, end: int) -> HartItem:
     """Return the instructions *begin* to before *end* of *block*."""
     if begin:
         block = HartBlock(block.pcs[begin:], block.words[begin:], block.next, block.run)
@@ -296,7 +296,7 @@ Underway = tuple[HartBlock, int]
 """A block that is being executed, and how many of its instructions have retired."""
 
 
-class Follower:
+class HartFollower:
     """Follows *hart* and sends what is traced to *path*. In Debug Mode nothing is retired.
 
     *underway* in the methods: the program itself accesses registers of the encoder. What the hart executes up to the
@@ -304,7 +304,7 @@ class Follower:
     """
 
     def __init__(self, hart: TracedHart, path: TracePath) -> None:
-        self.watch: Callable[[Sequence[Retired]], None] = lambda retired: None
+        self.watch: Callable[[Sequence[HartItem]], None] = lambda retired: None
         """Shown everything that is heard while tracing is on, before it is encoded."""
         self.tracing = False
         self._qualifier: Qualifier | None = None
@@ -415,12 +415,12 @@ class HartSide:
     *_follower* follows the hart, and sends what is traced by *_path* to *_outputs*.
     """
 
-    _follower: Follower
+    _follower: HartFollower
     _path: TracePath
     _outputs: Outputs
 
     def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
-        """Start or stop as the registers and the hart's state demand. *underway*: see `Follower`."""
+        """Start or stop as the registers and the hart's state demand. *underway*: see `HartFollower`."""
         raise NotImplementedError
 
     def _deliver(self) -> None:
@@ -432,12 +432,12 @@ class HartSide:
         raise NotImplementedError
 
     @property
-    def watch(self) -> Callable[[Sequence[Retired]], None]:
+    def watch(self) -> Callable[[Sequence[HartItem]], None]:
         """Shown everything the hart retires while it is traced, before it is filtered and encoded."""
         return self._follower.watch
 
     @watch.setter
-    def watch(self, watch: Callable[[Sequence[Retired]], None]) -> None:
+    def watch(self, watch: Callable[[Sequence[HartItem]], None]) -> None:
         self._follower.watch = watch
 
     def drain(self) -> None:

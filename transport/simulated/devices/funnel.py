@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
 from rvtrace_gdb.transport.simulated.devices import component
-from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, Clock, ComponentBuild, TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, ComponentBuild, TimeSource, TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceConsumer, TraceOutput
 
 
@@ -158,8 +158,8 @@ class Funnel(MessageFunnel):
         *,
         inputs: int = 2,
         depth: int = MessageFunnel.depth,
-        system_clock: Clock | None = None,
-        external: Clock | None = None,
+        system_clock: TimeSource | None = None,
+        external: TimeSource | None = None,
         above: TimestampUnit | None = None,
         polls: int = 1,
         build: ComponentBuild | None = None,

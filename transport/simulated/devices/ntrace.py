@@ -11,10 +11,10 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
-from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, Ingress, Settings, TracedHart
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 
 SET_BY_REGISTERS = frozenset((
     "src_bits", "src_id", "sync_mode", "sync_max", *(feature.ntrace for feature in NTRACE), "context", "timestamps",
@@ -35,7 +35,7 @@ _EVCODE = {
 _OF_E_TRACE = tuple(feature.field for feature in FEATURES if not feature.ntrace)
 
 
-class NTrace:
+class NTraceProtocol:
     """A `TraceProtocol` for N-Trace. *built_with*: the properties no register sets; settings that contradict them
     cannot be set.
     """
@@ -74,7 +74,7 @@ class NTrace:
             return value & ~register.mask(*self._absent)
         return 0 if register is te.DATA_CONTROL else value
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: EncoderFields) -> None:
         """Take the settings of the registers, and combine them with the built-in properties."""
         options = self._options(settings)
         clock: TimestampUnit | None = settings.timestamps if options.timestamps else None
@@ -83,7 +83,7 @@ class NTrace:
             self._hart, self._encoder, context=options.context, clock=clock, pairs=options.sequential_jump
         )
 
-    def _options(self, settings: Settings) -> EncoderOptions:
+    def _options(self, settings: EncoderFields) -> EncoderOptions:
         """Return the options that the registers contain, in addition to those with which the encoder is built."""
         field = settings.field
         bits = 0 if field("trTeInhibitSrc") else field("trTeSrcBits")
@@ -95,7 +95,7 @@ class NTrace:
             **features,  # type: ignore[arg-type]
             src_bits=bits,
             src_id=field("trTeSrcID") & (1 << bits) - 1,
-            sync_mode=SyncMode(field("trTeInstSyncMode")),
+            sync_mode=InstSyncMode(field("trTeInstSyncMode")),
             sync_max=field("trTeInstSyncMax"),
             btm=btm,
             implicit_return=_implicit_return(settings),
@@ -119,10 +119,10 @@ class NTrace:
     def end(self, reason: End, pc: int) -> None:
         self._encoder.stop(_EVCODE[reason], pc)
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         self._ingress.tell(retired)
 
-    def skip(self, retired: Sequence[Retired]) -> None:
+    def skip(self, retired: Sequence[HartItem]) -> None:
         self._ingress.skip(retired)
 
     def recover(self) -> None:
@@ -133,7 +133,7 @@ class NTrace:
         self._encoder.mark(Sync.TRACE_EVENT)
 
 
-def _implicit_return(settings: Settings) -> ImplicitReturn:
+def _implicit_return(settings: EncoderFields) -> ImplicitReturn:
     """Return the mode of implicit returns to use. Registers that do not say how the encoder follows calls have mode 0;
     the best way is used then.
     """

@@ -13,17 +13,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import classify, sequential_target
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 
 
 class TracedHart(Protocol):
     """The part of its hart that a trace encoder uses."""
 
-    retired: list[Retired] | None
+    retired: list[HartItem] | None
     reports_situation: bool
     reports_accesses: bool
     position: int
@@ -52,13 +52,13 @@ class IngressEncoder(Protocol):
 
     def time(self, now: int) -> None: ...
 
-    def context(self, context: Context) -> None: ...
+    def context(self, context: ProgramContext) -> None: ...
 
 
-AnyEncoder = TypeVar("AnyEncoder", bound=IngressEncoder)
+AnyIngressEncoder = TypeVar("AnyIngressEncoder", bound=IngressEncoder)
 
 
-class Ingress(Generic[AnyEncoder]):
+class Ingress(Generic[AnyIngressEncoder]):
     """Follows one hart. `begin`, then `tell` with all that retires; `skip` what is lost, and `resume` after that.
 
     With *context* the encoder receives every change of privilege and context, with a *clock* the time. *pairs*: it
@@ -66,7 +66,13 @@ class Ingress(Generic[AnyEncoder]):
     """
 
     def __init__(
-        self, hart: TracedHart, encoder: AnyEncoder, *, context: bool, clock: TimestampUnit | None, pairs: bool = False
+        self,
+        hart: TracedHart,
+        encoder: AnyIngressEncoder,
+        *,
+        context: bool,
+        clock: TimestampUnit | None,
+        pairs: bool = False,
     ) -> None:
         self._hart = hart
         self._encoder = encoder
@@ -92,7 +98,7 @@ class Ingress(Generic[AnyEncoder]):
             self._encoder.time(self._clock.at(self._since))
         self._report_context(self._latest)
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         """Process what retired. A `Situation` takes effect at its position."""
         if not self._hart.reports_situation:
             self._encoder.retire(self._items(retired))
@@ -108,12 +114,12 @@ class Ingress(Generic[AnyEncoder]):
         self._retire(retired[begin:])
         self._keep_time()
 
-    def skip(self, retired: Sequence[Retired]) -> None:
+    def skip(self, retired: Sequence[HartItem]) -> None:
         """Leave this out of the trace."""
         self._latest = next((item for item in reversed(retired) if isinstance(item, Situation)), self._latest)
         self._keep_time()
 
-    def _retire(self, retired: Sequence[Retired], next_pc: int | None = None) -> None:
+    def _retire(self, retired: Sequence[HartItem], next_pc: int | None = None) -> None:
         """Count a block. The encoder's own clock counts instructions; a prescaled counter must be advanced for each
         block.
         """
@@ -143,10 +149,10 @@ class Ingress(Generic[AnyEncoder]):
         if self._context:
             self._encoder.context(self._context_of(situation))
 
-    def _context_of(self, situation: Situation) -> Context:
-        return Context(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
+    def _context_of(self, situation: Situation) -> ProgramContext:
+        return ProgramContext(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
 
-    def _items(self, retired: Sequence[Retired]) -> list[Block | IngressTrap | Accessed]:
+    def _items(self, retired: Sequence[HartItem]) -> list[Block | IngressTrap | Accessed]:
         convert = self._convert
         items: list[Block | IngressTrap | Accessed] = [
             item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
@@ -156,7 +162,7 @@ class Ingress(Generic[AnyEncoder]):
             self._join(retired, items)
         return items
 
-    def _join(self, retired: Sequence[Retired], items: list[Block | IngressTrap | Accessed]) -> None:
+    def _join(self, retired: Sequence[HartItem], items: list[Block | IngressTrap | Accessed]) -> None:
         """Put into blocks of one jump where it goes, if the instruction before them says so."""
         for n, (source, item) in enumerate(zip(retired, items, strict=True)):
             if isinstance(item, IngressTrap):
@@ -176,7 +182,7 @@ class Ingress(Generic[AnyEncoder]):
         target = sequential_target(before, pc_before, classify(word, xlen), xlen)
         return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, inferred=target)
 
-    def _convert(self, item: Retired) -> Block | IngressTrap | Accessed:
+    def _convert(self, item: HartItem) -> Block | IngressTrap | Accessed:
         if isinstance(item, TrapEntry):
             return IngressTrap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
         if isinstance(item, Accessed):
@@ -210,7 +216,7 @@ class End(Enum):
     FILTERED = "a filter leaves out what comes next"
 
 
-class Settings(Protocol):
+class EncoderFields(Protocol):
     """The registers of the encoder, as a protocol reads them."""
 
     timestamps: TimestampUnit
@@ -240,7 +246,7 @@ class TraceProtocol(Protocol):
     def legalize(self, register: Register, value: int) -> int:
         """Return what a value written to trTeControl, trTeInstFeatures or trTeDataControl becomes."""
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: EncoderFields) -> None:
         """Take the settings when trTeEnable has become 1; they hold until it becomes 1 again."""
 
     def trace_data(self, enabled: bool) -> None:
@@ -252,10 +258,10 @@ class TraceProtocol(Protocol):
     def end(self, reason: End, pc: int) -> None:
         """Trace no more, from the instruction at *pc* on."""
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         """Trace what the hart retired."""
 
-    def skip(self, retired: Sequence[Retired]) -> None:
+    def skip(self, retired: Sequence[HartItem]) -> None:
         """Process what the hart retired while trace is lost."""
 
     def recover(self) -> None:
@@ -281,7 +287,7 @@ class TracePath:
         self.protocol.begin(reason)
         self._recover()
 
-    def tell(self, retired: Sequence[Retired]) -> None:
+    def tell(self, retired: Sequence[HartItem]) -> None:
         """Trace what the hart retired."""
         self._recover()
         if self.overrun:

@@ -221,7 +221,7 @@ _ELSEWHERE = b"\xaa\x55\x00\xff"
 _PERIODS = 16  # of calibration whenever time passes, which is when a register is accessed
 
 
-class Probe(Protocol):
+class PinProbe(Protocol):
     """A receiver connected to the pins: a file, a socket's file, another receiver."""
 
     def write(self, data: bytes, /) -> object: ...
@@ -236,7 +236,7 @@ class PibSink(TraceConsumer):
 
     def __init__(
         self,
-        probe: Probe,
+        probe: PinProbe,
         *,
         modes: Collection[PibMode] = tuple(PibMode),
         divider_bits: int = 16,
@@ -313,7 +313,7 @@ def wire(mode: PibMode, message: bytes) -> Iterator[int]:
             yield sum(bit << pin for pin, bit in enumerate(bits[first : first + pins]))
 
 
-Transfer = Callable[[int, bytes], None]
+SinkTransfer = Callable[[int, bytes], None]
 
 
 def record(atid: int, data: bytes, width: int) -> bytes:
@@ -324,7 +324,9 @@ def record(atid: int, data: bytes, width: int) -> bytes:
 class AtbBridge(TraceConsumer):
     """An ATB bridge. Every transfer has *width* bytes, except the last one of a flush."""
 
-    def __init__(self, bus: Transfer, *, width: int = 4, polls: int = 1, build: ComponentBuild | None = None) -> None:
+    def __init__(
+        self, bus: SinkTransfer, *, width: int = 4, polls: int = 1, build: ComponentBuild | None = None
+    ) -> None:
         if width not in (1, 2, 4, 8, 16):
             raise ValueError(f"ATB is 1, 2, 4, 8 or 16 bytes wide, not {width}")
         super().__init__(
@@ -379,7 +381,7 @@ class StreamError(RvtraceError):
         self.path = path
 
 
-class Stream(Protocol):
+class PinStream(Protocol):
     """A probe that is to be closed."""
 
     def write(self, data: bytes, /) -> None: ...
@@ -440,7 +442,7 @@ class SocketStream:
         return None
 
 
-def transfers(probe: Probe, width: int) -> Transfer:
+def transfers(probe: PinProbe, width: int) -> SinkTransfer:
     """Return a function that passes transfers over an Arm trace bus of *width* bytes to *probe*, in the format of
     """
 

@@ -39,7 +39,7 @@ class HartBlock:
         self.next = end
         """The address after the last instruction."""
         self.run = run
-        """Executes the block and returns the next pc; raises `Trap` or `DebugEntry` with `Hart.position` set."""
+        """Executes the block and returns the next pc; raises `HartTrap` or `DebugEntry` with `Hart.position` set."""
         self.ingress: object | None = None
         """For the tracer: what it has worked out about this block."""
         self.transfer: TransferType | None = None
@@ -131,7 +131,7 @@ class LostCause(NamedTuple):
     vector: int
 
 
-class Trap(Exception):
+class HartTrap(Exception):
     """A synchronous exception: mcause and mtval (RISC-V Privileged Architecture 3.1.15, 3.1.16)."""
 
     def __init__(self, cause: int, tval: int = 0) -> None:

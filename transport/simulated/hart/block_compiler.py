@@ -37,9 +37,9 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     INSTRUCTION_ACCESS_FAULT,
     INSTRUCTION_MISALIGNED,
     HartBlock,
-    Trap,
+    HartTrap,
 )
-from rvtrace_gdb.transport.simulated.hart.csr import FS, CsrFile, TriggerAccess, TriggerModule
+from rvtrace_gdb.transport.simulated.hart.csr import FS, CsrFile, TriggerAccess, TriggerCsrs
 from rvtrace_gdb.transport.simulated.hart.instructions import (
     ENDING,
     REPORTED_ACCESSES,
@@ -286,7 +286,7 @@ class TranslatedHart(Protocol):
     csr: CsrFile
     data: DataAccess
     system: SystemInstructions
-    triggers: TriggerModule
+    triggers: TriggerCsrs
 
     @property
     def calls_accessed(self) -> bool: ...
@@ -303,7 +303,7 @@ class Translator:
         self._mask = (1 << hart.xlen) - 1
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
-            "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
+            "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": HartTrap,
             **{name: getattr(operations, name) for name in operations.FUNCTIONS},
             **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
         }  # fmt: skip

@@ -38,7 +38,7 @@ class TriggerAccess(IntFlag):
     EXECUTE = 4
 
 
-class Action(IntEnum):
+class TriggerAction(IntEnum):
     """The action of a trigger (mcontrol.action)."""
 
     BREAKPOINT = 0
@@ -48,7 +48,7 @@ class Action(IntEnum):
     TRACE_NOTIFY = 4
 
 
-class Trigger:
+class HartTrigger:
     """One trigger: tdata1 without its type field, and tdata2."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Trigger:
         self.debug_only = False
 
     @property
-    def action(self) -> Action:
-        return Action(self.control >> _ACTION_SHIFT & 0xF)
+    def action(self) -> TriggerAction:
+        return TriggerAction(self.control >> _ACTION_SHIFT & 0xF)
 
     def watches(self, access: TriggerAccess) -> bool:
         return bool(self.control & access) and bool(self.control & (_M | _U))
@@ -83,7 +83,7 @@ class Trigger:
         self.control |= _HIT
 
 
-class TriggerModule:
+class TriggerCsrs:
     """`count` triggers, which tselect, tdata1 and tdata2 access. `changed` is called when compiled code has to be
     replaced.
     """
@@ -91,13 +91,13 @@ class TriggerModule:
     def __init__(self, xlen: int, count: int, changed: Callable[[], None]) -> None:
         self._xlen = xlen
         self._changed = changed
-        self._triggers = [Trigger() for _ in range(count)]
+        self._triggers = [HartTrigger() for _ in range(count)]
         self.select = 0
         self.watched = TriggerAccess(0)
         """The kinds of access any trigger looks at."""
 
     def reset(self) -> None:
-        self._triggers = [Trigger() for _ in self._triggers]
+        self._triggers = [HartTrigger() for _ in self._triggers]
         self.select = 0
         self._update()
 
@@ -118,7 +118,7 @@ class TriggerModule:
         trigger.debug_only = bool(value >> (self._xlen - 5) & 1) and debug
         trigger.control = value & (_HIT | _M | _U | TriggerAccess.LOAD | TriggerAccess.STORE | TriggerAccess.EXECUTE)
         action = value >> _ACTION_SHIFT & 0xF
-        if action in tuple(Action) and (action != Action.DEBUG_MODE or trigger.debug_only):
+        if action in tuple(TriggerAction) and (action != TriggerAction.DEBUG_MODE or trigger.debug_only):
             trigger.control |= action << _ACTION_SHIFT
         if value >> _MATCH_SHIFT & 0xF in _MATCHES:
             trigger.control |= value & 0xF << _MATCH_SHIFT
@@ -133,7 +133,9 @@ class TriggerModule:
             trigger.compare = value
             self._update()
 
-    def fitting(self, access: TriggerAccess, address: int, size: int, privilege: int | None = None) -> list[Trigger]:
+    def fitting(
+        self, access: TriggerAccess, address: int, size: int, privilege: int | None = None
+    ) -> list[HartTrigger]:
         """Return the triggers that this access fires (in any privilege when None)."""
         return [
             trigger
@@ -228,7 +230,7 @@ class HartWithCsrs(Protocol):
     hartid: int
     privilege: int
     instret: int
-    triggers: TriggerModule
+    triggers: TriggerCsrs
     ctr: CtrFollower | None
 
     @property

@@ -26,10 +26,10 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     DebugCause,
     DebugEntry,
     HartBlock,
+    HartTrap,
     LostCause,
     Situation,
     TraceTrigger,
-    Trap,
     TrapEntry,
     Witness,
 )
@@ -42,16 +42,16 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     MPRV,
     STEP,
     STEPIE,
-    Action,
     CsrFile,
+    HartTrigger,
     IllegalCsr,
-    Trigger,
     TriggerAccess,
-    TriggerModule,
+    TriggerAction,
+    TriggerCsrs,
 )
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
 
-Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
+HartItem = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
 
 _TRIGGERS = 4
 _FOREVER = 1 << 100
@@ -106,18 +106,18 @@ class Hart:
         self.waiting = False
         self.reports_situation = False
         self.trace_trigger: Callable[[int], None] = lambda action: None
-        self.triggers = TriggerModule(xlen, triggers, self._recompile)
+        self.triggers = TriggerCsrs(xlen, triggers, self._recompile)
         self.ctr = CtrFollower(self, ctr) if ctr is not None else None
         self.csr = CsrFile(self, extensions)
         self.data = DataAccess(self, self._stored_tohost)
         self.system = SystemInstructions(self)
         self._lines = 0
         self._witness: Witness | None = None
-        self._retired: list[Retired] | None = None
+        self._retired: list[HartItem] | None = None
         self._reports_accesses = self._listening = False  # requested, and there is a list from this block on
         self._situation_changed = False  # the situation has changed
         self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
-        self._fired: list[Trigger] = []  # and which ones
+        self._fired: list[HartTrigger] = []  # and which ones
         self._deadline = 0
         self._slice_end = 0
         translator = Translator(self, extensions)
@@ -184,11 +184,11 @@ class Hart:
         self._recompile()
 
     @property
-    def retired(self) -> list[Retired] | None:
+    def retired(self) -> list[HartItem] | None:
         return self._retired
 
     @retired.setter
-    def retired(self, sink: list[Retired] | None) -> None:
+    def retired(self, sink: list[HartItem] | None) -> None:
         self._retired = sink
         self._listening = self._listening and sink is not None
         self.state_changed()
@@ -296,10 +296,10 @@ class Hart:
             try:
                 execute()
                 return None
-            except Trap as trap:
+            except HartTrap as trap:
                 self._trapped(trap)
             except IllegalCsr:
-                self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
+                self._trapped(HartTrap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
             except TraceTrigger as trigger:
                 self._cut()
                 self._trigger_trace(trigger)
@@ -320,10 +320,10 @@ class Hart:
             return None
         try:
             self._run_single()
-        except Trap as trap:
+        except HartTrap as trap:
             self._trapped(trap)
         except IllegalCsr:
-            self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[0]))
+            self._trapped(HartTrap(ILLEGAL_INSTRUCTION, self.block.words[0]))
         except DebugEntry as entry:
             return entry.cause
         finally:
@@ -423,7 +423,7 @@ class Hart:
 
     # -- traps
 
-    def _trapped(self, trap: Trap) -> None:
+    def _trapped(self, trap: HartTrap) -> None:
         self._retire_part()
         epc = self.block.pcs[self.position]
         self.position = 0
@@ -481,17 +481,17 @@ class Hart:
         A breakpoint exception is not raised in a handler (5.4).
         """
         fitting = self.triggers.fitting(access, address, nbytes, self.privilege)
-        self._fire_on_trace([trigger for trigger in fitting if trigger.action >= Action.TRACE_ON])
+        self._fire_on_trace([trigger for trigger in fitting if trigger.action >= TriggerAction.TRACE_ON])
         for trigger in fitting:
-            if trigger.action == Action.DEBUG_MODE:
+            if trigger.action == TriggerAction.DEBUG_MODE:
                 trigger.hit()
                 raise DebugEntry(DebugCause.TRIGGER)
         for trigger in fitting:
-            if trigger.action == Action.BREAKPOINT and (self.privilege < MACHINE or self.csr.mstatus & MIE_BIT):
+            if trigger.action == TriggerAction.BREAKPOINT and (self.privilege < MACHINE or self.csr.mstatus & MIE_BIT):
                 trigger.hit()
-                raise Trap(BREAKPOINT, address)
+                raise HartTrap(BREAKPOINT, address)
 
-    def _fire_on_trace(self, fitting: list[Trigger]) -> None:
+    def _fire_on_trace(self, fitting: list[HartTrigger]) -> None:
         """Raise TraceTrigger for triggers that act on the trace. The instruction is executed again after that, and
         these triggers do not act on it twice.
         """

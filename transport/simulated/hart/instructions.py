@@ -33,7 +33,7 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     DebugCause,
     DebugEntry,
     HartBlock,
-    Trap,
+    HartTrap,
 )
 from rvtrace_gdb.transport.simulated.hart.csr import (
     EBREAKM,
@@ -47,7 +47,7 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     CsrFile,
     HartWithCsrs,
     TriggerAccess,
-    TriggerModule,
+    TriggerCsrs,
 )
 
 
@@ -57,7 +57,7 @@ class AccessingHart(Protocol):
     bus: Bus
     xlen: int
     position: int
-    triggers: TriggerModule
+    triggers: TriggerCsrs
 
     def fire(self, access: TriggerAccess, address: int, nbytes: int) -> None:
         """Enter Debug Mode or raise a breakpoint exception if a trigger fits."""
@@ -94,11 +94,11 @@ class DataAccess:
     def load_reserved(self, address: int, nbytes: int) -> int:
         self._watch(TriggerAccess.LOAD, address, nbytes)
         if address & nbytes - 1:
-            raise Trap(LOAD_MISALIGNED, address)
+            raise HartTrap(LOAD_MISALIGNED, address)
         try:
             value = int.from_bytes(self._bus.read_bytes(address, nbytes), "little")
         except BusError:
-            raise Trap(LOAD_ACCESS_FAULT, address) from None
+            raise HartTrap(LOAD_ACCESS_FAULT, address) from None
         self._reservation = address
         return signed(value, 8 * nbytes) & self._mask
 
@@ -106,11 +106,11 @@ class DataAccess:
         """Do an SC. Return what goes to rd: 0 when it stored, 1 when not."""
         self._watch(TriggerAccess.STORE, address, nbytes)
         if address & nbytes - 1:
-            raise Trap(STORE_MISALIGNED, address)
+            raise HartTrap(STORE_MISALIGNED, address)
         try:
             self._bus.read_bytes(address, nbytes)  # faults without a reservation, too
         except BusError:
-            raise Trap(STORE_ACCESS_FAULT, address) from None
+            raise HartTrap(STORE_ACCESS_FAULT, address) from None
         reserved, self._reservation = self._reservation == address, None
         if reserved:
             self._write(address, nbytes, value)
@@ -120,11 +120,11 @@ class DataAccess:
         """Do an AMO. Return the old value for rd."""
         self._watch(TriggerAccess.LOAD | TriggerAccess.STORE, address, nbytes)
         if address & nbytes - 1:
-            raise Trap(STORE_MISALIGNED, address)
+            raise HartTrap(STORE_MISALIGNED, address)
         try:
             old = self._bus.read(address, nbytes)
         except BusError:
-            raise Trap(STORE_ACCESS_FAULT, address) from None
+            raise HartTrap(STORE_ACCESS_FAULT, address) from None
         bits = 8 * nbytes
         self._write(address, nbytes, AMO[operation](old, value & (1 << bits) - 1, bits))
         return signed(old, bits) & self._mask
@@ -135,19 +135,19 @@ class DataAccess:
 
     def _read(self, address: int, nbytes: int) -> int:
         if address & nbytes - 1:
-            raise Trap(LOAD_MISALIGNED, address)
+            raise HartTrap(LOAD_MISALIGNED, address)
         try:
             return self._bus.read(address, nbytes)
         except BusError:
-            raise Trap(LOAD_ACCESS_FAULT, address) from None
+            raise HartTrap(LOAD_ACCESS_FAULT, address) from None
 
     def _write(self, address: int, nbytes: int, value: int) -> None:
         if address & nbytes - 1:
-            raise Trap(STORE_MISALIGNED, address)
+            raise HartTrap(STORE_MISALIGNED, address)
         try:
             self._bus.write(address, nbytes, value)
         except BusError:
-            raise Trap(STORE_ACCESS_FAULT, address) from None
+            raise HartTrap(STORE_ACCESS_FAULT, address) from None
         if address == self.tohost:
             self._stored_tohost()
 
@@ -172,17 +172,17 @@ class SystemInstructions:
         self._hart = hart
 
     def ecall(self) -> None:
-        raise Trap(ECALL_FROM_M if self._hart.privilege == MACHINE else ECALL_FROM_U)
+        raise HartTrap(ECALL_FROM_M if self._hart.privilege == MACHINE else ECALL_FROM_U)
 
     def ebreak(self) -> None:
         if self._hart.csr.dcsr & (EBREAKM if self._hart.privilege == MACHINE else EBREAKU):
             raise DebugEntry(DebugCause.EBREAK)
-        raise Trap(BREAKPOINT, self._hart.block.pcs[self._hart.position])
+        raise HartTrap(BREAKPOINT, self._hart.block.pcs[self._hart.position])
 
     def mret(self, word: int) -> int:
         """Do an MRET. Return the next pc."""
         if self._hart.privilege < MACHINE:
-            raise Trap(ILLEGAL_INSTRUCTION, word)
+            raise HartTrap(ILLEGAL_INSTRUCTION, word)
         csr = self._hart.csr
         self._hart.privilege = csr.mstatus >> MPP_SHIFT & 3
         mie = MIE_BIT if csr.mstatus & MPIE_BIT else 0
@@ -194,7 +194,7 @@ class SystemInstructions:
     def wfi(self, word: int) -> None:
         """Wait: time jumps to the timer interrupt if that will end the wait; otherwise the hart sleeps."""
         if self._hart.csr.mstatus & TW and self._hart.privilege < MACHINE:
-            raise Trap(ILLEGAL_INSTRUCTION, word)
+            raise HartTrap(ILLEGAL_INSTRUCTION, word)
         if self._hart.mip & self._hart.csr.mie:
             return
         if self._hart.clint is not None and self._hart.csr.mie & 1 << MTI and self._hart.clint.can_wake:
@@ -207,7 +207,7 @@ class SystemInstructions:
     def sctrclr(self, word: int) -> None:
         ctr = self._hart.ctr
         if ctr is None or ctr.recorder.build.version != "1.0" or self._hart.privilege == USER:
-            raise Trap(ILLEGAL_INSTRUCTION, word)
+            raise HartTrap(ILLEGAL_INSTRUCTION, word)
         ctr.clear()
 
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TS_CONTROL
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.devices.component import ENABLE, ComponentBuild, TimestampUnit, TraceComponent
 from rvtrace_gdb.transport.simulated.devices.output import TraceOutput
-from rvtrace_gdb.transport.simulated.devices.sinks import Probe
+from rvtrace_gdb.transport.simulated.devices.sinks import PinProbe, SinkTransfer
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,6 @@ class V0Memory:
         return self.stops
 
 
-Transfer = Callable[[int, bytes], None]
 _HAS = {
     SinkType.SRAM: "hasSRAMSink",
     SinkType.ATB: "hasATBSink",
@@ -232,8 +231,8 @@ class Receivers:
 
     to: TraceOutput | None = None
     memory: V0Memory | None = None
-    pins: Probe | None = None
-    atb: Transfer | None = None
+    pins: PinProbe | None = None
+    atb: SinkTransfer | None = None
 
     @property
     def kinds(self) -> list[SinkType]:
@@ -309,7 +308,7 @@ class V0Component(TraceComponent):
             return self._over_atb(self._atb, message)
         return self._memory.accept(message) if self._memory else 0
 
-    def _through_pins(self, probe: Probe, message: bytes) -> int:
+    def _through_pins(self, probe: PinProbe, message: bytes) -> int:
         control = self._registers[component_registers.PIB_CONTROL.offset]
         now = component_registers.PIB_CONTROL.unpack(control)
         if not (now["pibActive"] and now["pibEnable"] and now["pibMode"]):
@@ -318,7 +317,7 @@ class V0Component(TraceComponent):
         probe.write(message)
         return len(message)
 
-    def _over_atb(self, transfer: Transfer, message: bytes) -> int:
+    def _over_atb(self, transfer: SinkTransfer, message: bytes) -> int:
         now = component_registers.ATB_CONTROL.unpack(self._registers[component_registers.ATB_CONTROL.offset])
         if not (now["atbActive"] and now["atbEnable"]):
             self._refused()

@@ -21,29 +21,29 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     XtiAction,
 )
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
-from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, SyncMode
+from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import BITS, TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers
-from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartSide, Underway
-from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
+from rvtrace_gdb.transport.simulated.devices.follower import HartFollower, HartSide, Underway
+from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
-from rvtrace_gdb.transport.simulated.devices.protocol import Begin, Settings, TracedHart, TracePath
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
-from rvtrace_gdb.transport.simulated.hart.csr import Action
+from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
 _RETURN_DEPTH = 1023  # the P550's counter of calls
 _ICNT_LIMIT = 1 << 16
 
 
-class V0Trace(NTrace):
-    """An `NTrace` with the fields of teControl, teImpl and tsControl."""
+class V0Trace(NTraceProtocol):
+    """An `NTraceProtocol` with the fields of teControl, teImpl and tsControl."""
 
     def __init__(self, hart: TracedHart, out: Callable[[bytes], None]) -> None:
         super().__init__(hart, out, EncoderOptions(dialect=SIFIVE, timestamp_bits=BITS, return_depth=_RETURN_DEPTH))
 
-    def _options(self, settings: Settings) -> EncoderOptions:
+    def _options(self, settings: EncoderFields) -> EncoderOptions:
         field = settings.field
         optimized = field("teInstruction") == V0InstMode.HTM_OPTIMIZED
         bits = 0 if field("teInhibitSrc") else field("nSrcBits")
@@ -65,13 +65,13 @@ class V0Trace(NTrace):
         )
 
 
-def _sync(messages: int, halfwords: int) -> tuple[SyncMode, int]:
+def _sync(messages: int, halfwords: int) -> tuple[InstSyncMode, int]:
     """Return the synchronization mode and interval: 2**(teSyncMaxBTM + 5) messages; with that off 2**(teSyncMaxInst +
     4) halfwords.
     """
     if messages != SYNC_OFF:
-        return SyncMode.MESSAGES, messages + 1
-    return (SyncMode.OFF, 0) if halfwords == SYNC_OFF else (SyncMode.HALFWORDS, halfwords)
+        return InstSyncMode.MESSAGES, messages + 1
+    return (InstSyncMode.OFF, 0) if halfwords == SYNC_OFF else (InstSyncMode.HALFWORDS, halfwords)
 
 
 STARTS, STOPS = 1, 2
@@ -118,7 +118,7 @@ class V0Encoder(HartSide, V0Component):
     ) -> None:
         self._outputs = Outputs((_EncoderOutput(self),))
         self._path = TracePath(V0Trace(hart, self._outputs.put), lambda: self.takes)
-        self._follower = Follower(hart, self._path)
+        self._follower = HartFollower(hart, self._path)
         self._modes = sorted(modes)
         self._in_progress = in_progress
         triggers = triggers or ExternalTriggers()
@@ -157,10 +157,10 @@ class V0Encoder(HartSide, V0Component):
 
     def triggered(self, action: int) -> None:
         """Process a debug trigger with one of the trace actions that has fired: no register has to allow it."""
-        if action == Action.TRACE_NOTIFY:
+        if action == TriggerAction.TRACE_NOTIFY:
             self.notify()
         elif self.enabled:
-            self._control = _CONTROL.put(self._control, "teTracing", int(action == Action.TRACE_ON))
+            self._control = _CONTROL.put(self._control, "teTracing", int(action == TriggerAction.TRACE_ON))
             self._follow(Begin.ENABLED)
 
     def external_trigger(self, number: int) -> None:

@@ -7,7 +7,7 @@ Sources: see `controlregs.sifive_v0`; the proposal's "Trace Funnel", the P550's 
 from rvtrace_gdb.controlregs.sifive_v0 import FUNNEL
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
 from rvtrace_gdb.transport.simulated.devices import component
-from rvtrace_gdb.transport.simulated.devices.component import Clock, TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.component import TimeSource, TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.funnel import MessageFunnel, QueuedInput
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
@@ -41,7 +41,7 @@ class V0Funnel(MessageFunnel, V0Component):
         receivers: Receivers,
         *,
         inputs: int = 4,
-        system_clock: Clock | None = None,
+        system_clock: TimeSource | None = None,
         above: TimestampUnit | None = None,
         polls: int = 1,
         build: V0Build | None = None,

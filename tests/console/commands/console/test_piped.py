@@ -15,7 +15,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.gdb_driver.engine import Engine
-from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, NoAnswer
+from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, GdbTimeout
 from rvtrace_gdb.console.gdb_driver.state import LOST
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.gdbext import start_options
@@ -276,7 +276,7 @@ def test_a_gdb_that_does_not_listen(board: Rig, tmp_path: Path) -> None:
     with Engine(board.elf) as engine:
         engine.silence = 0.3
         slow = f"python open({str(fifo)!r}).close()"  # as long as nobody writes there
-        with pytest.raises(NoAnswer, match=rf"^gdb, {re.escape(slow)}: no answer within [\d.]+ s$") as caught:
+        with pytest.raises(GdbTimeout, match=rf"^gdb, {re.escape(slow)}: no answer within [\d.]+ s$") as caught:
             engine.execute(slow)
         assert 0.29 <= caught.value.seconds < 30
         engine.silence = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.console.commands.console.shell import Status
+from rvtrace_gdb.console.commands.console.shell import ConsoleStatus
 from rvtrace_gdb.console.gdb_driver.mi import GdbError
 from rvtrace_gdb.console.gdb_driver.state import Running, TraceState
 from tests.console.status_lines import read
@@ -83,7 +83,7 @@ class Gone:
 def test_what_is_said_once_is_not_lost(problem: str, shown: str, told: int) -> None:
     """Looking at the trace for the status line is told that the session is gone: who types would not be, any more."""
     engine = Gone(problem)
-    status = Status(engine)  # type: ignore[arg-type]
+    status = ConsoleStatus(engine)  # type: ignore[arg-type]
     status.heard("trace status", "")
     status.refresh()
     assert str(status) == f"not connected | {shown}"

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.exports.commits import Spelling
 from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
 from rvtrace_gdb.session.exports.spike_log import SpikeLog
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
 from tests.decode.tandem.corpus import DATA, GOLDEN, Step, decoded, golden_steps, parameters_of, program_of
 from tests.helpers.commit_logs import encode_log
 
@@ -38,7 +38,7 @@ def log_of(
     tandem: DecodedTandem, image: Image, *, symbols: dict[int, str] | None = None, mode: int | None = None
 ) -> SpikeLog:
     groups, xlen = Groups(tandem), tandem.trace.parameters.xlen
-    return SpikeLog(groups, Spelling(Texts(Disassemblers(image), image, xlen), xlen), 0, symbols or {}, mode)
+    return SpikeLog(groups, Spelling(GroupTexts(Disassemblers(image), image, xlen), xlen), 0, symbols or {}, mode)
 
 
 def spike_lines(
@@ -83,7 +83,7 @@ def test_the_log_is_the_one_spike_writes(name: str) -> None:
 
 def rows_of(tandem: DecodedTandem, image: Image) -> list[list[str]]:
     groups, xlen = Groups(tandem), tandem.trace.parameters.xlen
-    form = TraceCsv(groups, Spelling(Texts(Disassemblers(image), image, xlen), xlen))
+    form = TraceCsv(groups, Spelling(GroupTexts(Disassemblers(image), image, xlen), xlen))
     lines = list(form.lines(groups.rows(range(len(groups)))))
     assert all(line.endswith("\r") for line in lines)
     return list(csv.reader(line[:-1] for line in lines))

@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, FullRegister, Group, Instr, StateId, TandemParameters
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem import csr_fields
-from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
-from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.group_rows import GroupObjects, GroupWords, Known, pages
+from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
 from tests.decode.tandem.corpus import DATA, Step, golden_steps, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, group, pc, x
 
@@ -240,11 +240,13 @@ def test_no_bytes_make_it_fail() -> None:
                 data[rng.randrange(len(data))] = rng.randrange(256)
             tandem = decode(bytes(data), image, TandemParameters(64, 64))
             groups = Groups(tandem)
-            texts = Texts(source, image, 64)
+            texts = GroupTexts(source, image, 64)
             for row in groups.rows(range(len(groups))):
                 row = row._replace(pc=None)  # no disassembler for what is not a program
-                assert list(Words(groups, texts).lines(row)) and list(Words(groups, texts, raw=True).lines(row))
-                for line in Objects(groups, texts, 0, raw=True).lines(row):
+                assert list(GroupWords(groups, texts).lines(row)) and list(
+                    GroupWords(groups, texts, raw=True).lines(row)
+                )
+                for line in GroupObjects(groups, texts, 0, raw=True).lines(row):
                     json.loads(line)
             for number in range(0, len(groups) + 1, 40):
                 json.loads(Known(tandem, number, None).json(0))
@@ -260,9 +262,9 @@ def test_encodings_and_modes_that_no_hart_has() -> None:
     sent.append(group(pc(0x200), FullRegister(0x342, 1 << 63 | 7), FullRegister(0x341, 0x8000_0006)))
     tandem = decode(encode(sent, TandemParameters(64, 64)), image, TandemParameters(64, 64))
     with Disassemblers(image) as source:
-        groups, texts = Groups(tandem), Texts(source, image, 64)
+        groups, texts = Groups(tandem), GroupTexts(source, image, 64)
         [rows] = pages(groups, texts, range(1, 4))
-        heads = [next(line for line in Words(groups, texts).lines(row) if "[" not in line) for row in rows]
+        heads = [next(line for line in GroupWords(groups, texts).lines(row) if "[" not in line) for row in rows]
     assert [head.partition(" ")[2] for head in heads] == [
         "@1 ? 0x0000000080000000:\t.2byte\t0x0003", "@- ? at an address that is not known:\t.4byte\t0x00000001",
         "interrupt 7 (machine timer interrupt) at ? 0x0000000080000006",

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import parse
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode.etrace import encoder_vectors as vectors
 from tests.decode.etrace.encoder.words import Item, branch, exception, interrupt, jr, plain
 from tests.decode.etrace.vectors import expected, framed
@@ -47,7 +47,7 @@ def test_an_execution_with_many_traps_is_decoded(dialect: Dialect) -> None:
     options = options_of(dialect, 64)
     packets: list[bytes] = []
     encoder = Encoder(options, packets.append)
-    encoder.context(Context(vectors.MACHINE))
+    encoder.context(ProgramContext(vectors.MACHINE))
     encoder.start()
     encoder.retire(vectors.items("torture64"))
     encoder.stop()

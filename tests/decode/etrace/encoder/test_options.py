@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.encoder.output import privilege
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 WRONG: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ({"itype_width": 5}, {}, {}, "itype_width is 3 to 4, not 5"),
@@ -55,7 +55,14 @@ def test_the_period() -> None:
 
 def test_privilege_levels() -> None:
     """ "Privilege level encoding": U, S, M, VU, VS. Two bits have no room for guests; one bit tells M from the rest."""
-    modes = [Context(0), Context(1), Context(3), Context(0, True), Context(1, True), Context()]
+    modes = [
+        ProgramContext(0),
+        ProgramContext(1),
+        ProgramContext(3),
+        ProgramContext(0, True),
+        ProgramContext(1, True),
+        ProgramContext(),
+    ]
     assert [privilege(mode, 3) for mode in modes] == [0, 1, 3, 5, 6, 3]
     assert [privilege(mode, 2) for mode in modes] == [0, 1, 3, 0, 1, 3]
-    assert [privilege(mode, 1) for mode in (Context(0), Context(3))] == [0, 1]
+    assert [privilege(mode, 1) for mode in (ProgramContext(0), ProgramContext(3))] == [0, 1]

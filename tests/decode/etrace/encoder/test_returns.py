@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.encoder.words import Item, Told, U, branch, ends, exception, plain, sent
 
@@ -139,7 +139,7 @@ def test_a_packet_without_an_address_does_not_restart_irets() -> None:
     parameters = Parameters(iaddress_width=32, return_stack_size=2, iret_ext=True, context_width=8)
     told = Told(parameters, RETURNS).retires(plain(0x1000), *leaf(0x1002), plain(0x1004, 2))
 
-    told.encoder.context(Context(3, scontext=1), ContextType.IMPRECISE)
+    told.encoder.context(ProgramContext(3, scontext=1), ContextType.IMPRECISE)
     told.retires(plain(0x1008, 2), *leaf(0x100C), plain(0x100E, 2)).encoder.stop()
     assert told.words()[1:-1] == ["start 1000", "context c=1", "1010 irets=2"]
 
@@ -179,7 +179,7 @@ def test_a_resync_at_an_unexpected_return_comes_later() -> None:
 
 def test_a_context_at_an_unexpected_return_is_told_later() -> None:
     parameters = Parameters(iaddress_width=32, return_stack_size=2, iret_ext=True, context_width=8)
-    items: Items = [plain(0x1000), call(0x101A, 0x2000), branch(0x2000), ret(0x2002), Context(3, scontext=4)]
+    items: Items = [plain(0x1000), call(0x101A, 0x2000), branch(0x2000), ret(0x2002), ProgramContext(3, scontext=4)]
     found = sent(*items, plain(0x666, 4), parameters=parameters, modes=RETURNS)
     assert found == ["start 1000", "N 666 updiscon irets=0", "start 668 c=4", "66c"]
 

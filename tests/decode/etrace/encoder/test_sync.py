@@ -6,7 +6,7 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.encoder.words import Item, Told, U, branch, ends, exception, jr, plain, sent
 
@@ -22,7 +22,7 @@ TELLS = Parameters(iaddress_width=32, context_width=8)
 
 def changed(ctype: ContextType, last: IType = IType.NONE) -> list[str]:
     """Context 5 is entered behind a branch and a block of two that ends with *last*."""
-    context = Context(3, scontext=5)
+    context = ProgramContext(3, scontext=5)
     items = plain(0x1000), branch(0x1002), ends(0x1004, last, 2), context, plain(0x1008, 4)
     return sent(*items, parameters=TELLS, context=ctype)
 
@@ -41,7 +41,7 @@ def test_a_change_of_context_without_branches() -> None:
     """Only a discontinuity needs the last instruction with the old context; and a precise one that comes with a jump,
     whose target the decoder may have passed before without it.
     """
-    context, items = Context(3, scontext=5), (plain(0x1000, 2), plain(0x1004, 2))
+    context, items = ProgramContext(3, scontext=5), (plain(0x1000, 2), plain(0x1004, 2))
     for ctype, wanted in ((ContextType.PRECISE, []), (ContextType.DISCONTINUITY, ["1002"])):
         found = sent(items[0], context, items[1], parameters=TELLS, context=ctype)
         assert found == ["start 1000", *wanted, "start 1004 c=5", "1006"]
@@ -50,14 +50,14 @@ def test_a_change_of_context_without_branches() -> None:
 
 
 def test_an_imprecise_change_waits_for_an_instruction_that_sends_nothing() -> None:
-    context = Context(3, scontext=5)
+    context = ProgramContext(3, scontext=5)
     items = plain(0x1000), jr(0x1002), context, plain(0x66, 3)
     found = sent(*items, parameters=TELLS, context=ContextType.IMPRECISE)
     assert found == ["start 1000", "66", "context c=5", "6a"]
 
 
 def test_an_imprecise_change_is_told_by_a_synchronization_too() -> None:
-    context = Context(3, scontext=5)
+    context = ProgramContext(3, scontext=5)
     items = plain(0x1000), context, exception(0x1002, HANDLER), plain(HANDLER, 3)
     found = sent(*items, parameters=TELLS, context=ContextType.IMPRECISE)
     assert found == ["start 1000", "trap 4000 cause 2 c=5", "4004"]
@@ -65,13 +65,13 @@ def test_an_imprecise_change_is_told_by_a_synchronization_too() -> None:
 
 def test_one_change_may_be_treated_otherwise() -> None:
     told = Told(TELLS, context=ContextType.UNREPORTED).retires(plain(0x1000))
-    told.encoder.context(Context(3, scontext=5), ContextType.PRECISE)
+    told.encoder.context(ProgramContext(3, scontext=5), ContextType.PRECISE)
     told.retires(plain(0x1002)).encoder.stop()
     assert told.words()[1:-1] == ["start 1000", "start 1002 c=5"]
 
 
 def test_context_has_scontext_and_hcontext() -> None:
-    context = Context(0, True, scontext=0x21, hcontext=3)
+    context = ProgramContext(0, True, scontext=0x21, hcontext=3)
     parameters = Parameters(iaddress_width=32, context_width=12, privilege_width=3)
     assert sent(context, plain(0x1000), parameters=parameters, hcontext_at=8) == ["start 1000 m=5 c=801"]
     assert sent(context, plain(0x1000), parameters=parameters) == ["start 1000 m=5 c=33"]
@@ -185,7 +185,7 @@ def test_a_context_packet_that_reaches_the_resync_count() -> None:
     """
     parameters = Parameters(iaddress_width=32, return_stack_size=2, iret_ext=True, context_width=8)
     call, ret = ends(0x2006, IType.INFERABLE_CALL, to=0x3000), ends(0x3000, IType.RETURN)
-    items = [plain(0xFFE), *jumps(16), call, ret, plain(0x2008, 2), Context(3, scontext=5), plain(0x200C, 3)]
+    items = [plain(0xFFE), *jumps(16), call, ret, plain(0x2008, 2), ProgramContext(3, scontext=5), plain(0x200C, 3)]
     found = sent(*items, parameters=parameters, modes=Modes(full_address=True, implicit_return=True),
                  sync_mode=SYNC.PACKETS, context=ContextType.IMPRECISE)  # fmt: skip
     assert found[-4:] == ["2000", "200c irets=1", "start 200e c=5", "2010"]

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, ResyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.etrace import encoder_vectors as vectors
 from tests.decode.etrace.encoder_vectors import PROGRAMS, ROOT, Item, Vector
@@ -27,7 +27,7 @@ _ECALLS = (3, 8, 9, 11)
 def encoded(options: EncoderOptions, items: Sequence[Item], next_pc: int | None = None) -> list[bytes]:
     packets: list[bytes] = []
     encoder = Encoder(options, packets.append)
-    encoder.context(Context(vectors.MACHINE))
+    encoder.context(ProgramContext(vectors.MACHINE))
     encoder.start()
     encoder.retire(items)
     encoder.stop(next_pc)
@@ -41,7 +41,7 @@ def clocked(options: EncoderOptions, items: Sequence[Item]) -> list[bytes]:
     number = 0
     for now, item in vectors.rows(items):
         encoder.time(now)
-        if isinstance(item, Context):
+        if isinstance(item, ProgramContext):
             moved = (item.scontext or 0) % 256 != number
             number = (item.scontext or 0) % 256
             encoder.context(item, ContextType.IMPRECISE if moved and number % 2 else ContextType.PRECISE)
@@ -119,7 +119,7 @@ def test_batches_do_not_matter(option: str) -> None:
     items = vectors.items("torture64")[1:6000]
     options, packets = options_of(vector), list[bytes]()
     encoder = Encoder(options, packets.append)
-    encoder.context(Context(vectors.MACHINE))
+    encoder.context(ProgramContext(vectors.MACHINE))
     encoder.start()
     for item in items:
         encoder.retire([item])

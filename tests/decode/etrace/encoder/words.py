@@ -18,12 +18,12 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.packets import read
 
-Item = Block | IngressTrap | Context
-M, S, U = Context(3), Context(1), Context(0)
+Item = Block | IngressTrap | ProgramContext
+M, S, U = ProgramContext(3), ProgramContext(1), ProgramContext(0)
 _SYNCS = ("start", "trap", "context")
 _QUAL_STATUS = ("", " ended_rep", " trace_lost", " ended_ntr")
 

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Message, Sync, Tcode, parse
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
@@ -42,15 +42,15 @@ class Recorder:
 
 def test_period_in_messages() -> None:
     """After 16 messages one synchronizes, in place of the one that was due anyway."""
-    recorder = Recorder(sync_mode=SyncMode.MESSAGES, sync_max=0)
+    recorder = Recorder(sync_mode=InstSyncMode.MESSAGES, sync_max=0)
     recorder.encoder.retire([LOOP, LEAVE] * 100)
     synchronizing = [i for i, tcode in enumerate(recorder.tcodes()) if tcode == Tcode.INDIRECT_BRANCH_HIST_SYNC]
     assert synchronizing == list(range(17, 103, 17))
     assert set(recorder.fields("sync")[1:]) == {Sync.PERIODIC}
 
 
-@pytest.mark.parametrize(("mode", "units"), [(SyncMode.HALFWORDS, 4), (SyncMode.CYCLES, 3)])
-def test_period_in_halfwords_and_cycles(mode: SyncMode, units: int) -> None:
+@pytest.mark.parametrize(("mode", "units"), [(InstSyncMode.HALFWORDS, 4), (InstSyncMode.CYCLES, 3)])
+def test_period_in_halfwords_and_cycles(mode: InstSyncMode, units: int) -> None:
     """Every 2**(1 + 4) units, at the next block boundary, in a loop that jumps nowhere; one cycle per instruction."""
     recorder = Recorder(sync_mode=mode, sync_max=1)
     recorder.encoder.retire([LOOP] * 100)
@@ -62,14 +62,14 @@ def test_period_in_halfwords_and_cycles(mode: SyncMode, units: int) -> None:
 
 
 def test_cycles_as_told() -> None:
-    recorder = Recorder(sync_mode=SyncMode.CYCLES, sync_max=0)
+    recorder = Recorder(sync_mode=InstSyncMode.CYCLES, sync_max=0)
     for cycles in (15, 1, 0, 40):
         recorder.encoder.retire([LOOP], cycles=cycles)
     assert recorder.tcodes() == [Tcode.PROG_TRACE_SYNC] + [Tcode.INDIRECT_BRANCH_HIST_SYNC] * 2
 
 
 def test_a_trap_carries_a_synchronization_that_is_due() -> None:
-    recorder = Recorder(sync_mode=SyncMode.HALFWORDS, sync_max=0)
+    recorder = Recorder(sync_mode=InstSyncMode.HALFWORDS, sync_max=0)
     recorder.encoder.retire([*[LOOP] * 4, IngressTrap(0x100, True, 7, 0, 0x108), LEAVE])
     assert recorder.tcodes() == [Tcode.PROG_TRACE_SYNC, Tcode.INDIRECT_BRANCH_HIST_SYNC]
     assert recorder.messages[1].fields == {"sync": 2, "b_type": 3, "icnt": 16, "faddr": 0x84, "hist": 0b11111}
@@ -170,7 +170,7 @@ def test_batches_of_any_size_make_the_same_messages() -> None:
     items: list[Block | IngressTrap] = [LOOP, LOOP, LEAVE, IngressTrap(0x100, False, 2, 0, 0x108), LEAVE] * 40
     expected = None
     for size in (1, 2, 7, 200):
-        recorder = Recorder(icnt_limit=20, hist_limit=4, sync_mode=SyncMode.HALFWORDS)
+        recorder = Recorder(icnt_limit=20, hist_limit=4, sync_mode=InstSyncMode.HALFWORDS)
         for batch in chunks(items, size):
             recorder.encoder.retire(batch)
         recorder.encoder.stop(Evcode.DEBUG_MODE, 0x100)

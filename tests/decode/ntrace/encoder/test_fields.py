@@ -6,14 +6,14 @@ import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Evcode, Packer, Sync, Tcode, parse
-from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, SyncMode
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, InstSyncMode
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.ntrace.messages import Recorder, message, started, stopped, vendor
 
 JUMP = Block(0x100, b"\1\2", IType.OTHER_UNINFERABLE)
 BACK = Block(0x100, b"\1\2", IType.NOT_TAKEN, 0x100)
-MACHINE, USER = Context(3), Context(0)
+MACHINE, USER = ProgramContext(3), ProgramContext(0)
 
 
 def test_section_6_1_an_empty_field_has_at_least_one_bit() -> None:
@@ -115,7 +115,7 @@ def processes(*steps: object, **options: object) -> list[int]:
     """PROCESS of the Ownership messages when a hart enters contexts and runs blocks."""
     recorder = Recorder(context=True, **options)  # type: ignore[arg-type]
     for step in steps:
-        if isinstance(step, Context):
+        if isinstance(step, ProgramContext):
             recorder.encoder.context(step)
         else:
             assert isinstance(step, Block | IngressTrap)
@@ -128,7 +128,7 @@ def process(form: int, prv: int, context: int = 0, v: int = 0) -> int:
     return context << 5 | v << 4 | prv << 2 | form
 
 
-LINUX, GUEST = Context(1, False, 738), Context(0, True, 29, 5)
+LINUX, GUEST = ProgramContext(1, False, 738), ProgramContext(0, True, 29, 5)
 OWNERSHIPS: list[tuple[Sequence[object], dict[str, object], list[int]]] = [
     ([MACHINE, JUMP], {}, [process(0, 3)]),
     ([MACHINE, JUMP, USER, JUMP], {}, [process(0, 3), process(0, 0)]),
@@ -150,7 +150,7 @@ def test_section_7_1_ownership(steps: Sequence[object], options: dict[str, objec
 
 def test_section_7_1_ownership_follows_every_synchronizing_message() -> None:
     """And the message of the trap return that led to the new context, not the other way round."""
-    recorder = Recorder(context=True, sync_mode=SyncMode.HALFWORDS, sync_max=0)
+    recorder = Recorder(context=True, sync_mode=InstSyncMode.HALFWORDS, sync_max=0)
     recorder.encoder.context(MACHINE)
     back = Block(0x100, b"\1\2", IType.TRAP_RETURN)
     recorder.retire(back)

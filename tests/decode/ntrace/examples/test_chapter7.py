@@ -6,7 +6,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.event_wording import context_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.messages import Sync, parse
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import (
     MESSAGES,
@@ -54,19 +54,19 @@ def test_section_6_1_vendor_defined_and_reserved_messages(tcode: int) -> None:
 
 # PROCESS and the contexts of 7.1: the examples, then each privilege mode, each FORMAT.
 PROCESSES = {
-    "0x3B2: scontext=0x1D, VU-mode": (0x3B2, Context(prv=0, virtual=True, scontext=0x1D)),
-    "0xC: M-mode": (0xC, Context(prv=3, virtual=False)),
-    "U-mode": (0b0_00_00, Context(prv=0, virtual=False)),
-    "S-mode": (0b0_01_00, Context(prv=1, virtual=False)),
-    "VU-mode": (0b1_00_00, Context(prv=0, virtual=True)),
-    "VS-mode": (0b1_01_00, Context(prv=1, virtual=True)),
-    "scontext": (738 << 5 | 0b0_01_10, Context(prv=1, virtual=False, scontext=738)),
-    "hcontext": (9 << 5 | 0b1_01_11, Context(prv=1, virtual=True, hcontext=9)),
+    "0x3B2: scontext=0x1D, VU-mode": (0x3B2, ProgramContext(prv=0, virtual=True, scontext=0x1D)),
+    "0xC: M-mode": (0xC, ProgramContext(prv=3, virtual=False)),
+    "U-mode": (0b0_00_00, ProgramContext(prv=0, virtual=False)),
+    "S-mode": (0b0_01_00, ProgramContext(prv=1, virtual=False)),
+    "VU-mode": (0b1_00_00, ProgramContext(prv=0, virtual=True)),
+    "VS-mode": (0b1_01_00, ProgramContext(prv=1, virtual=True)),
+    "scontext": (738 << 5 | 0b0_01_10, ProgramContext(prv=1, virtual=False, scontext=738)),
+    "hcontext": (9 << 5 | 0b1_01_11, ProgramContext(prv=1, virtual=True, hcontext=9)),
 }
 
 
 @pytest.mark.parametrize(("process", "context"), PROCESSES.values(), ids=PROCESSES)
-def test_section_7_1_ownership_examples(process: int, context: Context) -> None:
+def test_section_7_1_ownership_examples(process: int, context: ProgramContext) -> None:
     history = decoded(IMAGE, started(), message("Ownership", process=process), stopped(2))
     assert list(history.pcs()) == [0x100, 0x102]
     assert history.context_at(0) == history.context_at(1) == context
@@ -79,7 +79,7 @@ def test_section_7_1_two_consecutive_messages() -> None:
     owners = [message("Ownership", process=value) for value in (5 << 5 | 0b1_01_11, 77 << 5 | 0b1_01_10)]
     handler = message("Ownership", process=0b0_11_00)
     history = decoded(IMAGE, started(), *owners, jump, handler, stopped(1))
-    guest = Context(prv=1, virtual=True, scontext=77, hcontext=5)
+    guest = ProgramContext(prv=1, virtual=True, scontext=77, hcontext=5)
     assert history.context_at(0) == history.context_at(1) == guest
     assert history.context_at(2) == guest._replace(prv=3, virtual=False)
 
@@ -96,20 +96,20 @@ def test_section_7_1_reserved_encodings(process: int, what: str) -> None:
     history = decoded(IMAGE, started(), message("Ownership", process=process), stopped(2))
     assert list(history.pcs()) == [0x100, 0x102]
     assert [event.text for event in of_kind(history, EventKind.NOTE)] == [f"Ownership with the reserved {what} ignored"]
-    assert history.context_at(0) == Context()
+    assert history.context_at(0) == ProgramContext()
     assert history.gaps == 0
 
 
 def test_section_7_1_reported_on_a_change_and_after_every_synchronizing_message() -> None:
     """ "Upon the retirement of an instruction that writes" it, after a trap, "following any synchronizing message"."""
     recorder = Recorder(context=True)
-    recorder.encoder.context(Context(prv=1, virtual=False, scontext=738))
+    recorder.encoder.context(ProgramContext(prv=1, virtual=False, scontext=738))
     recorder.retire(Block(0x100, b"\1\1"))
-    recorder.encoder.context(Context(prv=1, virtual=False, scontext=799))
+    recorder.encoder.context(ProgramContext(prv=1, virtual=False, scontext=799))
     recorder.retire(Block(0x104, b"\1"))
     recorder.encoder.mark(Sync.EXTERNAL_TRIGGER)
     recorder.retire(Block(0x106, b"\1"), IngressTrap(0x108, False, 8, 0, 0x200))
-    recorder.encoder.context(Context(prv=3, virtual=False, scontext=799))
+    recorder.encoder.context(ProgramContext(prv=3, virtual=False, scontext=799))
     recorder.retire(Block(0x200, b"\1"))
     recorder.encoder.stop(0, 0x202)
     names = [str(fields["name"]) for fields in recorder.messages()]

@@ -8,7 +8,7 @@ from typing import Any
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import Clint
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrRegisters
-from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorder
+from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, PrivilegeMode, Recorder
 from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.hart.encoded_code import BASE, RAM_SIZE, SPIN, put
@@ -56,5 +56,5 @@ def accessible(hart: Hart) -> set[int]:
 
 def registers(version: str, xlen: int = 64) -> tuple[Recorder, CtrRegisters]:
     """Of a hart with all modes."""
-    recorder = Recorder(CtrBuild(version, modes=frozenset(Mode)))
+    recorder = Recorder(CtrBuild(version, modes=frozenset(PrivilegeMode)))
     return recorder, CtrRegisters(recorder, xlen)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.ctr_model.model import Entry, Event, Instruction, Model, Trap, Write
 
@@ -88,7 +88,7 @@ class Followed:
         self.events += self._told(self.hart.retired)
         self.hart.retired.clear()
 
-    def _told(self, retired: Sequence[Retired]) -> Iterator[Event]:
+    def _told(self, retired: Sequence[HartItem]) -> Iterator[Event]:
         accesses: dict[int, Accessed] = {}
         for item in retired:
             if isinstance(item, Accessed):

@@ -11,13 +11,13 @@ import pytest
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrRegisters
-from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorder, Transfer
+from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, CtrTransfer, PrivilegeMode, Recorder
 from tests.ctr_model.model import Event, Instruction, Model, Trap, Write
 from tests.ctr_model.transfers import Kind
 from tests.helpers.amounts import LONG, each_seed
 from tests.transport.simulated.ctr.test_recorder import ALL_MODES, VERSIONS
 
-M, S, U, VS, VU = Mode.M, Mode.S, Mode.U, Mode.VS, Mode.VU
+M, S, U, VS, VU = PrivilegeMode.M, PrivilegeMode.S, PrivilegeMode.U, PrivilegeMode.VS, PrivilegeMode.VU
 TRAPS_TO = {U: (M, S), S: (M, S), M: (M,), VU: (M, S, VS), VS: (M, S, VS)}
 RETURNS_TO = {M: (M, S, U, VS, VU), S: (S, U, VS, VU), VS: (VS, VU), U: (), VU: ()}
 JUMPS = [Kind(code) for code in (4, 5, 8, 9, 10, 11, 12, 13, 14, 15)]
@@ -122,10 +122,10 @@ class Pair:
         if isinstance(event, Write):
             self._writes.append(event)
         else:
-            self._reach(event.pc, Mode(event.mode))
+            self._reach(event.pc, PrivilegeMode(event.mode))
             self._waiting = event
 
-    def _reach(self, pc: int, mode: Mode) -> None:
+    def _reach(self, pc: int, mode: PrivilegeMode) -> None:
         if self._waiting is not None:
             self._now = self._waiting.cycle
             self._transfer(self._waiting, pc, mode)
@@ -134,13 +134,13 @@ class Pair:
             self._registers[write.csr].write(write.value)
         self._writes = []
 
-    def _transfer(self, event: Instruction | Trap, pc: int, mode: Mode) -> None:
-        before, now = Mode(event.mode), event.cycle
+    def _transfer(self, event: Instruction | Trap, pc: int, mode: PrivilegeMode) -> None:
+        before, now = PrivilegeMode(event.mode), event.cycle
         if isinstance(event, Trap):
             type = TransferType.INTERRUPT if event.interrupt else TransferType.EXCEPTION
-            self.recorder.transfer(Transfer(type, event.pc, pc, before, mode, now, event.cause))
+            self.recorder.transfer(CtrTransfer(type, event.pc, pc, before, mode, now, event.cause))
         elif event.pc >> 8 & 0xF:
-            self.recorder.transfer(Transfer(TransferType(event.pc >> 8 & 0xF), event.pc, pc, before, mode, now))
+            self.recorder.transfer(CtrTransfer(TransferType(event.pc >> 8 & 0xF), event.pc, pc, before, mode, now))
         else:
             self.recorder.elapse(now)
 

@@ -6,9 +6,9 @@ Expectations: CTR 1.0, "sctrdepth", "Cycle Counting"; draft 0.1.4, 2.1, 5.3. Bit
 import pytest
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
-from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorder, Transfer
+from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, CtrTransfer, PrivilegeMode, Recorder
 
-ALL_MODES = frozenset(Mode)
+ALL_MODES = frozenset(PrivilegeMode)
 VERSIONS = ("1.0", "0.1.4")
 ENABLE_M = {"1.0": 1 << 2, "0.1.4": 1 << 0}
 SOURCE, TARGET = 0x8000_0010, 0x8000_0200
@@ -24,8 +24,8 @@ def recorder(version: str, absent: frozenset[str] = frozenset()) -> Recorder:
     return made
 
 
-def jump(now: int, source: int = SOURCE) -> Transfer:
-    return Transfer(TransferType.DIRECT_JUMP, source, TARGET, Mode.M, Mode.M, now)
+def jump(now: int, source: int = SOURCE) -> CtrTransfer:
+    return CtrTransfer(TransferType.DIRECT_JUMP, source, TARGET, PrivilegeMode.M, PrivilegeMode.M, now)
 
 
 @both

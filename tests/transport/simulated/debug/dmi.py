@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Fed(Protocol):
-    """`Pins`, or a socket with them at its other end."""
+    """`TapPins`, or a socket with them at its other end."""
 
     def feed(self, data: bytes, /) -> bytes: ...
 

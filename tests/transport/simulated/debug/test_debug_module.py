@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus
-from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModule, DebugSpec, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModuleRegisters, DebugSpec, SystemBusAccess
 from rvtrace_gdb.transport.simulated.debug.run_control import NoSuchRegister
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 
@@ -53,22 +53,22 @@ class Hart:
         self.registers[regno] = value
 
 
-def debug_module(xlen: int = 64, spec: DebugSpec = DebugSpec.V1_0) -> tuple[DebugModule, Hart, Bus]:
+def debug_module(xlen: int = 64, spec: DebugSpec = DebugSpec.V1_0) -> tuple[DebugModuleRegisters, Hart, Bus]:
     hart, bus = Hart(xlen), Bus(ram_size=0x1000)
     sba = SystemBusAccess(bus, address_bits=xlen, spec=spec, written=lambda a: hart.log.append(f"write {a:#x}"))
-    dm = DebugModule(hart, sba, spec)
+    dm = DebugModuleRegisters(hart, sba, spec)
     dm.write(DMCONTROL, DMACTIVE)
     return dm, hart, bus
 
 
-def halted(xlen: int = 64, spec: DebugSpec = DebugSpec.V1_0) -> tuple[DebugModule, Hart, Bus]:
+def halted(xlen: int = 64, spec: DebugSpec = DebugSpec.V1_0) -> tuple[DebugModuleRegisters, Hart, Bus]:
     dm, hart, bus = debug_module(xlen, spec)
     dm.write(DMCONTROL, HALTREQ | DMACTIVE)
     dm.write(DMCONTROL, DMACTIVE)
     return dm, hart, bus
 
 
-def cmderr(dm: DebugModule) -> int:
+def cmderr(dm: DebugModuleRegisters) -> int:
     return dm.read(ABSTRACTCS) >> 8 & 7
 
 

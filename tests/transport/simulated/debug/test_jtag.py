@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.transport.simulated.debug.jtag import Dtm, Pins, Tap
+from rvtrace_gdb.transport.simulated.debug.jtag import DtmRegisters, Tap, TapPins
 from tests.transport.simulated.debug.dmi import JtagProbe
 
 
@@ -27,7 +27,7 @@ class Registers:
 
 
 def probe(registers: Registers | None = None, *, fast: bool = True, has_errinfo: bool = True) -> JtagProbe:
-    return JtagProbe(Pins(Tap(Dtm(registers or Registers(), has_errinfo=has_errinfo)), fast=fast))
+    return JtagProbe(TapPins(Tap(DtmRegisters(registers or Registers(), has_errinfo=has_errinfo)), fast=fast))
 
 
 @pytest.mark.parametrize("ir", [0x00, 0x02, 0x12, 0x1F])
@@ -64,13 +64,13 @@ def test_dmi_nop_does_nothing_and_keeps_the_result() -> None:
 
 def test_srst_is_reported_once_per_change() -> None:
     levels: list[bool] = []
-    pins = Pins(Tap(Dtm(Registers())), levels.append)
+    pins = TapPins(Tap(DtmRegisters(Registers())), levels.append)
     pins.feed(b"rssur")
     assert levels == [True, False]
 
 
 def test_characters_after_quit_are_not_looked_at() -> None:
-    pins = Pins(Tap(Dtm(Registers())))
+    pins = TapPins(Tap(DtmRegisters(Registers())))
     assert pins.feed(b"RQRRR") == b"0"
     assert pins.quit
 
@@ -104,9 +104,9 @@ def transcript(seed: int) -> bytes:
 def test_any_chunking_gives_the_same_replies_and_accesses(seed: int, sizes: list[int]) -> None:
     characters = transcript(seed)
     plain, whole, chunked = Registers(), Registers(), Registers()
-    expected = Pins(Tap(Dtm(plain)), fast=False).feed(characters)
-    assert Pins(Tap(Dtm(whole))).feed(characters) == expected
-    pins = Pins(Tap(Dtm(chunked)))
+    expected = TapPins(Tap(DtmRegisters(plain)), fast=False).feed(characters)
+    assert TapPins(Tap(DtmRegisters(whole))).feed(characters) == expected
+    pins = TapPins(Tap(DtmRegisters(chunked)))
     replies, at, turn = b"", 0, 0
     while at < len(characters):
         size = sizes[turn % len(sizes)]
@@ -121,5 +121,7 @@ def test_any_chunking_gives_the_same_replies_and_accesses(seed: int, sizes: list
 def test_any_bytes_are_read_alike_by_both_paths(data: bytes) -> None:
     slow, fast = Registers(), Registers()
     characters = data.translate(bytes(b"0123456704152637R"[n % 17] if n < 250 else n for n in range(256)))
-    assert Pins(Tap(Dtm(slow)), fast=False).feed(characters) == Pins(Tap(Dtm(fast))).feed(characters)
+    assert TapPins(Tap(DtmRegisters(slow)), fast=False).feed(characters) == TapPins(Tap(DtmRegisters(fast))).feed(
+        characters
+    )
     assert slow.log == fast.log

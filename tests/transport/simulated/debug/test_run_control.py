@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus
-from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModule, DebugSpec, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModuleRegisters, DebugSpec, SystemBusAccess
 from rvtrace_gdb.transport.simulated.debug.run_control import DebugHarts
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from tests.transport.simulated.debug.test_debug_module import Hart
@@ -30,7 +30,7 @@ class Rig:
         self.resets: list[list[list[str]]] = []
         bus = Bus(ram_size=0x1000)
         sba = SystemBusAccess(bus, address_bits=64, spec=spec, written=lambda address: None)
-        self.dm = DebugModule(self.harts[0], sba, spec, others=self.harts[1:], reset=self._reset)
+        self.dm = DebugModuleRegisters(self.harts[0], sba, spec, others=self.harts[1:], reset=self._reset)
         self.dm.write(DMCONTROL, DMACTIVE)
 
     def _reset(self) -> None:

@@ -19,7 +19,7 @@ from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.devices.output import TraceOutput
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.transport.simulated.devices.test_component import (
     ACTIVE,
@@ -58,7 +58,7 @@ class Log:
     context: int
     steps: list[Step] = field(default_factory=list)
 
-    def __call__(self, retired: Sequence[Retired]) -> None:
+    def __call__(self, retired: Sequence[HartItem]) -> None:
         accesses: dict[int, Accessed] = {}
         for item in retired:
             if isinstance(item, Situation):

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.decode.etrace.naive_decoder import NaiveDecoder
 from tests.transport.simulated.devices.test_component import (
@@ -152,7 +152,7 @@ def trace(
     accessed: list[Accessed] = []
     places: list[int] = []
 
-    def watch(retired: Sequence[Retired]) -> None:
+    def watch(retired: Sequence[HartItem]) -> None:
         for item in retired:
             if isinstance(item, Accessed):  # by the block that comes next
                 accessed.append(item)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
-from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from tests.transport.simulated.devices.test_component import start, stop
@@ -38,7 +38,7 @@ def owners(data: bytes) -> list[int]:
     return [m.variable[0] for m in messages(data) if m.tcode == OWNERSHIP]
 
 
-def truth(elf: Path, retired: list[int]) -> list[Context]:
+def truth(elf: Path, retired: list[int]) -> list[ProgramContext]:
     """In what context each instruction ran, by what kernel.S does: it sets mcontext once, and scontext in turn."""
     image = Image.from_elf(elf)
     trap = ElfFile(elf).symbol("trap")
@@ -47,14 +47,16 @@ def truth(elf: Path, retired: list[int]) -> list[Context]:
     for pc in retired:
         if pc == trap:
             privilege = 3
-        contexts.append(Context(privilege, False, scontext, mcontext))
+        contexts.append(ProgramContext(privilege, False, scontext, mcontext))
         word = int.from_bytes(image.read(pc, image.instruction(pc).length), "little")
         if word == MRET:
             privilege = 0
         elif word & 0x7F == 0x73 and word >> 12 & 3 == 1:  # csrrw, csrrwi
             mcontext = 5 if word >> 20 == MCONTEXT else mcontext
             scontext = (17 if scontext != 17 else 4242) if word >> 20 == SCONTEXT else scontext
-    assert {Context(3, False, 17, 5), Context(0, False, 17, 5), Context(0, False, 4242, 5)} <= set(contexts)
+    assert {ProgramContext(3, False, 17, 5), ProgramContext(0, False, 17, 5), ProgramContext(0, False, 4242, 5)} <= set(
+        contexts
+    )
     return contexts
 
 

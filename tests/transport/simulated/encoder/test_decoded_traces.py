@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import compile_program, demo
@@ -28,7 +28,7 @@ def run_to_the_end(machine: Machine, slice_length: int = 5000) -> None:
         machine.run_slice(slice_length)
 
 
-def addresses(retired: list[Retired]) -> Iterator[int]:
+def addresses(retired: list[HartItem]) -> Iterator[int]:
     for item in retired:
         if isinstance(item, HartBlock):
             yield from item.pcs

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import ContentKind
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, Retired
+from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
 from tests.helpers.amounts import crossed, long_only
 from tests.transport.simulated.devices.test_component import BUFFER, STOP_ON_WRAP, stop
 from tests.transport.simulated.encoder.etrace_traces import (
@@ -208,7 +208,7 @@ def test_after_a_loss_accesses_are_told_with_their_instructions_again(elf: Path)
     log: list[int] = []
     made: list[tuple[int, Accessed]] = []
 
-    def watch(retired: Sequence[Retired]) -> None:
+    def watch(retired: Sequence[HartItem]) -> None:
         for item in retired:
             if isinstance(item, Accessed):
                 made.append((len(log) + item.place, item))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.devices.filters import Filter, FilterUnits
+from rvtrace_gdb.transport.simulated.devices.filters import FilterRegisters, FilterUnits
 from rvtrace_gdb.transport.simulated.hart.block import TrapEntry
 from tests.transport.simulated.devices.rig import DATA_FILTERS, Rig
 from tests.transport.simulated.devices.test_component import Registers
@@ -57,7 +57,7 @@ def test_nested_traps_beyond_the_counter_end_it_early() -> None:
     control |= {f"trTeFilter{name}{n}": 0 for name in ("MatchComp", "Comp") for n in (1, 2, 3)}
     inst = {"trTeFilterMatchChoicePrivilege": 0, "trTeFilterMatchValueInterrupt": 0}
     data = {"trTeFilterMatchChoiceDtype": 0, "trTeFilterMatchChoiceDsize": 0}
-    unit = Filter(control, inst, 1 << 5, data, nesting_bits=2)
+    unit = FilterRegisters(control, inst, 1 << 5, data, nesting_bits=2)
     trap = TrapEntry(0, 5, 0, False, 0x100, M)
     held = []
     for _ in range(4):

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.hart.hart import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.amounts import LONG
 from tests.transport.simulated.devices.test_component import CONTROL, IMPL, INST_FEATURES, TE, Registers, start, stop
@@ -75,7 +75,7 @@ def machine_with(
     return build(elf, extensions="IMAC", memory_map=memory_map, built_with=built_with, absent=absent)
 
 
-def told_to(log: list[int], retired: Sequence[Retired]) -> None:
+def told_to(log: list[int], retired: Sequence[HartItem]) -> None:
     for item in retired:
         if isinstance(item, HartBlock):
             log += item.pcs

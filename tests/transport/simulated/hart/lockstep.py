@@ -7,7 +7,7 @@ from rvtrace_gdb.transport.simulated.bus import Bus, ElfFile, load_elf
 from rvtrace_gdb.transport.simulated.clint import MTI, Clint
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import DCSR, MCYCLE, MINSTRET, STEP
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, Retired
+from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
 from tests.transport.simulated.hart.qemu import QemuTrap
 from tests.transport.simulated.hart.qemu import Step as QemuStep
 from tests.transport.simulated.hart.spike import (
@@ -61,7 +61,7 @@ def after_boot_rom(hart: Hart, run: SpikeRun) -> Hart:
     return hart
 
 
-def told_by_hart(retired: Iterable[Retired]) -> Iterable[Told]:
+def told_by_hart(retired: Iterable[HartItem]) -> Iterable[Told]:
     for item in retired:
         if isinstance(item, TrapEntry):
             yield ("interrupt" if item.interrupt else "exception", item.epc, item.cause)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rvtrace_gdb.console.commands.sim import devices
-from rvtrace_gdb.transport.simulated.devices.sinks import Stream
+from rvtrace_gdb.transport.simulated.devices.sinks import PinStream
 from rvtrace_gdb.transport.simulated.wiring import AnyPart, AtbBridgePart, PibSinkPart, Wiring
 from tests.transport.simulated.chips import encoder, funnel, smem
 
@@ -32,7 +32,7 @@ class Kept:
     def close(self) -> None: ...
 
 
-def built(folder: Path, text: str, opened: Callable[[str, str, Path], Stream] | None = None) -> Wiring:
+def built(folder: Path, text: str, opened: Callable[[str, str, Path], PinStream] | None = None) -> Wiring:
     path = folder / "devices.toml"
     path.write_text(text)
     return devices.built(board(), path, opened or (lambda name, where, folder: Kept()))

@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.console.commands.sim import devices
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.session.description.model import DescriptionError
-from rvtrace_gdb.transport.simulated.devices.sinks import Stream
+from rvtrace_gdb.transport.simulated.devices.sinks import PinStream
 from rvtrace_gdb.transport.simulated.wiring import (
     AtbBridgePart,
     EncoderPart,
@@ -96,7 +96,7 @@ def test_streams(tmp_path: Path) -> None:
     kept = {"pib0": Kept(), "atb0": Kept()}
     asked = []
 
-    def opened(name: str, where: str, folder: Path) -> Stream:
+    def opened(name: str, where: str, folder: Path) -> PinStream:
         asked.append((name, where, folder))
         return kept[name]
 
