@@ -49,8 +49,11 @@ def _follows_xret(walker: Walker, walk: WalkProgress, last_pc: int) -> bool:
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
-def _large_count(packet: Packet, count: int) -> tuple[Report, ...]:
-    """Return the note on a packet that alone stands for very many branches."""
+def _large_count(packet: Packet) -> tuple[Report, ...]:
+    """Return the note on a packet if it alone stands for very many branches."""
+    count = packet.fields.get("branch_count", 0)
+    if not count >> _UNNOTED_BITS:
+        return ()
     return (Report(EventKind.NOTE, Note(NoteCause.LARGE_COUNT, (packet_name(packet), count + _FULL_MAP))),)
 
 
@@ -67,60 +70,83 @@ class BranchPackets:
         """Return the step of *packet* at *place*."""
         if place.mode is Mode.ADRIFT:
             return self._resume_at_address(place, packet, ())
-        if place.mode is not Mode.ON:
-            cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
-            why = Loss(cause, (packet_name(packet),))
-            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, why))
-        count = packet.fields.get("branch_count", 0)
-        if count >> self._count_bits:
-            noise = Loss(LossCause.BRANCH_COUNT_TOO_LARGE, (packet_name(packet), count.bit_length(), self._count_bits))
-            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, noise))
+        impossible = self._impossible(place, packet)
+        if impossible is not None:
+            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, impossible))
         walker = self._places.walker(place)
         walk, again = self.start_walk(place, walker, stack)
         if walk.fault:
-            return self._code_missing(place, packet, walk)
+            return self._fault(place, packet, walk)
         address = self._address(place, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
             return self._places.mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
         if is_uncounted(packet.fields):
-            found = self._find_count(place, packet, stack, goal)
-            if isinstance(found, StepResult):
-                return found
-            packet = found
-        counted = "branch_count" in packet.fields
+            counted_packet = self._find_count(place, packet, stack, goal)
+            if isinstance(counted_packet, StepResult):
+                return counted_packet
+            packet = counted_packet
         before: dict[int, int] = {}
+        arrival = self._walk(walker, walk, packet, goal, tables, before)
+        training = tables.change(before) if "branch_count" in packet.fields else tables.training(walk.outcomes)
+        if arrival is WalkArrival.FAULT:
+            return self._fault(place, packet, walk)
+        following = self._places.state(self._place_after(place, packet, walk, goal, arrival))
+        jumped = (*again, address) if arrival is WalkArrival.JUMPED and address is not None else again
+        targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
+        effect = TableEffect(training, targets) if training or targets else None
+        noted = _large_count(packet)
+        step = Step(walk.path, following, noted, calls=walk.calls.effect(), tables=effect)
+        if packet.fields.get("notify") and address is not None:
+            report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
+            step = replace(step, path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
+        return StepResult(step, not walk.calls.overflowed, guard=tuple(before.items()))
+
+    def _impossible(self, place: HartKnowledge, packet: Packet) -> Loss | None:
+        """Return why a packet of these formats is impossible at *place* whatever the program is, None if it is not."""
+        if place.mode is not Mode.ON:
+            cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
+            return Loss(cause, (packet_name(packet),))
+        count = packet.fields.get("branch_count", 0)
+        if count >> self._count_bits:
+            return Loss(LossCause.BRANCH_COUNT_TOO_LARGE, (packet_name(packet), count.bit_length(), self._count_bits))
+        return None
+
+    def _walk(
+        self,
+        walker: Walker,
+        walk: WalkProgress,
+        packet: Packet,
+        goal: WalkGoal,
+        tables: PredictionTables,
+        before: dict[int, int],
+    ) -> WalkArrival:
+        """Walk to the goal of a packet and past it.
+
+        Predictions train *tables*, and *before* receives what the entries were.
+        """
+        counted = "branch_count" in packet.fields
         if counted:
             arrival, outcome = self._walk_predicted(walker, walk, packet, goal, tables, before)
         else:
             arrival, outcome = self._walk_map(walker, walk, packet, goal)
-        if arrival is WalkArrival.FAULT:
-            tables.change(before)
-            if walk.missing:
-                return self._code_missing(place, packet, walk)
-            return self._places.mismatch(place, packet, walk, walk.fault)
-        if outcome is not None:
+        if outcome is not None and arrival is not WalkArrival.FAULT:
             walker.retire_at(walk, walk.last_pc, outcome)
             if counted:
                 tables.train(walk.last_pc, outcome, before)
-        settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.last_pc)
-        inferred = (
-            InferredAddress(goal.returns, walk.irets) if arrival is WalkArrival.INFERRED and not settled else None
-        )
-        reference = place.reference if address is None else address
-        following = place._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
-        jumped = (*again, *((address,) if arrival is WalkArrival.JUMPED and address is not None else ()))
-        targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
-        guard = tuple(before.items())
-        training = tables.change(before) if counted else tables.training(walk.outcomes)
-        effect = TableEffect(training, targets) if training or targets else None
-        noted = _large_count(packet, count) if count >> _UNNOTED_BITS else ()
-        step = Step(walk.path, self._places.state(following), noted, calls=walk.calls.effect(), tables=effect)
-        if packet.fields.get("notify") and address is not None:
-            report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
-            step = replace(step, path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
-        return StepResult(step, not walk.calls.overflowed, guard)
+        return arrival
+
+    def _place_after(
+        self, place: HartKnowledge, packet: Packet, walk: WalkProgress, goal: WalkGoal, arrival: WalkArrival
+    ) -> HartKnowledge:
+        """Return the place after the *walk* of a packet from *place* to its *goal*."""
+        inferred = None
+        if arrival is WalkArrival.INFERRED and not packet.fields.get("notify") and goal.address is not None:
+            is_branch = self._places.walker(place).is_branch(walk.last_pc)
+            inferred = None if is_branch else InferredAddress(goal.returns, walk.irets)
+        reference = place.reference if goal.address is None else goal.address
+        return place._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
 
     def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[WalkProgress, tuple[int, ...]]:
         """Return the start of a packet's walk, and the jump targets on it.
@@ -204,7 +230,7 @@ class BranchPackets:
         if len(left) == 1:
             return left[0].packet
         return (
-            self._code_missing(place, packet, left[0].walk)
+            self._fault(place, packet, left[0].walk)
             if left[0].walk.missing
             else self._ambiguous_count(place, left, goal)
         )
@@ -261,12 +287,18 @@ class BranchPackets:
             return WalkArrival.FAULT
         return walker.reach(walk, goal)
 
-    # Missing code
+    # Contradictions and missing code
 
-    def _code_missing(self, place: HartKnowledge, packet: Packet, walk: WalkProgress) -> StepResult:
-        """Return the result if the walk reached missing code: decoding resumes at the next address."""
-        following = self._places.without_code(place)
-        if following.place.mode is Mode.LOST or self._places.walker(place).image.knows(walk.place):
+    def _fault(self, place: HartKnowledge, packet: Packet, walk: WalkProgress) -> StepResult:
+        """Return the result of a walk that has a fault. If it reached missing code, decoding resumes at the next
+        address.
+        """
+        following = self._places.without_code(place) if walk.missing else None
+        if (
+            following is None
+            or following.place.mode is Mode.LOST
+            or self._places.walker(place).image.knows(walk.place)
+        ):
             return self._places.mismatch(place, packet, walk, walk.fault)
         report = self._places.contradiction(place, packet, walk.place, walk.fault)
         if report.kind is EventKind.MISMATCH:

@@ -255,42 +255,57 @@ class StepFunction:
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
-        sent_address = fields["address"] & self._mask if "address" in fields else NOWHERE
-        told_epc = NOWHERE if fields["thaddr"] or interrupt else sent_address
-        epc = self._epc(place, told_epc, stack)
+        address = fields["address"] & self._mask if "address" in fields else NOWHERE
         if not fields["thaddr"]:
-            # A trap at the first instruction after a filter would be in the trace.
-            pending = ReportedTrap(
-                taken, epc, sent_address, *self._places.is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
-            )
-            following = place._replace(mode=Mode.TRAPPED, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=pending)
-            reports = self._places.pending_trap(place, None)
-            kept = self._stack_after_trap(place, stack)
-            calls = None if kept is stack else replacement(kept)
-            cacheable = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
-            return StepResult(Step(None, self._places.state(following), reports, calls=calls), cacheable)
-        handler = sent_address
+            epc = self._epc(place, NOWHERE if interrupt else address, stack)
+            return self._trap_without_handler(place, stack, taken, epc, address)
+        handler = self._trap_handler(packet, address)
+        return self._trap_with_handler(place, packet, stack, taken, self._epc(place, NOWHERE, stack), handler)
+
+    def _trap_without_handler(
+        self, place: HartKnowledge, stack: Stack, taken: Trap, epc: int, address: int
+    ) -> StepResult:
+        """Handle a trap whose handler a later packet reports. *address*: that in the packet."""
+        # A trap at the first instruction after a filter would be in the trace.
+        gap = self._places.is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
+        pending = ReportedTrap(taken, epc, address, *gap)
+        following = place._replace(mode=Mode.TRAPPED, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=pending)
+        reports = self._places.pending_trap(place, None)
+        kept = self._stack_after_trap(place, stack)
+        calls = None if kept is stack else replacement(kept)
+        cacheable = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
+        return StepResult(Step(None, self._places.state(following), reports, calls=calls), cacheable)
+
+    def _trap_handler(self, packet: Packet, address: int) -> int:
+        """Return where a trap leads: to the *address* in its packet, or to what the options say; NOWHERE: unknown."""
+        if address != NOWHERE:
+            return address
+        known = self._options.trap_handlers.of(packet.fields["ecause"], bool(packet.fields["interrupt"]))
+        return NOWHERE if known is None else known & self._mask
+
+    def _trap_with_handler(
+        self, place: HartKnowledge, packet: Packet, stack: Stack, taken: Trap, epc: int, handler: int
+    ) -> StepResult:
+        """Handle a trap that is reported with its handler, whose first instruction ran; NOWHERE: nobody knows it."""
+        before = self._places.pending_trap(place, None)
+        last_pc = None if epc < 0 else epc
         if handler == NOWHERE:
-            known = self._options.trap_handlers.of(fields["ecause"], interrupt)
-            if known is None:
-                trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
-                lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
-                reports = (*self._places.pending_trap(place, None), trap, lost)
-                return StepResult(Step(None, self._places.lost(place), reports, calls=CLEARS))
-            handler = known & self._mask
+            lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
+            reports = (*before, Report(EventKind.TRAP, taken, last_pc=last_pc), lost)
+            return StepResult(Step(None, self._places.lost(place), reports, calls=CLEARS))
         context = self._places.context(place, packet)
         there = place._replace(context=context)
         if self._places.walker(there).is_unknown(handler):
-            trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler)
-            return self._sync_without_code(there, packet, handler, (*self._places.pending_trap(place, None), trap))
+            trap = Report(EventKind.TRAP, taken, last_pc, handler)
+            return self._sync_without_code(there, packet, handler, (*before, trap))
         starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._stack_after_trap(place, stack) if keeps else None
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
         gap = self._places.is_gap(place, NOWHERE)
-        trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler, False, *gap, resumed)
-        reports = (*self._places.pending_trap(place, None), trap, *self._places.context_reports(place, context))
+        trap = Report(EventKind.TRAP, taken, last_pc, handler, False, *gap, resumed)
+        reports = (*before, trap, *self._places.context_reports(place, context))
         calls = replacement(walk.calls.stack())
         epc_from_stack = place.setup.modes.implicit_return and place.next_pc == NOWHERE  # the EPC may be
         step = Step(
