@@ -2,7 +2,7 @@
 
 For each list a command prints a row whose columns all have a value, and then for each column one with another value.
 Printed is {list: {column: [whether the command printed something else, whether programs got something else]}},
-{list: names of the MI command's fields}; null where the list has no MI command; {list: letters of modifiers, each of
+{list: names of the fields}; {list: letters of modifiers, each of
 which alone changes what is printed of the row}, and {list: help of its command}. What programs get is the answer of the
 MI command, and of lists without one what `rvtrace console --json` prints.
 """
@@ -109,7 +109,7 @@ for what, kind in ours("rows.list_rows").ROW_TYPES.items():
         values["kind"] = "execution", "sync"
     sample = kind(**{column: two[0] for column, two in values.items()})
     _, fields = shown(what, sample, answering)
-    named[what] = sorted(fields[0]) if COMMANDS[what][1] else None
+    named[what] = sorted(fields[0]) if COMMANDS[what][1] else sorted(fields["dump" if what == "messages" else what][0])
     found[what] = {}
     shown(what, sample._replace(**WITHOUT.get((what, "pc"), {})), answering)
     lettered[what] = "".join(
