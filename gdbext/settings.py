@@ -17,7 +17,8 @@ from rvtrace_gdb.gdbext import neutral
 class Setting(NamedTuple):
     """A parameter: its name after `set trace`, the kind of its value, the session's name for it, and its documentation.
 
-    *choices*: the values of a "choice"; the first one is the default.
+    *choices*: the values of a "choice"; the first one is the default. *of_target*: it is instead of what the target
+    description says.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Setting(NamedTuple):
     key: str
     doc: str
     choices: tuple[str, ...] = ()
+    of_target: bool = False
 
 
 SETTINGS = (
@@ -34,13 +36,26 @@ SETTINGS = (
         "target_file",
         "the target description (TOML): trace components, base addresses, connections.\n"
         "Without it: $RVTRACE_TARGET, else rvtrace.toml beside the program.",
+        of_target=True,
     ),
-    Setting("encoder-base", "address", "encoder_base", "base address of the trace encoder (trTe* registers)."),
-    Setting("ram-sink-base", "address", "ram_sink_base", "base address of the RAM sink (trRam* registers)."),
-    Setting("buffer-start", "address", "buffer_start", "first address of the trace buffer (SMEM mode)."),
-    Setting("buffer-size", "address", "buffer_size", "size of the trace buffer in bytes (SMEM mode)."),
-    Setting("openocd-host", "text", "openocd_host", "host OpenOCD's Tcl RPC server runs on (127.0.0.1)."),
-    Setting("openocd-port", "port", "openocd_port", "port of OpenOCD's Tcl RPC server (6666)."),
+    Setting(
+        "encoder-base",
+        "address",
+        "encoder_base",
+        "base address of the trace encoder (trTe* registers).",
+        of_target=True,
+    ),
+    Setting(
+        "ram-sink-base", "address", "ram_sink_base", "base address of the RAM sink (trRam* registers).", of_target=True
+    ),
+    Setting(
+        "buffer-start", "address", "buffer_start", "first address of the trace buffer (SMEM mode).", of_target=True
+    ),
+    Setting("buffer-size", "address", "buffer_size", "size of the trace buffer in bytes (SMEM mode).", of_target=True),
+    Setting(
+        "openocd-host", "text", "openocd_host", "host OpenOCD's Tcl RPC server runs on (127.0.0.1).", of_target=True
+    ),
+    Setting("openocd-port", "port", "openocd_port", "port of OpenOCD's Tcl RPC server (6666).", of_target=True),
     Setting(
         "hart",
         "number",
@@ -100,7 +115,6 @@ SETTINGS = (
 )
 
 
-_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "save_memory", "position", "values")
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
@@ -191,9 +205,8 @@ def register() -> None:
 
 def target_settings() -> tuple[str | None, dict[str, Any]]:
     """Return (target description file, overrides of the description that are set)."""
-    values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
-    for key in _NOT_OF_THE_TARGET:
-        values.pop(key, None)
+    given = (it for it in _parameters if it.setting.of_target and it.parsed is not None)
+    values = {parameter.setting.key: parameter.parsed for parameter in given}
     return values.pop("target_file", None), values
 
 

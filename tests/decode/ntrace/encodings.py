@@ -26,7 +26,7 @@ from tests.decode.synthetic import Program
 _CHUNKS = st.lists(st.integers(1, 6), max_size=4).map(tuple)
 
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "dialect": st.sampled_from(["1.0", "1.0", "rc7", "sifive"]),
+    "dialect": st.sampled_from(["1.0", *DIALECTS]),
     "btm": st.booleans(),
     "sync_mode": st.sampled_from(InstSyncMode),
     "sync_max": st.integers(0, 5),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.controlregs.encoder_features import FEATURES
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.endtoend.retired_instructions import listed_pcs
@@ -31,6 +32,11 @@ SETTINGS = [
         "-all-jumps", "-address-compression", "-timestamps", "-context",
     ),
 ]  # fmt: skip
+
+
+def test_everything_has_each_feature_of_the_encoder() -> None:
+    switched = {word for word in EVERYTHING.split() if word.startswith("-")}
+    assert switched == {feature.option for feature in FEATURES if feature.ntrace} | {"-timestamps", "-context"}
 
 
 @pytest.fixture(scope="module", params=TARGET_NAMES)

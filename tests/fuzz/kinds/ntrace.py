@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, InstSyncMode
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.decode.program.image import ContextImages
 from tests.decode.ntrace.encodings import Case, legal
 from tests.fuzz.kinds.trace_checks import Trace, Traces
@@ -13,7 +13,7 @@ from tests.fuzz.kinds.trace_checks import Trace, Traces
 _CASES = 24
 _STEPS = 50  # instructions of each
 FIELDS: dict[str, tuple[Any, ...]] = {
-    "dialect": ("1.0", "1.0", "rc7", "sifive"),
+    "dialect": ("1.0", *DIALECTS),
     "btm": (False, False, True),
     "sync_mode": (InstSyncMode.MESSAGES,),
     "sync_max": (0, 0, 1, 3),

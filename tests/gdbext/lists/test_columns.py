@@ -65,10 +65,11 @@ def test_each_field_of_an_answer_is_documented(changes: Any) -> None:
         assert fields == {*named[what], what, *others} - place - NOT_THERE.get(what, set()), what
 
 
+FACTS = {"interrupt", "value", "from-hart", "reason", "changed", "trace-byte-end"}
 MI = {
     "history": ("history", {"gap", "opcodes"}),
     "executions": ("find", {"comes", "execution"}),
-    "events": ("events", {"mismatched-return", "interrupt", "value", "from-hart", "reason", "changed", "trace-byte-end"}),
+    "events": ("events", FACTS | {"mismatched-return"}),
     "functions": ("functions", {"gap"}),
     "calls": ("calls", set()),
 }

@@ -6,7 +6,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.capture.file import CaptureError, dump, load, parse, save
-from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.capture.model import Capture, CapturedTrap, ElfIdentity, PlacedElf
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.system import BadLimit
 from tests.helpers.amounts import long_only, some_of, sparse
+from tests.session.capture.test_tandem_fields import PORTS
 from tests.session.captures import FULL, SMALL, WITH_RECORDS, WITH_VALUES, captures
 
 CONTENT = dump(FULL)
@@ -345,6 +347,20 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         save(SMALL, path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["x.rvt"]
+
+
+OPTIONAL = [field.name for field in fields(Capture) if field.default == ()]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_each_part_comes_back_without_the_others(name: str) -> None:
+    """Of what few captures have, the reader and the writer have a list in `capture.file`."""
+    elfs = (PlacedElf(ElfIdentity("lib.so", None, "cd" * 32), 0x2000),)
+    traps = (CapturedTrap(0, TrapRegisters(3, 1, 2, 3, 4, 5)),)
+    samples = (FULL, WITH_RECORDS, WITH_VALUES, replace(SMALL, tandem=PORTS, elfs=elfs, traps=traps))
+    value = next(getattr(sample, name) for sample in samples if getattr(sample, name))
+    alone = replace(SMALL, **{**dict.fromkeys(OPTIONAL, ()), name: value})
+    assert parse(dump(alone), "x.rvt") == alone
 
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "capture-format.md").read_text()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.controlregs.encoder_features import NTRACE
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.session.capture.model import CapturedEncoder
@@ -62,25 +63,30 @@ def test_what_is_no_option(options: dict[str, Any], line: str, tmp_path: Path) -
 # What the user is told
 
 
-@pytest.mark.parametrize(
-    ("absent", "options", "note"),
-    [
-        ("trTeInstEnImplicitReturn", {"implicit_return": "full"},
-         "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)"),
-        ("trTeInstImplicitReturnMode", {"implicit_return": "counter"},
-         "encoder0 does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
-        ("trTeInstEnSequentialJump", {"sequential_jumps": True},
-         "encoder0 has no sequential jumps (trTeInstEnSequentialJump stays 0)"),
-        ("trTeInstEnRepeatedHistory", {"repeated_history": True},
-         "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)"),
-        ("trTeInstEnAllJumps", {"all_jumps": True},
-         "encoder0 has no messages for all jumps (trTeInstEnAllJumps stays 0)"),
-        ("trTeInstExtendAddrMSB", {"address_compression": True},
-         "encoder0 has no address compression (trTeInstExtendAddrMSB stays 0)"),
-        ("trTsEnable", {"timestamps": True}, "encoder0 has no timestamps"),
-        ("trTeContext", {"context": True}, "encoder0 does not report context and privilege"),
-    ],
-)  # fmt: skip
+LACKING: list[tuple[str, dict[str, Any], str]] = [
+    ("trTeInstEnImplicitReturn", {"implicit_return": "full"},
+     "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)"),
+    ("trTeInstImplicitReturnMode", {"implicit_return": "counter"},
+     "encoder0 does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
+    ("trTeInstEnSequentialJump", {"sequential_jumps": True},
+     "encoder0 has no sequential jumps (trTeInstEnSequentialJump stays 0)"),
+    ("trTeInstEnRepeatedHistory", {"repeated_history": True},
+     "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)"),
+    ("trTeInstEnAllJumps", {"all_jumps": True},
+     "encoder0 has no messages for all jumps (trTeInstEnAllJumps stays 0)"),
+    ("trTeInstExtendAddrMSB", {"address_compression": True},
+     "encoder0 has no address compression (trTeInstExtendAddrMSB stays 0)"),
+    ("trTsEnable", {"timestamps": True}, "encoder0 has no timestamps"),
+    ("trTeContext", {"context": True}, "encoder0 does not report context and privilege"),
+]  # fmt: skip
+"""What an encoder has not, an option that asks for it, and what is said."""
+
+
+def test_each_feature_may_be_lacking() -> None:
+    assert {feature.request for feature in NTRACE} <= {name for _, it, _ in LACKING for name in it}
+
+
+@pytest.mark.parametrize(("absent", "options", "note"), LACKING)
 def test_what_the_hardware_lacks_is_said(absent: str, options: dict[str, Any], note: str, tmp_path: Path) -> None:
     assert [line for line in started(board_with(tmp_path, absent), **options) if line.startswith("note:")] == [
         f"note:     {note}"

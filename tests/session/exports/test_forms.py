@@ -1,0 +1,22 @@
+"""Each export is read by something that knows its form and is not the writer."""
+
+import re
+
+import pytest
+
+from rvtrace_gdb.session.exports.export import EXPORTS
+from tests.helpers.cross_compiler import HOME
+
+READ_BY = {
+    "spike": ("console/commands/tandem/test_convert.py", "test_the_log_is_the_one_spike_writes"),
+    "riscv-dv": ("console/commands/tandem/test_convert.py", "test_the_csv_as_riscv_dv_writes_it"),
+    "tandem": ("console/commands/test_export.py", "test_the_instructions_are_those_that_ran"),
+}
+"""The test that compares what is written with Spike's own log, what riscv-dv makes of one, what a machine ran."""
+
+
+@pytest.mark.parametrize("name", [row.name for row in EXPORTS])
+def test_a_test_reads_it(name: str) -> None:
+    assert name in READ_BY, f"a test that reads {name} with something else than the writer, and its name here"
+    file, test = READ_BY[name]
+    assert re.search(rf"^def {test}\(", (HOME / "tests" / file).read_text(encoding="utf-8"), re.M)
