@@ -32,6 +32,9 @@ INTERRUPTS_AT_MOST = 3
 _PROGRESS_SECONDS = 0.5  # seconds between two reports of progress
 INTERRUPT_SECONDS = 1.0
 """The seconds within which one way to interrupt the program should work."""
+_QUIT = "Quit\n"  # what gdb writes to its log when Ctrl-C has ended a command
+# What it writes when Ctrl-C has ended a function in Python that gdb called meanwhile, and nothing else.
+_LOST_IN_PYTHON = "Python Exception <class 'KeyboardInterrupt'>"
 # The prefix of gdb's own errors that pass through a command in Python.
 _IN_PYTHON, _RAISED = "Error occurred in Python: ", "Python Exception <class 'gdb.error'>: "
 
@@ -95,6 +98,7 @@ class Engine(Closeable):
         self.remembers = False
         """Whether an interrupt between two commands ends the next one; else it is ignored."""
         self._interrupt_requested = False
+        self._has_broken_off = False
         self._log: list[str] = []
         for given in (elf, target):
             if given is not None and is_pipe(given):
@@ -314,10 +318,13 @@ class Engine(Closeable):
             self.mi.progress(f"loading {fields.get('section', '')}".strip(), int(sent), int(total))
 
     def _to_its_end(self, token: int, command: str) -> None:
-        before = self.state.stops
+        before, signals = self.state.stops, self.mi.signals
         record = self._awaited(token, command)
         if record.name != "running" or command.rstrip().endswith("&"):
             return
+        self.mi.wait(lambda: self.state.running or self.state.stops > before, seconds=INTERRUPT_SECONDS)
+        if self.mi.signals > signals:
+            self._await_break(before)
         self._report_log()
         self._while_running(lambda: self.state.stops > before)
         ping = self.mi.send("-list-features")  # answered after gdb has finished the whole command
@@ -364,6 +371,20 @@ class Engine(Closeable):
         if self.remembers:
             self._raise_if_interrupted()
         self._interrupt_requested = False
+        if self._has_broken_off:
+            self._has_broken_off = False
+            self._flush_frames()
+
+    def _flush_frames(self) -> None:
+        """Let gdb compute its frames anew.
+
+        Where Ctrl-C came while gdb 13 computed one, it keeps what is half of a frame, and aborts at the next step:
+        "compute_frame_id: Assertion `frame_id_p (fi->this_id.value)' failed".
+        """
+        token = self.mi.send(f"-interpreter-exec console {quoted('maintenance flush register-cache')}")
+        with self.quietly():
+            self.mi.wait(lambda: self.mi.answered(token) is not None, seconds=INTERRUPT_SECONDS)
+        self.mi.forget(token)
 
     def _limit_interrupts(self, interrupted: int) -> None:
         """Kill gdb and raise GdbGone after too many interrupts without effect."""
@@ -395,14 +416,34 @@ class Engine(Closeable):
                 self._break_off()
 
     def _break_off(self) -> None:
-        """Stop the program: with some commands gdb reacts to signals while it runs, with others to its input."""
+        """Stop the program: with some commands gdb reacts to signals while it runs, with others to its input.
+
+        "Quit" says that gdb has ended a command between two steps. A request to stop would then reach a target that
+        has stopped, and gdb would take the Ctrl-C after the next one for the second in vain, and disconnect.
+        """
         before = self.state.stops
+        self._report_log()
+        self.mi.signal()
+        self._await_break(before)
+
+    def _await_break(self, before: int) -> None:
+        """Wait for the stop after number *before*: gdb was sent Ctrl-C. Other ways follow if it does not come."""
 
         def stopped() -> bool:
             return not self.state.running or self.state.stops > before
 
-        self.mi.signal()
-        if self.mi.wait(stopped, seconds=INTERRUPT_SECONDS):
+        def lost() -> bool:
+            return any(_LOST_IN_PYTHON in text for text in self._log)
+
+        self._has_broken_off = True
+        self.mi.wait(lambda: stopped() or _QUIT in self._log or lost(), seconds=INTERRUPT_SECONDS)
+        if lost() and not stopped():
+            self._report_log()
+            self.mi.signal()
+            self.mi.wait(lambda: stopped() or _QUIT in self._log, seconds=INTERRUPT_SECONDS)
+        if _QUIT in self._log and not stopped():
+            self._check_stopped()
+        if stopped():
             return
         self.mi.forget(self.mi.send("-exec-interrupt"))
         if not self.mi.wait(stopped, seconds=INTERRUPT_SECONDS):

@@ -145,6 +145,8 @@ class Mi(Closeable):
         self._parse = parser()
         self._heard = heard
         self.progress = progress
+        self.signals = 0
+        """How often gdb was sent Ctrl-C."""
         self._tokens = itertools.count(1)
         self._answers: dict[int, list[MiRecord]] = {}
         self._line, self._drawn = b"", ""
@@ -251,6 +253,7 @@ class Mi(Closeable):
 
     def signal(self) -> None:
         """Send gdb the signal of Ctrl-C in its terminal."""
+        self.signals += 1
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGINT)
 
