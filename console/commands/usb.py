@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rvtrace_gdb.console import commands
@@ -23,6 +24,32 @@ _ROW = 16
 
 class UsbUsage(RvtraceError):
     """Options of `rvtrace usb` that do not fit together."""
+
+
+@dataclass(frozen=True)
+class AdapterRequest:
+    """Which adapter, and how the target is reached through it, as the command line says it; None: not given."""
+
+    target: str | None
+    adapter: str | None
+    serial: str | None
+    khz: int | None
+    interface: int | None
+    tap: int | None
+    ir_lengths: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class UsbRequest:
+    """What the command line of `rvtrace usb` asks for. *hart*: None: not given. *output*: the file of -o."""
+
+    verb: str
+    words: tuple[str, ...]
+    adapter: AdapterRequest
+    hart: int | None
+    output: str | None
+    json: bool
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,31 +86,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the verb says. Raises UsbUsage, DescriptionError, BadOption, OutputError, and the transport's errors."""
+    request = _request(args)
     try:
-        if args.words and args.verb not in ("reg", "read", "write"):
-            raise UsbUsage(f"{args.verb} takes no arguments, got: {' '.join(args.words)}")
-        if args.output is not None and args.verb != "read":
-            raise UsbUsage("-o is for `read`")
-        if args.output == "-" and args.json:
-            raise UsbUsage("-o - and --json both want standard output")
-        found, lines = _list(args) if args.verb == "list" else _with_target(args)
+        _check(request)
+        found, lines = _list() if request.verb == "list" else _with_target(request)
     except RvtraceError as error:
-        if args.json:
+        if request.json:
             print(json.dumps({"error": str(error)}))
         raise
-    _print(args, found, lines)
+    _print(request, found, lines)
     return 0
 
 
-def _print(args: argparse.Namespace, found: Mapping[str, Any], lines: list[str]) -> None:
-    if args.json:
+def _request(args: argparse.Namespace) -> UsbRequest:
+    lengths = None if args.ir_lengths is None else tuple(args.ir_lengths)
+    adapter = AdapterRequest(
+        target=args.target, adapter=args.adapter, serial=args.serial, khz=args.khz, interface=args.interface,
+        tap=args.tap, ir_lengths=lengths,
+    )  # fmt: skip
+    return UsbRequest(
+        verb=args.verb, words=tuple(args.words), adapter=adapter, hart=args.hart, output=args.output, json=args.json,
+        quiet=args.quiet,
+    )  # fmt: skip
+
+
+def _check(request: UsbRequest) -> None:
+    """Raise UsbUsage for options that do not fit the verb, or each other."""
+    if request.words and request.verb not in ("reg", "read", "write"):
+        raise UsbUsage(f"{request.verb} takes no arguments, got: {' '.join(request.words)}")
+    if request.output is not None and request.verb != "read":
+        raise UsbUsage("-o is for `read`")
+    if request.output == "-" and request.json:
+        raise UsbUsage("-o - and --json both want standard output")
+
+
+def _print(request: UsbRequest, found: Mapping[str, Any], lines: list[str]) -> None:
+    if request.json:
         print(json.dumps(found))
     else:
         for line in lines:
-            print(columns(line), file=sys.stderr if args.output == "-" else sys.stdout)
+            print(columns(line), file=sys.stderr if request.output == "-" else sys.stdout)
 
 
-def _list(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+def _list() -> tuple[Mapping[str, Any], list[str]]:
     found = usb.adapters()
     rows = [{"adapter": name, **vars(it)} for name, it in found]
     lines = [f"{name:6} {it.kind}, {usb.where(it)}" + _trouble(it.problem) for name, it in found]
@@ -94,58 +139,58 @@ def _trouble(problem: str | None) -> str:
     return "" if problem is None else f": {problem}"
 
 
-def _with_target(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    do = _VERBS[args.verb]
+def _with_target(request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    do = _VERBS[request.verb]
     assert do is not None
-    with usb.bench(_usb(args)) as bench:
-        return do(bench, args)
+    with usb.bench(_usb(request.adapter)) as bench:
+        return do(bench, request)
 
 
-def _usb(args: argparse.Namespace) -> UsbDescription:
+def _usb(request: AdapterRequest) -> UsbDescription:
     """Return the adapter given by options, else by a description, else the only one that is plugged in."""
-    if args.adapter is None and args.serial is None:
-        described = _described(args)
+    if request.adapter is None and request.serial is None:
+        described = _described(request)
         if described is not None:
             return described
-    elif args.target is not None:
+    elif request.target is not None:
         raise UsbUsage("--target says which adapter: leave out --adapter and --serial, or --target")
-    adapter = args.adapter or usb.only_adapter(args.serial)
-    ir_lengths = None if args.ir_lengths is None else tuple(args.ir_lengths)
-    return UsbDescription(adapter, args.serial, args.khz, args.interface or 0, None, args.tap or 0, ir_lengths)
+    return UsbDescription(
+        adapter=request.adapter or usb.only_adapter(request.serial), serial=request.serial, khz=request.khz,
+        interface=request.interface or 0, tap=request.tap or 0, ir_lengths=request.ir_lengths,
+    )  # fmt: skip
 
 
-def _described(args: argparse.Namespace) -> UsbDescription | None:
+def _described(request: AdapterRequest) -> UsbDescription | None:
     """Return the adapter in the description of --target or $RVTRACE_TARGET. Raises UsbUsage, DescriptionError."""
-    if args.target is None and not os.environ.get("RVTRACE_TARGET"):
+    if request.target is None and not os.environ.get("RVTRACE_TARGET"):
         return None
-    description = Context(target_file=args.target).description()
+    description = Context(target_file=request.target).description()
     if description.usb is None:
-        if args.target is None:
+        if request.target is None:
             return None
         raise DescriptionError("there is no table [usb]", description.file)
-    given = {"khz": args.khz, "interface": args.interface, "tap": args.tap, "ir_lengths": args.ir_lengths}
-    for name, value in given.items():
-        if value is not None:
+    for name in ("khz", "interface", "tap", "ir_lengths"):
+        if getattr(request, name) is not None:
             raise UsbUsage(f"--{name.replace('_', '-')}: {description.file} says it, in the table [usb]")
     return description.usb
 
 
-def _harts(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+def _harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     described = bench.description()
     found, lines = _states(bench.harts())
     return {"debug_module": described, **found}, [described, *lines]
 
 
-def _halt(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    return _states(bench.halt(args.hart))
+def _halt(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.halt(request.hart))
 
 
-def _resume(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    return _states(bench.resume(args.hart))
+def _resume(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.resume(request.hart))
 
 
-def _step(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    return _states(bench.step(args.hart or 0))
+def _step(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.step(request.hart or 0))
 
 
 def _states(harts: list[HartState]) -> tuple[Mapping[str, Any], list[str]]:
@@ -153,37 +198,37 @@ def _states(harts: list[HartState]) -> tuple[Mapping[str, Any], list[str]]:
     return {"harts": rows}, usb.hart_lines(harts)
 
 
-def _reg(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    hart = args.hart or 0
-    found = bench.registers(hart, args.words)
+def _reg(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    hart = request.hart or 0
+    found = bench.registers(hart, request.words)
     values = {it.name: f"{it.value:#x}" if isinstance(it.value, int) else None for it in found}
     refused = {it.name: it.value for it in found if isinstance(it.value, str)}
     return {"hart": hart, "registers": values, "refused": refused}, usb.register_lines(found)
 
 
-def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    if not 1 <= len(args.words) <= 2:
+def _read(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    if not 1 <= len(request.words) <= 2:
         raise UsbUsage("read takes an address, and how many bytes (default 4)")
-    address, size = _address(args.words[0]), _word(args.words[1], "a number") if args.words[1:] else 4
+    address, size = _address(request.words[0]), _word(request.words[1], "a number") if request.words[1:] else 4
     if not size or address + size > 1 << 64:
         raise UsbUsage(f"{counted(size, 'byte')} at {address:#x}: there is no such memory")
-    if args.output is None and size > _MOST_SHOWN:
+    if request.output is None and size > _MOST_SHOWN:
         raise UsbUsage(f"{size} bytes are too many to show: write them to a file by -o FILE")
     told = {"address": f"{address:#x}", "bytes": size}
-    if args.output is None:
-        data = _data(bench, args, address, size)
+    if request.output is None:
+        data = _data(bench, request, address, size)
         return {**told, "data": data.hex()}, _rows(address, data)
-    with atomic_output(args.output) as output:
-        output.write(_data(bench, args, address, size))
-    return {**told, "file": args.output}, [f"{args.output}: {counted(size, 'byte')} from {address:#x}"]
+    with atomic_output(request.output) as output:
+        output.write(_data(bench, request, address, size))
+    return {**told, "file": request.output}, [f"{request.output}: {counted(size, 'byte')} from {address:#x}"]
 
 
-def _data(bench: UsbBench, args: argparse.Namespace, address: int, size: int) -> bytes:
+def _data(bench: UsbBench, request: UsbRequest, address: int, size: int) -> bytes:
     try:
-        with ProgressLine(not args.quiet) as progress:
+        with ProgressLine(not request.quiet) as progress:
             return bench.read(address, size, progress)
     except RvtraceError as error:
-        _keep(getattr(error, "partial", b""), address, args.output, quiet=args.json)
+        _keep(getattr(error, "partial", b""), address, request.output, quiet=request.json)
         raise
 
 
@@ -210,10 +255,10 @@ def _rows(address: int, data: bytes) -> list[str]:
     ]
 
 
-def _write(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    if len(args.words) < 2:
+def _write(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+    if len(request.words) < 2:
         raise UsbUsage("write takes an address and words of 32 bits")
-    address, words = _address(args.words[0]), [_word(word, "a number") for word in args.words[1:]]
+    address, words = _address(request.words[0]), [_word(word, "a number") for word in request.words[1:]]
     for word in words:
         if word >> 32:
             raise UsbUsage(f"{word:#x} is not a word of 32 bits")
@@ -252,7 +297,7 @@ def _numbers(text: str) -> list[int]:
     return [_number(part) for part in text.split(",")]
 
 
-_UsbVerb = Callable[[UsbBench, argparse.Namespace], tuple[Mapping[str, Any], list[str]]]
+_UsbVerb = Callable[[UsbBench, UsbRequest], tuple[Mapping[str, Any], list[str]]]
 _VERBS: Mapping[str, _UsbVerb | None] = {
     "list": None, "harts": _harts, "halt": _halt, "resume": _resume, "step": _step, "reg": _reg, "read": _read,
     "write": _write,

@@ -158,10 +158,15 @@ def _with_default(text: str, shown: str | None) -> str:
     return text if shown is None else f"{text} (default {shown})"
 
 
-def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
-    """Return the options on the command line, for a program of *xlen* bits. Raises `BadOptions`."""
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `add_arguments` that the command line has: values of fields of `EncoderOptions`."""
     given = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
-    given |= {name: CHOICES[name][value] for name, value in given.items() if name in CHOICES}
+    return given | {name: CHOICES[name][value] for name, value in given.items() if name in CHOICES}
+
+
+def options(said: Mapping[str, Any], xlen: int) -> EncoderOptions:
+    """Return the options, those of `given_options` and defaults, for a program of *xlen* bits. Raises `BadOptions`."""
+    given = dict(said)
     if given.setdefault("xlen", xlen) != xlen:
         raise BadOptions(f"--xlen {given['xlen']}: the ELF is an RV{xlen} program")
     try:
@@ -210,9 +215,9 @@ _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
 """For options without effect by themselves: the option they need, and a test for it."""
 
 
-def without_effect(args: argparse.Namespace, encoder: EncoderOptions) -> list[str]:
+def without_effect(given: Mapping[str, Any], encoder: EncoderOptions) -> list[str]:
     """Return a line for each option that was given and has no effect with the others."""
-    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if hasattr(args, name) and not there(encoder)]
+    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(encoder)]
     return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
 
 

@@ -13,6 +13,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rvtrace_gdb.console import commands
@@ -257,15 +258,29 @@ def whole_number(bits: int) -> Any:
     return _number(EtraceSetting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
 
 
-def settings_of(args: argparse.Namespace) -> dict[str, SettingValue]:
-    """Return the settings on the command line. Raises BadParametersFile.
+@dataclass(frozen=True)
+class GivenSettings:
+    """The settings on the command line. *parameters*: the file of --parameters. *values*: by setting."""
 
-    A dialect has default parameters and a default transport, which other options override.
-    """
-    settings: dict[str, SettingValue] = {**DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]}
-    if args.parameters is not None:
-        settings |= read_parameters(args.parameters)
-    return settings | {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
+    dialect: Dialect
+    parameters: str | None
+    values: Mapping[str, SettingValue]
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "GivenSettings":
+        """Return what a command with the options of `add_arguments` says."""
+        values = {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
+        return cls(Dialect(args.dialect or Dialect.STANDARD), args.parameters, values)
+
+    def settings(self) -> dict[str, SettingValue]:
+        """Return all settings. Raises BadParametersFile.
+
+        A dialect has default parameters and a default transport, which the file and other options override.
+        """
+        settings: dict[str, SettingValue] = {**DEFAULTS[self.dialect]}
+        if self.parameters is not None:
+            settings |= read_parameters(self.parameters)
+        return {**settings, **self.values}
 
 
 def trace_options(settings: Mapping[str, SettingValue], xlen: int | None) -> EtraceTraceOptions:

@@ -50,14 +50,14 @@ def add_form_arguments(
     )  # fmt: skip
 
 
-def chosen_forms(args: argparse.Namespace, option: str, forms: Iterable[str] = FORMS) -> ChosenForms:
-    """Return the forms that the command line chooses; *option*: the name of the option with them. Raises BadForm."""
-    names = args.tandem_forms.split(",") if args.tandem_forms else []
+def chosen_forms(text: str | None, option: str, forms: Iterable[str] = FORMS) -> ChosenForms:
+    """Return the forms in *text*, the value of *option*; None: it was not given. Raises BadForm."""
+    names = text.split(",") if text else []
     for name in names:
         if name not in forms:
-            raise BadForm(f"{option} {args.tandem_forms}: there is no form {name!r} here, there are {', '.join(forms)}")
+            raise BadForm(f"{option} {text}: there is no form {name!r} here, there are {', '.join(forms)}")
     if {"physical", "both-addresses"} <= set(names):
-        raise BadForm(f"{option} {args.tandem_forms}: give physical or both-addresses")
+        raise BadForm(f"{option} {text}: give physical or both-addresses")
     return ChosenForms(
         Forms(**{name.replace("-", "_"): name in names for name in OF_ENCODER}),
         "physical" in names or "both-addresses" in names,

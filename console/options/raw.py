@@ -197,7 +197,7 @@ def _etrace(args: argparse.Namespace) -> Mapping[str, SettingValue]:
         raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; E-Trace has {', '.join(_ETRACE_DIALECTS)}")
-    settings = options_etrace.settings_of(args)
+    settings = options_etrace.GivenSettings.from_arguments(args).settings()
     found = options_etrace.trace_options(settings, args.xlen)
     if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")

@@ -146,14 +146,15 @@ def test_encode_has_an_option_for_it(feature: EncoderFeature) -> None:
         parser = argparse.ArgumentParser()
         encode_ntrace.add_arguments(parser)
         words = [f"--{feature.ntrace.replace('_', '-')}", *["full"] * bool(feature.words)]
-        built = encode_ntrace.options(parser.parse_args(words), 64)
+        built = encode_ntrace.options(encode_ntrace.given_options(parser.parse_args(words)), 64)
         assert getattr(built, feature.ntrace) and (feature.in_messages or is_on(built.of_decoder, feature))
     if feature.etrace:
         parser = argparse.ArgumentParser()
         options_etrace.add_arguments(parser, raw=False)
         options_etrace.add_shared(parser)
         args = parser.parse_args([f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"])
-        assert is_on(options_etrace.trace_options(options_etrace.settings_of(args), 64), feature)
+        settings = options_etrace.GivenSettings.from_arguments(args).settings()
+        assert is_on(options_etrace.trace_options(settings, 64), feature)
 
 
 @EACH

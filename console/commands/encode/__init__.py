@@ -9,12 +9,15 @@ import argparse
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.encode import encoding as encode_encoding
 from rvtrace_gdb.console.commands.encode import etrace, ntrace
-from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.commands.encode.encoding import EncodedLog, Encoding
+from rvtrace_gdb.console.commands.encode.etrace import ETraceRequest
+from rvtrace_gdb.console.commands.encode.ntrace import NTraceRequest
 from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.options.locations import Locations
@@ -24,7 +27,7 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
@@ -48,17 +51,54 @@ def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
     tandem.add_own_arguments(group)
 
 
+@dataclass(frozen=True)
+class TandemEncoderRequest:
+    """What the command line says of the encoder of a tandem trace; None: the program has it, else the default."""
+
+    dialect: TandemDialect
+    forms: str | None
+    flen: int | None
+    mlen: int | None
+    eaddr: int | None
+    supervisor: bool
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "TandemEncoderRequest":
+        """Return what a command with the options of `add_tandem_arguments` says."""
+        return cls(
+            dialect=DIALECTS[args.tandem_dialect or SPECIFICATION.name], forms=args.tandem_forms, flen=args.flen,
+            mlen=args.mlen, eaddr=args.eaddr, supervisor=not args.no_supervisor,
+        )  # fmt: skip
+
+    def parameters(self, image: Image) -> TandemParameters:
+        """Return the parameters of the trace of a program. Raises BadElf, BadParameters."""
+        elf = TandemParameters.of_elf(image.path, mlen=self.mlen or 0, dialect=self.dialect)
+        flen = elf.flen if self.flen is None else self.flen
+        return dataclasses.replace(elf, flen=flen, eaddr=self.eaddr or 0, supervisor=self.supervisor)
+
+
+@dataclass(frozen=True)
+class EncodeRequest:
+    """What the command line of `rvtrace encode` asks for. *elves*: the program, and other code that ran."""
+
+    elves: tuple[str, ...]
+    log: EncodedLog
+    encoder: NTraceRequest | ETraceRequest | TandemEncoderRequest
+
+
 class TandemEncoding:
-    """The encoding of a log, with its counts. *starts*: whether an address is the first to be encoded."""
+    """The encoding of a log, with its counts. *starts*: whether an address is the first to be encoded; *limit*: of
+    instructions.
+    """
 
     def __init__(
-        self, args: argparse.Namespace, commits: CommitLog, parameters: TandemParameters,
+        self, chosen: forms.ChosenForms, limit: int | None, commits: CommitLog, parameters: TandemParameters,
         starts: Callable[[int], bool] | None, progress: Progress,
     ) -> None:  # fmt: skip
         self.instructions = self.traps = self.groups = self.bytes = 0
         self.parameters = parameters
-        self._commits, self._starts, self._limit, self._progress = commits, starts, args.limit, progress
-        self._forms = forms.chosen_forms(args, "--forms", forms.OF_ENCODER).forms
+        self._commits, self._starts, self._limit, self._progress = commits, starts, limit, progress
+        self._forms = chosen.forms
         self._sent: list[bytes] = []
         self._encoder = GroupEncoder(parameters, self._sent.append, self._forms)
 
@@ -123,30 +163,32 @@ class TandemEncoding:
 
 
 def encode_tandem(
-    args: argparse.Namespace, image: Image, starts: Callable[[int], bool] | None, log: Log, shown: CommandOutput
+    encoder: TandemEncoderRequest, request: EncodedLog, image: Image, log: Log, shown: CommandOutput
 ) -> None:  # fmt: skip
     """Encode, and print a summary. Raises as `TandemEncoding`, and OutputError, CaptureError."""
-    if args.format not in (None, "spike"):
-        raise EncodeTandemError(f"--format {args.format}: a tandem trace is encoded from Spike's commit log")
-    parameters = _tandem_parameters(args, image)
-    commits = CommitLog(log, image.xlen, image, args.hart)
-    encoding = TandemEncoding(args, commits, parameters, starts, shown.progress)
+    starts = _starts(request.start, image)
+    if request.format not in (None, "spike"):
+        raise EncodeTandemError(f"--format {request.format}: a tandem trace is encoded from Spike's commit log")
+    parameters = encoder.parameters(image)
+    commits = CommitLog(log, image.xlen, image, request.hart)
+    chosen = forms.chosen_forms(encoder.forms, "--forms", forms.OF_ENCODER)
+    encoding = TandemEncoding(chosen, request.limit, commits, parameters, starts, shown.progress)
 
-    def capture_of(data: bytes) -> Capture:
-        return tandem_capture(args.output, data, parameters, image, hart=args.hart or 0)
+    def capture_of(file: str, data: bytes) -> Capture:
+        return tandem_capture(file, data, parameters, image, hart=request.hart or 0)
 
-    with encode_encoding.destination(args, capture_of) as write:
+    with encode_encoding.destination(request, capture_of) as write:
         pieces = encode_encoding.written(encoding.pieces(), write)
-        if args.dump:
+        if request.dump:
             itemizer, wording = GroupItemizer(parameters), GroupWording(parameters)
             shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
         else:
             deque(pieces, maxlen=0)
         if not encoding.instructions and not encoding.traps:
-            raise EncodeTandemError(f"{log.name}: {_nothing(starts, args.hart)}")
+            raise EncodeTandemError(f"{log.name}: {_nothing(starts, request.hart)}")
     notes = [commits.mismatch] if commits.mismatch else []
-    if shown.json and not args.dump:
-        shown.facts({"file": args.output, "format": "tandem", **encoding.facts(), "messages": notes})
+    if shown.json and not request.dump:
+        shown.facts({"file": request.output, "format": "tandem", **encoding.facts(), "messages": notes})
     else:
         shown.say([*(f"note: {note}" for note in notes), encoding.summary()])
 
@@ -156,13 +198,6 @@ def _nothing(starts: object, hart: int | None) -> str:
         return "nothing was executed at --start"
     of_hart = "" if hart is None else f" of hart {hart}"
     return f"has no commit lines{of_hart}: a tandem trace needs what `spike -l --log-commits` writes"
-
-
-def _tandem_parameters(args: argparse.Namespace, image: Image) -> TandemParameters:
-    dialect = DIALECTS[args.tandem_dialect or SPECIFICATION.name]
-    found = TandemParameters.of_elf(image.path, mlen=args.mlen or 0, dialect=dialect)
-    flen = found.flen if args.flen is None else args.flen
-    return dataclasses.replace(found, flen=flen, eaddr=args.eaddr or 0, supervisor=not args.no_supervisor)
 
 
 _FORMATS = ("--ntrace", "--etrace", "--tandem")
@@ -244,43 +279,55 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise EncodeError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.pcs, *args.elf])
+    request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the program") as shown:
-        image = Image.from_elf(args.elf[0])
-        inputs.add_others(image, args.elf[1:])
-        if args.tandem:
-            with Log(args.pcs) as log:
-                encode_tandem(args, image, _starts(args.start, image), log, shown)
-            return 0
-        encoding = (etrace if args.etrace else ntrace).encoding(args, image)
-        with Log(args.pcs) as log:
-            executed = Executed(
-                log, image, format=args.format, hart=args.hart, starts=_starts(args.start, image), limit=args.limit,
-                contexts=encoding.contexts, progress=shown.progress,
-            )  # fmt: skip
-
-            def made(data: bytes) -> Capture:
-                capture = capture_of(RawImport(args.output, data, encoding.trace_options, image))
-                return dataclasses.replace(capture, notes=tuple(executed.notes))
-
-            with encode_encoding.destination(args, made) as write:
-                pieces = encode_encoding.written(encoding.pieces(executed), write)
-                if args.dump:
-                    itemizer = registry.itemizer(encoding.trace_options, image.xlen)
-                    wording = registry.wording(encoding.trace_options)
-                    shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
-                else:
-                    deque(pieces, maxlen=0)
-        notes = [*encoding.notes(executed), *executed.notes]
-        if shown.json and not args.dump:
-            shown.facts(_facts(args, encoding, executed, notes))
+        image = Image.from_elf(request.elves[0])
+        inputs.add_others(image, request.elves[1:])
+        encoder = request.encoder
+        if isinstance(encoder, TandemEncoderRequest):
+            with Log(request.log.file) as log:
+                encode_tandem(encoder, request.log, image, log, shown)
         else:
-            shown.say([*(f"note: {note}" for note in notes), encoding.summary(executed)])
+            _encode(encoder.encoding(image), request, image, shown)
     return 0
 
 
-def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, notes: Sequence[str]) -> dict[str, object]:
-    form = "etrace" if args.etrace else "ntrace"
-    return {"file": args.output, "format": form, **encoding.facts(executed), "messages": notes}
+def _request(args: argparse.Namespace) -> EncodeRequest:
+    log = EncodedLog(
+        file=args.pcs, format=args.format, hart=args.hart, start=args.start, limit=args.limit, output=args.output,
+        dump=args.dump,
+    )  # fmt: skip
+    encoder = TandemEncoderRequest if args.tandem else ETraceRequest if args.etrace else NTraceRequest
+    return EncodeRequest(tuple(args.elf), log, encoder.from_arguments(args))
+
+
+def _encode(encoding: Encoding, request: EncodeRequest, image: Image, shown: CommandOutput) -> None:
+    """Encode the log with an encoder, and print a summary. Raises as `run`."""
+    wanted = request.log
+    with Log(wanted.file) as log:
+        executed = Executed(
+            log, image, format=wanted.format, hart=wanted.hart, starts=_starts(wanted.start, image),
+            limit=wanted.limit, contexts=encoding.contexts, progress=shown.progress,
+        )  # fmt: skip
+
+        def made(file: str, data: bytes) -> Capture:
+            capture = capture_of(RawImport(file, data, encoding.trace_options, image))
+            return dataclasses.replace(capture, notes=tuple(executed.notes))
+
+        with encode_encoding.destination(wanted, made) as write:
+            pieces = encode_encoding.written(encoding.pieces(executed), write)
+            if wanted.dump:
+                itemizer = registry.itemizer(encoding.trace_options, image.xlen)
+                wording = registry.wording(encoding.trace_options)
+                shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
+            else:
+                deque(pieces, maxlen=0)
+    notes = [*encoding.notes(executed), *executed.notes]
+    if shown.json and not wanted.dump:
+        form = "etrace" if isinstance(request.encoder, ETraceRequest) else "ntrace"
+        shown.facts({"file": wanted.output, "format": form, **encoding.facts(executed), "messages": notes})
+    else:
+        shown.say([*(f"note: {note}" for note in notes), encoding.summary(executed)])
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:

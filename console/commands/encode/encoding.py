@@ -3,11 +3,11 @@
 The trace goes to a file of raw bytes, to a capture, or to the listing of `--dump`.
 """
 
-import argparse
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 
@@ -93,21 +93,41 @@ class Encoding(ABC):
         return data
 
 
+@dataclass(frozen=True)
+class EncodedLog:
+    """The log that is encoded, and where the trace goes. *format*: None: detected. *hart*: None: the only one.
+
+    *start*: where it begins, None: at the program's first instruction. *limit*: of instructions. *output*: a file,
+    None: none is written. *dump*: the messages are printed.
+    """
+
+    file: str
+    format: str | None
+    hart: int | None
+    start: str | None
+    limit: int | None
+    output: str | None
+    dump: bool
+
+
 @contextmanager
 def destination(
-    args: argparse.Namespace, capture_of: Callable[[bytes], Capture]
+    request: EncodedLog, capture_of: Callable[[str, bytes], Capture]
 ) -> Iterator[Callable[[bytes], object]]:  # fmt: skip
-    """Yield the function that takes the trace, which writes it to a file, complete at the end of this context."""
-    if args.output is None:
+    """Yield the function that takes the trace, which writes it to a file, complete at the end of this context.
+
+    *capture_of*: makes a capture for this file.
+    """
+    if request.output is None:
         yield lambda data: None
-    elif not args.output.endswith(".rvt"):
-        with atomic_output(args.output) as file:
+    elif not request.output.endswith(".rvt"):
+        with atomic_output(request.output) as file:
             yield file.write
     else:
         data = bytearray()
         yield data.extend
-        target = f"no target (encoded from {PurePath(args.pcs).name})"
-        capture_file.save(dataclasses.replace(capture_of(bytes(data)), target=target), args.output)
+        target = f"no target (encoded from {PurePath(request.file).name})"
+        capture_file.save(dataclasses.replace(capture_of(request.output, bytes(data)), target=target), request.output)
 
 
 def written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:

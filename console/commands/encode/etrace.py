@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
@@ -58,30 +58,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     etrace.add_arguments(parser, raw=False)
 
 
-def encoding(args: argparse.Namespace, image: Image) -> Encoding:
-    """Return the encoding that the command line describes. Raises BadETrace."""
-    trace_options = etrace.trace_options(etrace.settings_of(args), image.xlen)
-    own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
-    own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
-    said = trace_options.options
-    try:
-        options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **own)
-    except ValueError as error:
-        raise etrace.BadETrace(in_words(str(error), _all_names())) from None
-    if args.src_id >> (7 if trace_options.encapsulation.name == "atb" else trace_options.encapsulation.src_bits):
-        raise etrace.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
-    given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
-    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
-    notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
-    if options.sync_mode is ResyncMode.PACKETS and options.period <= LONGEST_PERIOD:
-        trace_options = replace(trace_options, options=replace(said, sync_packets=options.period))
-    return _ETraceEncoding(
-        options,
-        trace_options,
-        args.src_id,
-        args.alignment,
-        notes + list(_unfit(image, trace_options.options.parameters)),
-    )
+@dataclass(frozen=True)
+class ETraceRequest:
+    """What the command line says of the encoder. *given*: settings that a decoder needs, too. *own*: values of fields
+    of `EncoderOptions`. *source*: srcID. *alignment*: packets between two synchronization sequences, 0: there are none.
+    """
+
+    given: etrace.GivenSettings
+    own: Mapping[str, Any]
+    source: int
+    alignment: int
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "ETraceRequest":
+        """Return what a command with the options of `add_arguments` says."""
+        own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
+        own |= {name: _CHOICES[name][value] for name, value in own.items() if name in _CHOICES}
+        return cls(etrace.GivenSettings.from_arguments(args), own, args.src_id, args.alignment)
+
+    def encoding(self, image: Image) -> Encoding:
+        """Return the encoding for a program. Raises BadETrace, BadParametersFile."""
+        trace_options = etrace.trace_options(self.given.settings(), image.xlen)
+        said = trace_options.options
+        try:
+            options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **self.own)
+        except ValueError as error:
+            raise etrace.BadETrace(in_words(str(error), _all_names())) from None
+        if self.source >> (7 if trace_options.encapsulation.name == "atb" else trace_options.encapsulation.src_bits):
+            raise etrace.BadETrace(f"--src-id {self.source} does not fit srcID: say with --src-bits how wide it is")
+        if options.sync_mode is ResyncMode.PACKETS and options.period <= LONGEST_PERIOD:
+            trace_options = replace(trace_options, options=replace(said, sync_packets=options.period))
+        notes = [*self._without_effect(options), *_unfit(image, trace_options.options.parameters)]
+        return _ETraceEncoding(options, trace_options, self.source, self.alignment, notes)
+
+    def _without_effect(self, options: EncoderOptions) -> Iterator[str]:
+        """Return a line for each option that was given and has no effect with the others."""
+        given = {*self.own, *map(etrace.dest, self.given.values)}
+        for name, (wanted, there) in _NEEDED.items():
+            if name in given and not there(options):
+                yield f"--{dashed(name)} has no effect, it needs {wanted}"
 
 
 def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """`rvtrace encode --ntrace`: the options of the N-Trace encoder, and its messages."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
 from rvtrace_gdb.console.options import encoder
@@ -29,10 +31,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     encoder.add_arguments(parser)
 
 
-def encoding(args: argparse.Namespace, image: Image) -> Encoding:
-    """Return the encoding that the command line describes. Raises BadOptions."""
-    options = encoder.options(args, image.xlen)
-    return _NTraceEncoding(options, args.sync, args.evcode, encoder.without_effect(args, options))
+@dataclass(frozen=True)
+class NTraceRequest:
+    """What the command line says of the encoder. *given*: values of fields of `EncoderOptions`."""
+
+    given: Mapping[str, Any]
+    sync: Sync
+    evcode: Evcode
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "NTraceRequest":
+        """Return what a command with the options of `add_arguments` says."""
+        return cls(encoder.given_options(args), args.sync, args.evcode)
+
+    def encoding(self, image: Image) -> Encoding:
+        """Return the encoding for a program. Raises `BadOptions`."""
+        options = encoder.options(self.given, image.xlen)
+        return _NTraceEncoding(options, self.sync, self.evcode, encoder.without_effect(self.given, options))
 
 
 class _NTraceEncoding(Encoding):

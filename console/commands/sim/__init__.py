@@ -16,6 +16,7 @@ from pathlib import Path
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.sim import encoder, etrace, target
+from rvtrace_gdb.console.commands.sim.request import ServedAt, SimRequest, sim_request
 from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
 from rvtrace_gdb.console.help_pages import HARDWARE, group_of
 from rvtrace_gdb.console.progress import ProgressLine
@@ -43,7 +44,7 @@ class SimulationReport(ABC):
     @abstractmethod
     def serving(
         self,
-        args: argparse.Namespace,
+        request: SimRequest,
         machine: Machine,
         config: str,
         where: str,
@@ -76,7 +77,7 @@ class ReportLines(SimulationReport):
 
     def serving(
         self,
-        args: argparse.Namespace,
+        request: SimRequest,
         machine: Machine,
         config: str,
         where: str,
@@ -88,13 +89,14 @@ class ReportLines(SimulationReport):
         for file in tandem:
             self._say(f"tandem trace: {file}")
         hart = machine.hart
-        state = "runs" if args.run_at_once else "waits for the debugger"
+        state = "runs" if request.run_at_once else "waits for the debugger"
         several = f"{len(machine.harts)} harts " if len(machine.harts) > 1 else ""
-        self._say(f"{several}RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
-        self._say("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
+        self._say(f"{several}RV{hart.xlen}{hart.extensions}: {request.elf} {state} at {hart.pc:#x}")
+        kept = f", also in {request.files.openocd}" if request.files.openocd else ""
+        self._say(f"OpenOCD configuration{kept}:\n")
         self._say("".join(f"    {line}\n" for line in config.splitlines()))
-        if args.side_door:
-            self._say(f"the side door is {args.side_door} (transport/simulated/server.py describes it)")
+        if request.served.side_door:
+            self._say(f"the side door is {request.served.side_door} (transport/simulated/server.py describes it)")
         self._say(f"listening on {where}; end with Ctrl-C")
         sys.stdout.flush()
 
@@ -129,7 +131,7 @@ class ReportObjects(SimulationReport):
 
     def serving(
         self,
-        args: argparse.Namespace,
+        request: SimRequest,
         machine: Machine,
         config: str,
         where: str,
@@ -138,10 +140,11 @@ class ReportObjects(SimulationReport):
     ) -> None:
         hart = machine.hart
         self._say(
-            "serving", listening=where, elf=args.elf, addr=f"{hart.pc:#x}", running=bool(args.run_at_once),
+            "serving", listening=where, elf=request.elf, addr=f"{hart.pc:#x}", running=request.run_at_once,
             xlen=hart.xlen, isa=f"RV{hart.xlen}{hart.extensions}", harts=len(machine.harts), openocd=config,
             streams={name: str(target) for name, target in streams.items()} or None,
-            tandem=list(tandem) or None, **_files(args),
+            tandem=list(tandem) or None, target=request.files.target,
+            **{"openocd-file": request.files.openocd, "side-door": request.served.side_door},
         )  # fmt: skip
 
     def printed(self, text: bytes) -> None:
@@ -160,11 +163,6 @@ class ReportObjects(SimulationReport):
     def _say(self, event: str, **facts: object) -> None:
         sys.stdout.write(json_line({"event": event, **facts}) + "\n")
         sys.stdout.flush()
-
-
-def _files(args: argparse.Namespace) -> dict[str, object]:
-    names = {"target": "write_target", "openocd-file": "write_openocd", "side-door": "side_door"}
-    return {name: getattr(args, given) for name, given in names.items()}
 
 
 DEFAULT_PORT = 9824
@@ -252,38 +250,38 @@ def run(args: argparse.Namespace) -> int:
     """Simulate until interrupted, and return the exit status: 0, or 1 after a message why it could not start."""
     try:
         with ExitStack() as cleanup:
-            _simulate(args, cleanup)
+            _simulate(sim_request(args), cleanup)
     except RvtraceError as error:
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 
 
-def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
-    described = target.loaded(args)
-    streams = Streams(cleanup)
-    with ProgressLine(not args.quiet, "loading the program"):
-        machine = _machine(args, described, streams)
-    listener = _listener(args, cleanup)
-    side_door = _side_door(args, machine, cleanup)
-    tandem = target.with_tandem_ports(args, machine, cleanup)
+def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
+    described = target.loaded(request.components)
+    streams, openocd, files = Streams(cleanup), request.openocd, request.files
+    with ProgressLine(not request.output.quiet, "loading the program"):
+        machine = _machine(request, described, streams)
+    listener = _listener(request.served, cleanup)
+    side_door = _side_door(request.served.side_door, machine, cleanup)
+    tandem = target.with_tandem_ports(request.tandem, request.elf, machine, cleanup)
     config = openocd_config(
-        listener, args.gdb_port, args.tcl_port, machine.hart, len(machine.harts), args.separate_harts
+        listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate
     )
-    if args.write_openocd:
-        _write(args.write_openocd, config)
-    if args.write_target:
-        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port, described, tandem))
+    if files.openocd:
+        _write(files.openocd, config)
+    if files.target:
+        _write(files.target, target_description(machine, Path(request.elf).stem, openocd.tcl_port, described, tandem))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
-    if args.log_retired:
-        _log_retired(machine, args.log_retired, cleanup)
-    said = (ReportObjects if args.json else ReportLines)(quiet=args.quiet)
+    if files.retired:
+        _log_retired(machine, files.retired, cleanup)
+    said = (ReportObjects if request.output.json else ReportLines)(quiet=request.output.quiet)
     machine.printed, machine.exited, machine.fired = said.printed, said.exited, said.fired
     machine.lost_cause = said.lost_cause
-    if not args.run_at_once:
+    if not request.run_at_once:
         machine.halt_at_start()
-    said.serving(args, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
+    said.serving(request, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
     server.serve()
 
 
@@ -331,46 +329,48 @@ def _lines(pcs: Sequence[int]) -> str:
     return "".join(f"{pc:x}\n" for pc in pcs)
 
 
-def _machine(args: argparse.Namespace, described: Description | None, streams: Streams) -> Machine:
-    extensions = args.isa.upper()
+def _machine(request: SimRequest, described: Description | None, streams: Streams) -> Machine:
+    wanted, components = request.harts, request.components
+    extensions = wanted.isa.upper()
     if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
-        raise SimError(f"--isa {args.isa}: give letters of IMAFDC: always I, and F if D is given")
-    size = 0x1_0000 if args.trace_size is None else args.trace_size
+        raise SimError(f"--isa {wanted.isa}: give letters of IMAFDC: always I, and F if D is given")
+    size = 0x1_0000 if components.trace_size is None else components.trace_size
     if size & size - 1 or not 8 <= size <= 1 << 28:
         raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")
-    harts = target.harts(args, described)
+    harts = target.harts(wanted.count, described)
     if not 1 <= harts <= MOST:
         raise SimError(f"--harts {harts}: give 1 to {MOST}")
-    memory_map = MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram)
+    ram = wanted.ram
+    memory_map = MemoryMap(trace_ram_size=size) if ram is None else MemoryMap(trace_ram_size=size, ram=ram)
     machine = build(
-        args.elf,
-        xlen=None if args.xlen == "auto" else int(args.xlen),
+        request.elf,
+        xlen=wanted.xlen,
         extensions=extensions,
-        spec=DebugSpec(args.debug_spec),
+        spec=DebugSpec(wanted.debug_spec),
         memory_map=memory_map,
-        ctr=encoder.built_ctr(args),
+        ctr=encoder.built_ctr(wanted.ctr),
         harts=harts,
-        wiring=target.wiring(args, described, memory_map, streams),
+        wiring=target.wiring(components, harts, described, memory_map, streams),
     )
     if described is not None and described.xlen not in (None, machine.hart.xlen):
         raise SimError(
-            f"{args.target}: [target]: xlen: is {described.xlen}, and {args.elf} is for RV{machine.hart.xlen}"
+            f"{components.target}: [target]: xlen: is {described.xlen}, and {request.elf} is for RV{machine.hart.xlen}"
         )
     return machine
 
 
-def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
-    if args.unix:
-        return _unix(args.unix, cleanup)
-    listener = listen_tcp(args.port)
+def _listener(served: ServedAt, cleanup: ExitStack) -> socket.socket:
+    if served.unix:
+        return _unix(served.unix, cleanup)
+    listener = listen_tcp(served.port)
     cleanup.callback(listener.close)
     return listener
 
 
-def _side_door(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> Backdoor | None:
-    if not args.side_door:
+def _side_door(path: str | None, machine: Machine, cleanup: ExitStack) -> Backdoor | None:
+    if not path:
         return None
-    return Backdoor(machine.bus, _unix(args.side_door, cleanup), machine.components)
+    return Backdoor(machine.bus, _unix(path, cleanup), machine.components)
 
 
 def _unix(path: str, cleanup: ExitStack) -> socket.socket:

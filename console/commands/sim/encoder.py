@@ -6,6 +6,7 @@ The options for Control Transfer Records say whether the hart has them, and how 
 import argparse
 from typing import Any
 
+from rvtrace_gdb.console.commands.sim.request import CtrBuildRequest, EncoderBuildRequest
 from rvtrace_gdb.console.options.encoder import CHOICES, FIELDS, dashed, in_their_words
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.support.errors import RvtraceError
@@ -51,23 +52,23 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def filters(args: argparse.Namespace) -> FilterUnits:
+def filters(request: EncoderBuildRequest) -> FilterUnits:
     """Return the filters that the command line describes. Raises BadEncoderOption."""
-    if not 0 <= args.filters <= FILTERS:
-        raise BadEncoderOption(f"--filters {args.filters}: give 0 to {FILTERS}")
-    if args.comparators is None:
-        return FilterUnits(args.filters, min(args.filters, COMPARATORS))
-    if not 0 <= args.comparators <= COMPARATORS:
-        raise BadEncoderOption(f"--comparators {args.comparators}: give 0 to {COMPARATORS}")
-    if args.comparators and not args.filters:
-        raise BadEncoderOption(f"--comparators {args.comparators}: only filters use them: give --filters as well")
-    return FilterUnits(args.filters, args.comparators)
+    if not 0 <= request.filters <= FILTERS:
+        raise BadEncoderOption(f"--filters {request.filters}: give 0 to {FILTERS}")
+    if request.comparators is None:
+        return FilterUnits(request.filters, min(request.filters, COMPARATORS))
+    if not 0 <= request.comparators <= COMPARATORS:
+        raise BadEncoderOption(f"--comparators {request.comparators}: give 0 to {COMPARATORS}")
+    if request.comparators and not request.filters:
+        raise BadEncoderOption(f"--comparators {request.comparators}: only filters use them: give --filters as well")
+    return FilterUnits(request.filters, request.comparators)
 
 
-def built_with(args: argparse.Namespace) -> EncoderOptions:
+def built_with(request: EncoderBuildRequest) -> EncoderOptions:
     """Return the encoder's options on the command line. Raises BadEncoderOption."""
     values: dict[str, Any] = {}
-    for text in args.encoder_option:
+    for text in request.options:
         written, _, value = text.partition("=")
         name = written.replace("-", "_")
         if name not in _NAMES or not value:
@@ -83,11 +84,12 @@ def built_with(args: argparse.Namespace) -> EncoderOptions:
         raise BadEncoderOption(f"--encoder-option: {in_their_words(str(error), '')}") from None
 
 
-def formats(args: argparse.Namespace) -> tuple[int, ...]:
+def formats(request: EncoderBuildRequest) -> tuple[int, ...]:
     """Return the values of trTeFormat that the encoder supports. Raises BadEncoderOption."""
-    words = args.formats.split(",")
+    words = request.formats.split(",")
     if not set(words) <= set(FORMATS) or len(set(words)) < len(words):
-        raise BadEncoderOption(f"--formats {args.formats}: give {' or '.join(FORMATS)}, or both with a comma between")
+        wanted = " or ".join(FORMATS)
+        raise BadEncoderOption(f"--formats {request.formats}: give {wanted}, or both with a comma between")
     return tuple(FORMATS[word] for word in words)
 
 
@@ -136,23 +138,23 @@ def add_ctr_arguments(parser: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def built_ctr(args: argparse.Namespace) -> CtrBuild | None:
+def built_ctr(request: CtrBuildRequest) -> CtrBuild | None:
     """Return the Control Transfer Records on the command line, None for a hart without. Raises BadCtrOption."""
-    if args.ctr is None:
-        if args.ctr_depths or args.ctr_without or args.ctr_exponent_bits or args.ctr_misp:
+    if request.version is None:
+        if request.depths or request.absent or request.exponent_bits or request.mispredictions:
             raise BadCtrOption(f"say which Control Transfer Records the hart has: --ctr {' or '.join(VERSIONS)}")
         return None
-    standard = CtrBuild(args.ctr)
-    bits = args.ctr_exponent_bits or str(standard.exponent_bits)
+    standard = CtrBuild(request.version)
+    bits = request.exponent_bits or str(standard.exponent_bits)
     try:
         return CtrBuild(
-            args.ctr,
-            depths=_depths(args.ctr_depths) if args.ctr_depths else standard.depths,
-            absent=standard.absent - ({"MISP"} if args.ctr_misp else set()) | set(args.ctr_without),
+            request.version,
+            depths=_depths(request.depths) if request.depths else standard.depths,
+            absent=standard.absent - ({"MISP"} if request.mispredictions else set()) | set(request.absent),
             exponent_bits=None if bits == "none" else int(bits),
         )
     except CtrNotBuildable as error:
-        raise BadCtrOption(f"--ctr {args.ctr}: {error}") from None
+        raise BadCtrOption(f"--ctr {request.version}: {error}") from None
 
 
 def _depths(text: str) -> tuple[int, ...]:

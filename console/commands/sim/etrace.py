@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from rvtrace_gdb.console.commands.sim.encoder import SWITCH, BadEncoderOption
+from rvtrace_gdb.console.commands.sim.request import EncoderBuildRequest
 from rvtrace_gdb.console.options.encoder import dashed, in_words
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Options, Parameters
@@ -30,10 +31,10 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def built(args: argparse.Namespace) -> ETraceBuild:
+def built(request: EncoderBuildRequest) -> ETraceBuild:
     """Return the encoder's construction on the command line. Raises BadEncoderOption."""
     values: dict[str, Any] = {}
-    for text in args.etrace_option:
+    for text in request.etrace_options:
         written, _, value = text.partition("=")
         name = written.replace("-", "_")
         if name not in _NAMES or not value:

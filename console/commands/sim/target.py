@@ -19,6 +19,7 @@ from pathlib import Path
 from rvtrace_gdb.console.commands.sim import devices, encoder
 from rvtrace_gdb.console.commands.sim import etrace as sim_etrace
 from rvtrace_gdb.console.commands.sim.devices import streaming
+from rvtrace_gdb.console.commands.sim.request import ComponentsRequest, EncoderBuildRequest, TandemPortRequest
 from rvtrace_gdb.console.options import forms
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
@@ -133,33 +134,35 @@ def add_tandem_arguments(parser: argparse._ArgumentGroup) -> None:
     forms.add_form_arguments(parser, "--tandem-")
 
 
-def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
+def tandem_files(request: TandemPortRequest, harts: int) -> list[str]:
     """Return the files of the traces, by hart; none without --tandem. Raises BadTandem."""
-    if args.tandem is None:
-        for option in ("tandem_dialect", "tandem_forms"):
-            if getattr(args, option):
-                raise BadTandem(f"--{option.replace('_', '-')}: say where the tandem trace goes, --tandem FILE")
+    if request.file is None:
+        for option, value in (("--tandem-dialect", request.dialect), ("--tandem-forms", request.forms)):
+            if value:
+                raise BadTandem(f"{option}: say where the tandem trace goes, --tandem FILE")
         return []
-    return [args.tandem] if harts == 1 else [f"{args.tandem}.{number}" for number in range(harts)]
+    return [request.file] if harts == 1 else [f"{request.file}.{number}" for number in range(harts)]
 
 
-def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> tuple[TandemDescription, ...]:
+def with_tandem_ports(
+    request: TandemPortRequest, elf: str, machine: Machine, cleanup: ExitStack
+) -> tuple[TandemDescription, ...]:  # fmt: skip
     """Add ports to the harts of *machine*, before they run, and return their descriptions. Raises RvtraceError."""
-    paths = tandem_files(args, len(machine.harts))
+    paths = tandem_files(request, len(machine.harts))
     if not paths:
         return ()
-    chosen = forms.chosen_forms(args, "--tandem-forms")
+    chosen = forms.chosen_forms(request.forms, "--tandem-forms")
     addresses = Addresses.EFFECTIVE if not chosen.physical else Addresses.BOTH
     if not chosen.effective:
         addresses = Addresses.PHYSICAL
     builds = [
-        TandemBuild(_parameters(hart, args.tandem_dialect), chosen.forms, addresses, chosen.pc_physical)
+        TandemBuild(_parameters(hart, request.dialect), chosen.forms, addresses, chosen.pc_physical)
         for hart in machine.harts
     ]
-    parts = ElfFile(args.elf).segments()
+    parts = ElfFile(elf).segments()
     loaded = [(part.address, part.data + bytes(part.memory_size - len(part.data))) for part in parts]
     for path in paths:
-        if os.path.exists(path) and os.path.samefile(path, args.elf):
+        if os.path.exists(path) and os.path.samefile(path, elf):
             raise BadTandem(f"--tandem: {path} is the program itself")
     outputs = [_PortOutput(path, hart, cleanup) for path, hart in zip(paths, machine.harts, strict=True)]
     attach(machine.harts, builds, [output.write for output in outputs], loaded, machine.memory_map.clint)
@@ -216,19 +219,19 @@ class BadTarget(RvtraceError):
     """A target description that contradicts the command line."""
 
 
-def loaded(args: argparse.Namespace) -> Description | None:
+def loaded(request: ComponentsRequest) -> Description | None:
     """Return the description of --target, None without it. Raises DescriptionError, BadTarget."""
-    if args.target is None:
+    if request.target is None:
         return None
-    if args.trace_size is not None:
+    if request.trace_size is not None:
         raise BadTarget("--trace-size: the sinks are those of --target, which says how large their buffers are")
-    return file.load(Path(args.target))
+    return file.load(Path(request.target))
 
 
-def harts(args: argparse.Namespace, description: Description | None) -> int:
-    """Return the number of harts of the target. Raises BadTarget."""
-    if args.harts is not None:
-        return int(args.harts)
+def harts(count: int | None, description: Description | None) -> int:
+    """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
+    if count is not None:
+        return count
     if description is None:
         return 1
     last = max(description.encoders, key=lambda encoder: encoder.hart)
@@ -238,25 +241,25 @@ def harts(args: argparse.Namespace, description: Description | None) -> int:
 
 
 def wiring(
-    args: argparse.Namespace, description: Description | None, memory_map: MemoryMap, streams: Streams
+    request: ComponentsRequest, count: int, description: Description | None, memory_map: MemoryMap, streams: Streams
 ) -> Wiring:
-    """Return the components as the command line describes them. Raises RvtraceError."""
-    made = _wiring(args, description, memory_map)
-    if args.devices:
-        made = devices.built(made, Path(args.devices), streams.open)
-    return asked_for(made, args.stream, streams)
+    """Return the components as the command line describes them, for *count* harts. Raises RvtraceError."""
+    made = _wiring(request.encoder, count, description, memory_map)
+    if request.devices:
+        made = devices.built(made, Path(request.devices), streams.open)
+    return asked_for(made, request.streams, streams)
 
 
-def _wiring(args: argparse.Namespace, description: Description | None, memory_map: MemoryMap) -> Wiring:
+def _wiring(request: EncoderBuildRequest, count: int, description: Description | None, memory_map: MemoryMap) -> Wiring:
     properties: EncoderProperties = {
-        "formats": encoder.formats(args),
-        "built_with": encoder.built_with(args),
-        "etrace": sim_etrace.built(args),
-        "absent": tuple(args.without),
-        "filters": encoder.filters(args),
+        "formats": encoder.formats(request),
+        "built_with": encoder.built_with(request),
+        "etrace": sim_etrace.built(request),
+        "absent": request.absent,
+        "filters": encoder.filters(request),
     }
     if description is None:
-        return standard(memory_map, harts(args, None), **properties)
+        return standard(memory_map, count, **properties)
     return Wiring(tuple(_part(component, properties) for component in description.components))
 
 

@@ -3,6 +3,7 @@ riscv-dv, or to a tandem trace.
 """
 
 import argparse
+from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.tandem.show import TandemError, open_trace, selection
@@ -17,6 +18,19 @@ from rvtrace_gdb.support.text import counted
 
 _FORMS = ("spike", "riscv-dv", "tandem")
 _MODES = {"U": 0, "S": 1, "M": 3}
+
+
+@dataclass(frozen=True)
+class ConvertRequest:
+    """What the command line of `rvtrace tandem convert` asks for. *numbers*: the RANGE of groups, "" for all. *mode*:
+    the privilege mode where the trace does not have it.
+    """
+
+    trace: tandem.TandemRequest
+    to: str
+    output: str
+    numbers: str
+    mode: int | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,27 +65,35 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise TandemError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.file, *args.elf])
+    request = ConvertRequest(
+        trace=tandem.TandemRequest.from_arguments(args), to=args.to, output=args.output,
+        numbers=" ".join(args.range), mode=_MODES.get(args.mode),
+    )  # fmt: skip
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-        found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
-        protect_inputs(args.output, [elf.path for elf, _ in found.decoded.image.elves])
-        groups = selection(found.tandem, " ".join(args.range))
-        if args.to == "tandem" and (not args.output.endswith(".rvt") or args.range):
-            raise TandemError("--to tandem writes a whole trace as a capture: give -o OUT.rvt, and no range")
-        selected = found.session.selected_or_empty(Context(hart=found.hart), shown.progress)
-        trace = ExportedTrace(found.session, selected, groups=groups, mode=_MODES.get(args.mode))
-        with shown.file(args.output) as (file, progress):
-            written = export.write(args.to, trace, file, progress)
-        notes = written.notes()
-        notes += ["--mode specifies it where the trace does not"] if written.left_out.get(NO_MODE) else []
-        if shown.json:
-            counts = {"groups": len(groups)} | ({} if written.lines is None else {"lines": written.lines})
-            shown.facts({"file": args.output, "format": args.to, **counts, "messages": notes})
-        else:
-            shown.say([*(f"note: {note}" for note in notes), _summary(args, written.lines, len(groups))])
+        _convert(request, shown)
     return 0
 
 
-def _summary(args: argparse.Namespace, lines: int | None, groups: int) -> str:
-    where = "standard output" if args.output == "-" else args.output
+def _convert(request: ConvertRequest, shown: CommandOutput) -> None:
+    found = open_trace(request.trace, shown)
+    protect_inputs(request.output, [elf.path for elf, _ in found.decoded.image.elves])
+    groups = selection(found.tandem, request.numbers)
+    if request.to == "tandem" and (not request.output.endswith(".rvt") or request.numbers):
+        raise TandemError("--to tandem writes a whole trace as a capture: give -o OUT.rvt, and no range")
+    selected = found.session.selected_or_empty(Context(hart=found.hart), shown.progress)
+    trace = ExportedTrace(found.session, selected, groups=groups, mode=request.mode)
+    with shown.file(request.output) as (file, progress):
+        written = export.write(request.to, trace, file, progress)
+    notes = written.notes()
+    notes += ["--mode specifies it where the trace does not"] if written.left_out.get(NO_MODE) else []
+    if shown.json:
+        counts = {"groups": len(groups)} | ({} if written.lines is None else {"lines": written.lines})
+        shown.facts({"file": request.output, "format": request.to, **counts, "messages": notes})
+    else:
+        shown.say([*(f"note: {note}" for note in notes), _summary(request.output, written.lines, len(groups))])
+
+
+def _summary(output: str, lines: int | None, groups: int) -> str:
+    where = "standard output" if output == "-" else output
     count = counted(groups, "group")
     return f"{where}: {count}" if lines is None else f"{where}: {counted(lines, 'line')} of {count}"

@@ -53,6 +53,25 @@ def add_wanted(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True)
+class WantedRequest:
+    """What the options of `add_wanted` say; None: not given."""
+
+    registers: tuple[str, ...]
+    address: str | None
+    function: str | None
+    traps: bool
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "WantedRequest":
+        return cls(registers=tuple(args.register), address=args.address, function=args.function, traps=args.traps)
+
+    @property
+    def restricts(self) -> bool:
+        """Whether the command line has any of these options."""
+        return bool(self.registers or self.address is not None or self.function is not None or self.traps)
+
+
+@dataclass(frozen=True)
 class Wanted:
     """The selection of groups; None: no restriction."""
 
@@ -63,25 +82,21 @@ class Wanted:
     text: str = ""
     image: Image | None = None
 
-    @staticmethod
-    def named(args: argparse.Namespace) -> bool:
-        """Whether the command line has any of these options."""
-        return bool(args.register or args.address is not None or args.function is not None or args.traps)
-
     @classmethod
-    def of(cls, args: argparse.Namespace, tandem: DecodedTandem, image: Image) -> "Wanted":
+    def of(cls, request: WantedRequest, tandem: DecodedTandem, image: Image) -> "Wanted":
         """Return the selection on the command line. Raises WantedError."""
-        registers = frozenset(_register(name) for name in args.register)
-        place = None if args.address is None else place_of(args.address, image)
-        functions = frozenset(Locations(image).functions(args.function)) if args.function is not None else frozenset()
-        if args.function is not None and not functions:
+        registers = frozenset(_register(name) for name in request.registers)
+        place = None if request.address is None else place_of(request.address, image)
+        function = request.function
+        functions = frozenset() if function is None else frozenset(Locations(image).functions(function))
+        if function is not None and not functions:
             why = f"{image.path} has no such function" if image.path else "no program is given (--elf)"
-            raise WantedError(f"--function {args.function}: {why}")
-        said = [f"writes {' or '.join(args.register)}"] if args.register else []
-        said += [f"loads or stores at {args.address}"] if place else []
-        said += [f"is in {args.function}"] if args.function is not None else []
-        said += ["is a trap or a reset"] if args.traps else []
-        return cls(registers, place, functions, args.traps, " and ".join(said), image)
+            raise WantedError(f"--function {function}: {why}")
+        said = [f"writes {' or '.join(request.registers)}"] if request.registers else []
+        said += [f"loads or stores at {request.address}"] if place else []
+        said += [f"is in {function}"] if function is not None else []
+        said += ["is a trap or a reset"] if request.traps else []
+        return cls(registers, place, functions, request.traps, " and ".join(said), image)
 
     def __bool__(self) -> bool:
         return bool(self.registers or self.place or self.functions or self.traps)
@@ -191,7 +206,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the groups, or the state. Raises TandemError, RawError, CaptureError, BadElf, RangeError, ModifierError."""
     modifiers, numbers = Modifiers.split(" ".join(args.range))
-    if args.state is not None and (args.range or args.raw or Wanted.named(args)):
+    filtered = WantedRequest.from_arguments(args)
+    if args.state is not None and (args.range or args.raw or filtered.restricts):
         raise TandemError("--state N shows the state after one group: it takes no range, no --raw and no filter")
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         found = open_trace(options_tandem.TandemRequest.from_arguments(args), shown)
@@ -199,7 +215,7 @@ def run(args: argparse.Namespace) -> int:
             _print_state(shown, found, args.state)
             return 0
         selected = selection(found.tandem, numbers)
-        wanted = Wanted.of(args, found.tandem, found.decoded.image)
+        wanted = Wanted.of(filtered, found.tandem, found.decoded.image)
         with Disassemblers(found.decoded.program) as source:
             groups = Groups(found.tandem)
             texts = GroupTexts(source, found.decoded.program, found.tandem.trace.parameters.xlen)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rvtrace_gdb.console import commands, output, standard_streams
 from rvtrace_gdb.console.commands.tandem.findings import FindingObjects, Sentences
@@ -26,6 +26,53 @@ _WIDEST = (1 << 64) - 1
 
 class VerifyError(RvtraceError):
     """Arguments of `rvtrace tandem verify` that make no sense."""
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """The model, and the hart that it is to model; None: the program or the trace says it. *memory*: START:SIZE."""
+
+    name: str
+    isa: str | None
+    priv: str | None
+    pmpregions: int
+    mmu: str | None
+    memory: tuple[str, ...]
+    start: int | None
+    python: str | None
+
+    def options(self, foreign: Sequence[tuple[int, bytes]]) -> ModelOptions:
+        """Return the options of the model. *foreign*: code that ran and is not of the program. Raises VerifyError."""
+        memory = (*(_range("--memory", text) for text in self.memory), *pages(foreign))
+        return ModelOptions(self.isa, self.priv, self.pmpregions, self.mmu, memory, self.start, python=self.python)
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What is compared: all but *masks*, and those in *mask_files*; *devices*: START:SIZE, not compared there. *every*:
+    after so many groups the whole state, too. *groups*: a RANGE, None: all.
+    """
+
+    masks: tuple[str, ...]
+    mask_files: tuple[str, ...]
+    devices: tuple[str, ...]
+    every: int
+    state: bool
+    groups: str | None
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """What the command line of `rvtrace tandem verify` asks for. *show*: how many divergences are shown, *last*: how
+    many groups before the first one.
+    """
+
+    trace: tandem.TandemRequest
+    model: ModelRequest
+    comparison: ComparisonRequest
+    show: int
+    last: int
+    stop_at_first: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     """Verify, and return the exit status. An error is one line, and status 2."""
     try:
         with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-            return _verified(args, shown)
+            return _verified(_request(args), shown)
     except Cancelled:
         raise
     except RvtraceError as error:
@@ -122,40 +169,52 @@ def run(args: argparse.Namespace) -> int:
         return FAILED
 
 
-def _verified(args: argparse.Namespace, shown: CommandOutput) -> int:
-    choices = _choices(args)
-    found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
-    choices = _of_groups(args, choices, found)
+def _request(args: argparse.Namespace) -> VerifyRequest:
+    model = ModelRequest(
+        name=args.model, isa=args.isa, priv=args.priv, pmpregions=args.pmpregions, mmu=args.mmu,
+        memory=tuple(args.memory), start=args.start, python=args.spike_python,
+    )  # fmt: skip
+    comparison = ComparisonRequest(
+        masks=(*args.mask, *args.ignore), mask_files=tuple(args.mask_file), devices=tuple(args.device),
+        every=args.every, state=args.state, groups=args.groups,
+    )  # fmt: skip
+    return VerifyRequest(
+        trace=tandem.TandemRequest.from_arguments(args), model=model, comparison=comparison, show=args.show,
+        last=args.last, stop_at_first=args.stop_at_first,
+    )  # fmt: skip
+
+
+def _verified(request: VerifyRequest, shown: CommandOutput) -> int:
+    choices = _choices(request.comparison)
+    found = open_trace(request.trace, shown)
+    choices = _of_groups(request.comparison.groups, choices, found)
     program = _program(found)
     code = foreign_code(found.tandem, program)
-    memory = (*(_range("--memory", it) for it in args.memory), *pages(code))
-    options = ModelOptions(
-        args.isa, args.priv, args.pmpregions, args.mmu, memory, args.start, python=args.spike_python
-    )  # fmt: skip
-    model = open_model(args.model, program, found.tandem.trace.parameters, options)
+    options = request.model.options(code)
+    model = open_model(request.model.name, program, found.tandem.trace.parameters, options)
     try:
         with Disassemblers(found.decoded.program) as source:
             verifier = Verifier(found.tandem, model, choices, program, code)
-            shape = FindingObjects(found, source) if shown.json else Sentences(found, source, args.last)
-            return _run(args, shown, verifier, shape, model.configuration())
+            shape = FindingObjects(found, source) if shown.json else Sentences(found, source, request.last)
+            return _run(request, shown, verifier, shape, model.configuration())
     finally:
         model.close()
 
 
 def _run(
-    args: argparse.Namespace,
+    request: VerifyRequest,
     shown: CommandOutput,
     verifier: Verifier,
     shape: FindingObjects | Sentences,
     configuration: list[str],
 ) -> int:
-    _print(shown, shape.beginning(configuration, verifier, args.model))
+    _print(shown, shape.beginning(configuration, verifier, request.model.name))
     stopped = ""
     try:
         for divergence in verifier.run(shown.progress):
-            if divergence.number <= args.show:
+            if divergence.number <= request.show:
                 _print(shown, shape.divergence(divergence))
-            if args.stop_at_first:
+            if request.stop_at_first:
                 stopped = "stopped at the first divergence"
                 break
     except KeyboardInterrupt:
@@ -165,7 +224,7 @@ def _run(
         stopped = str(error)
         raise
     finally:
-        _print(shown, shape.summary(verifier, stopped, args.show))
+        _print(shown, shape.summary(verifier, stopped, request.show))
     shown.say(_hints(verifier))
     if verifier.counts.divergences or verifier.counts.holes:
         return DIFFERENT
@@ -189,21 +248,23 @@ def _print(shown: CommandOutput, lines: Sequence[str]) -> None:
         sys.stdout.flush()
 
 
-def _choices(args: argparse.Namespace) -> VerifyOptions:
+def _choices(request: ComparisonRequest) -> VerifyOptions:
     """Return the options of the verifier, before the trace is opened. Raises BadMask, VerifyError."""
     try:
-        masks = masks_of([*args.mask, *args.ignore], args.mask_file)
+        masks = masks_of(request.masks, request.mask_files)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not text"
-        raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or args.mask_file[0]}: {why}") from None
-    return VerifyOptions(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
+        raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or request.mask_files[0]}: {why}") from None
+    return VerifyOptions(
+        masks, request.every, request.state, tuple(_range("--device", text) for text in request.devices)
+    )
 
 
-def _of_groups(args: argparse.Namespace, choices: VerifyOptions, found: OpenedTandem) -> VerifyOptions:
+def _of_groups(groups: str | None, choices: VerifyOptions, found: OpenedTandem) -> VerifyOptions:
     """Return the options with the requested groups. Raises RangeError."""
-    if args.groups is None:
+    if groups is None:
         return choices
-    asked = selection(found.tandem, args.groups)
+    asked = selection(found.tandem, groups)
     return replace(choices, start=asked.start, stop=asked.stop)
 
 

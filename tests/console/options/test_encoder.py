@@ -33,7 +33,7 @@ ARGUMENTS = [
 def options(*words: str, xlen: int = 64) -> EncoderOptions:
     own = argparse.ArgumentParser()
     encoder.add_arguments(own)
-    return encoder.options(own.parse_args(words), xlen)
+    return encoder.options(encoder.given_options(own.parse_args(words)), xlen)
 
 
 def test_every_field_has_one_option_in_one_group() -> None:

@@ -215,7 +215,8 @@ class ParameterFile(TextFile):
         path = self.written(data, "parameters")
         known = self._parser.parse_args(["--parameters", str(path)])
         shared = SimpleNamespace(src_bits=None, implicit_return=None, sequential_jump=False, dialect=None, src=None)
-        etrace.trace_options(etrace.settings_of(argparse.Namespace(**vars(shared), **vars(known))), 64)
+        args = argparse.Namespace(**vars(shared), **vars(known))
+        etrace.trace_options(etrace.GivenSettings.from_arguments(args).settings(), 64)
 
 
 _TYPED = {

@@ -1,6 +1,5 @@
 """`rvtrace sim` as a program: what it prints and writes, how it ends, what it refuses."""
 
-import argparse
 import errno
 import os
 import signal
@@ -15,6 +14,7 @@ import pytest
 
 from rvtrace_gdb.console.commands import CommandParser, sim
 from rvtrace_gdb.console.commands.sim import encoder, etrace
+from rvtrace_gdb.console.commands.sim.request import SimRequest, sim_request
 from rvtrace_gdb.decode.etrace.encoder.options import EndReport
 from rvtrace_gdb.decode.etrace.options import SupportLayout
 from rvtrace_gdb.decode.ntrace.messages import Tcode
@@ -199,10 +199,10 @@ def test_what_goes_wrong_while_a_log_is_written_is_not_its_fault(tmp_path: Path)
         write([(HartBlock((0x1000,), (0x13,), 0x1004, lambda: 0x1004), 1)])
 
 
-def arguments(*words: str) -> argparse.Namespace:
+def arguments(*words: str) -> SimRequest:
     parser = CommandParser()
     sim.add_arguments(parser)
-    return parser.parse_args(["--elf", "x", *words])
+    return sim_request(parser.parse_args(["--elf", "x", *words]))
 
 
 def test_how_the_encoder_is_built_can_be_said() -> None:
@@ -211,11 +211,11 @@ def test_how_the_encoder_is_built_can_be_said() -> None:
         "linear-sync": "prog-trace-sync", "sync_placement": "next-branch", "icnt_full_sync": "on",
     }  # fmt: skip
     words = [word for name, value in options.items() for word in ("--encoder-option", f"{name}={value}")]
-    assert encoder.built_with(arguments(*words)) == EncoderOptions(
+    assert encoder.built_with(arguments(*words).components.encoder) == EncoderOptions(
         icnt_limit=128, hist_chunks=(3, 2), full_at_once=False, dialect=RC7, linear_sync=Tcode.PROG_TRACE_SYNC,
         sync_placement=SyncPlacement.NEXT_BRANCH, icnt_full_sync=True,
     )  # fmt: skip
-    assert encoder.built_with(arguments()) == EncoderOptions()
+    assert encoder.built_with(arguments().components.encoder) == EncoderOptions()
 
 
 def test_how_the_etrace_side_is_built_can_be_said() -> None:
@@ -224,23 +224,24 @@ def test_how_the_etrace_side_is_built_can_be_said() -> None:
         "stop": "early", "data-trace": "off", "inst-mode": "6", "timestamp-sparse": "9",
     }  # fmt: skip
     words = [word for name, value in options.items() for word in ("--etrace-option", f"{name}={value}")]
-    built = etrace.built(arguments(*words))
+    built = etrace.built(arguments(*words).components.encoder)
     assert (built.data_trace, built.inst_mode, built.timestamp_sparse) == (False, 6, 9)
     encoder = built.encoder
     assert (encoder.support, encoder.hcontext_at, encoder.stop) == (SupportLayout.REFERENCE, 16, EndReport.EARLY)
     parameters = encoder.parameters
     assert (parameters.bpred_size, parameters.iret_ext, parameters.context_width) == (3, False, 30)
-    assert etrace.built(arguments()) == ETraceBuild()
+    assert etrace.built(arguments().components.encoder) == ETraceBuild()
 
 
 @pytest.mark.parametrize(("words", "formats"), [("ntrace,etrace", (1, 0)), ("etrace", (0,)), ("etrace,ntrace", (0, 1))])
 def test_which_protocols_there_are_can_be_said(words: str, formats: tuple[int, ...]) -> None:
-    assert encoder.formats(arguments("--formats", words)) == formats
-    assert encoder.formats(arguments()) == (1, 0)
+    assert encoder.formats(arguments("--formats", words).components.encoder) == formats
+    assert encoder.formats(arguments().components.encoder) == (1, 0)
 
 
 def test_fields_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert arguments("--without", "trTeContext", "--without", "trTsEnable").without == ["trTeContext", "trTsEnable"]
+    built = arguments("--without", "trTeContext", "--without", "trTsEnable").components.encoder
+    assert built.absent == ("trTeContext", "trTsEnable")
     with pytest.raises(SystemExit):
         arguments("--without", "trTeEnable")
     assert "invalid choice: 'trTeEnable'" in capsys.readouterr().err

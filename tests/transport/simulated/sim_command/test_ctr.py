@@ -1,6 +1,5 @@
 """The options of `rvtrace sim` for Control Transfer Records, and what the OpenOCD configuration says of them."""
 
-import argparse
 import socket
 from pathlib import Path
 
@@ -8,21 +7,21 @@ import pytest
 
 from rvtrace_gdb.console.commands import CommandParser, sim
 from rvtrace_gdb.console.commands.sim import encoder
+from rvtrace_gdb.console.commands.sim.request import CtrBuildRequest, sim_request
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from rvtrace_gdb.transport.simulated.machine import build
 from tests.helpers.cross_compiler import demo
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
+def parsed(*arguments: str) -> CtrBuildRequest:
     parser = CommandParser()
     sim.add_arguments(parser)
-    return parser.parse_args(["--elf", "x", *arguments])
+    return sim_request(parser.parse_args(["--elf", "x", *arguments])).harts.ctr
 
 
 def config(elf: Path, *arguments: str) -> list[str]:
     """What is said besides the configuration of a target without CTR."""
-    args = parsed("--port", "0", *arguments)
-    machine = build(elf, ctr=encoder.built_ctr(args))
+    machine = build(elf, ctr=encoder.built_ctr(parsed("--port", "0", *arguments)))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = sim.openocd_config(listener).splitlines()
         lines = sim.openocd_config(listener, hart=machine.hart).splitlines()

@@ -64,8 +64,10 @@ def cleanup() -> Iterator[ExitStack]:
 
 def wired(cleanup: ExitStack, *words: str) -> Wiring:
     """What the command line has built."""
-    args = arguments(*words)
-    return target.wiring(args, target.loaded(args), SMALL, Streams(cleanup))
+    request = arguments(*words)
+    described = target.loaded(request.components)
+    harts = target.harts(request.harts.count, described)
+    return target.wiring(request.components, harts, described, SMALL, Streams(cleanup))
 
 
 def bare(description: Description) -> Description:
