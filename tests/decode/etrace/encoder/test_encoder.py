@@ -1,72 +1,32 @@
-"""What the encoder sends, rule by rule: "Reference Compressed Branch Trace Algorithm", and the text of 2.0.
-
-Where the flow chart and the reference encoder made of it do otherwise than the text, the text is followed.
+"""What the encoder sends, rule by rule, where neither the vectors (`test_vectors`) nor random executions, read by a
+decoder that is not the product's (`tests/decode/etrace/test_properties.py`), show it.
 """
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.options import EndReport
-from rvtrace_gdb.decode.etrace.packet import QualStatus
+from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, ResyncMode
+from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.executed.encoder_ingress import Block
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.encoder.words import Item, M, Told, U, branch, ends, exception, jr, plain, sent
 
-Items = tuple[Item, ...]
 HANDLER = 0x4000
-MRET = IType.TRAP_RETURN
+Items = list[Item]
 
 
 # -- start and end ("Synchronization", "End of trace", "qual_status")
 
 
-def test_the_first_and_the_last_instruction_are_reported() -> None:
-    assert sent(plain(0x1000, 5)) == ["start 1000", "1008"]
-
-
-def test_one_instruction_is_reported_once() -> None:
-    assert sent(plain(0x1000)) == ["start 1000"]
-
-
-def test_branches_are_reported_with_the_last_instruction() -> None:
-    """A branch there at the very end is in the map: next_pc tells its outcome; nobody, that it is not taken."""
-    items = branch(0x1000), branch(0x10), plain(0x12)
-    assert sent(*items) == ["start 1000 taken", "N 12"]
-    assert sent(*items[:2], next_pc=0x12) == ["start 1000 taken", "N 10"]
-    assert sent(*items[:2], next_pc=0x10) == ["start 1000 taken", "T 10"]
-    assert sent(*items[:2]) == ["start 1000 taken", "N 10"]
-
-
-def test_where_the_hart_goes_on_may_be_told_with_what_retired() -> None:
+def test_switching_on_and_off_is_said_once() -> None:
     told = Told()
+    told.encoder.enable()
     told.encoder.start()
-    told.encoder.retire([plain(0x1000), branch(0x1002)], next_pc=0x10)
-    told.encoder.stop()
-    assert told.words() == ["on", "start 1000", "T 1002", "off ended_rep"]
-
-
-def test_nothing_is_sent_but_support_packets_where_nothing_retires() -> None:
-    told = Told()
-    told.encoder.start()
-    told.encoder.stop()
-    assert told.words() == ["on", "off ended_rep"]
-
-
-@pytest.mark.parametrize(
-    ("stop", "wanted"),
-    [(EndReport.LATE, ["1000", "off ended_ntr"]), (EndReport.EARLY, ["1000 updiscon", "off ended_rep"])],
-)
-def test_an_end_at_the_target_of_a_discontinuity(stop: EndReport, wanted: list[str]) -> None:
-    """ended_ntr: the packet before would have been sent anyway, because of an updiscon; an encoder that sees the end
-    coming sets updiscon instead and "loss of qualification should always be indicated using ended_rep".
-    """
-    told = Told(stop=stop).retires(plain(0x900), jr(0x902), plain(0x1000))
-    told.encoder.stop()
-    assert told.words() == ["on", "start 900", *wanted]
-
-
-def test_an_end_after_the_target_of_a_discontinuity() -> None:
-    told = Told().retires(plain(0x900), jr(0x902), plain(0x1000, 2))
-    told.encoder.stop()
-    assert told.words() == ["on", "start 900", "1000", "1002", "off ended_rep"]
+    told.retires(plain(0x1000)).encoder.stop(disable=False)
+    told.encoder.disable()
+    assert told.words() == ["on", "start 1000", "on ended_rep", "off"]
 
 
 def test_a_halt_ends_tracing_and_leaves_the_encoder_on() -> None:
@@ -83,15 +43,6 @@ def test_a_halt_ends_tracing_and_leaves_the_encoder_on() -> None:
     assert told.words() == []
 
 
-def test_switching_on_and_off_is_said_once() -> None:
-    told = Told()
-    told.encoder.enable()
-    told.encoder.start()
-    told.retires(plain(0x1000)).encoder.stop(disable=False)
-    told.encoder.disable()
-    assert told.words() == ["on", "start 1000", "on ended_rep", "off"]
-
-
 def test_lost_packets() -> None:
     """ "The 1st packet loaded into the buffer when space next becomes available must be a support packet. Following
     this, tracing will resume with a sync packet." What was pending is lost with them.
@@ -102,80 +53,10 @@ def test_lost_packets() -> None:
     assert told.words() == ["on", "start 1000", "on trace_lost", "start 1006", "1008", "off ended_rep"]
 
 
-def test_a_trap_is_not_lost_with_the_packets_before() -> None:
-    told = Told().retires(plain(0x1000), branch(0x1002), exception(0x1004, HANDLER))
-    told.words()
-    told.encoder.lost()
-    told.retires(plain(HANDLER)).encoder.stop()
-    assert told.words() == ["on trace_lost", "trap 4000 cause 2", "off ended_rep"]
-
-
-def test_a_trap_is_lost_with_the_first_instruction_of_its_handler() -> None:
-    told = Told().retires(plain(0x1000), branch(0x1002), exception(0x1004, HANDLER), plain(HANDLER))
-    told.words()
-    told.encoder.lost()
-    told.retires(plain(HANDLER + 2)).encoder.stop()
-    assert told.words() == ["on trace_lost", "start 4002", "off ended_rep"]
-
-
-def test_packets_lost_while_nothing_is_traced() -> None:
-    told = Told()
-    told.encoder.enable()
-    told.encoder.lost()
-    told.encoder.retire([plain(0x1000)])
-    assert told.words() == ["on", "on trace_lost"]
-
-
-def test_support_packets_tell_of_data_trace() -> None:
-    """denable and dloss, after ienable, encoder_mode, qual_status (2 bits) and 5 ioptions in the reference layout."""
-    told = Told()
-    told.encoder.denable = True
-    told.encoder.enable()
-    told.encoder._support(QualStatus.NO_CHANGE, dloss=True)  # as an encoder with data trace sends it
-    told.encoder.lost(data=True)
-    found = [int.from_bytes(packet, "little") >> 4 for packet in told.packets]
-    assert [bits & 1 for bits in found] == [1, 1, 1]
-    assert [bits >> 2 & 3 for bits in found] == [0, 0, 2]
-    assert [bits >> 9 & 3 for bits in found] == [0b01, 0b11, 0b11]
-
-
-# -- discontinuities and branches
-
-
-def test_the_target_of_a_discontinuity_is_reported() -> None:
-    items = plain(0x1000), branch(0x1002), jr(0x1004), plain(0x2000, 3), jr(0x2006), plain(0x1000, 4)
-    assert sent(*items) == ["start 1000", "N 2000", "1000", "1006"]
-
-
-def test_direct_jumps_and_calls_are_not_reported() -> None:
-    items = plain(0x1000), ends(0x1002, IType.OTHER_INFERABLE, to=0x10), ends(0x10, IType.INFERABLE_CALL, to=0x20)
-    assert sent(*items, plain(0x20, 2)) == ["start 1000", "22"]
-
-
-def test_a_jump_to_a_constant_is_not_reported() -> None:
-    """jalr with x0: the target is "supplied via a constant embedded within the jump opcode": inferable."""
-    jump = jr(0x1002)
-    jump.absolute = 0x40
-    assert sent(plain(0x1000), jump, plain(0x40, 2)) == ["start 1000", "42"]
-
-
-def test_a_full_branch_map_is_reported_without_an_address() -> None:
-    """31 branches. The one at the start is in its own packet."""
-    loop = [branch(0x10) for _ in range(33)]
-    assert sent(plain(8), *loop, plain(0x12, 2)) == ["start 8", "T" * 31, "TN 14"]
-
-
-def test_a_full_branch_map_goes_with_an_address() -> None:
-    """ "branches is set to 31" where the last branch is the target of a discontinuity."""
-    loop = [branch(0x10) for _ in range(29)]
-    items = plain(8), *loop, branch(0x10), jr(0x12), branch(0x20, to=0x10)
-    assert sent(*items, plain(0x22, 2)) == ["start 8", "T" * 29 + "NN 20", "24"]
-
-
-def test_the_branch_at_a_synchronization_is_in_its_packet() -> None:
-    """Not taken, branch is 1, as it is for an instruction that is none; so the map does not have it."""
-    assert sent(branch(0x1000), plain(0x1002, 2)) == ["start 1000", "1004"]
-    assert sent(branch(0x1000), plain(0x10, 2)) == ["start 1000 taken", "12"]
+def test_a_trap_no_instruction_follows_is_reported_at_the_end() -> None:
+    """ "Details of this must still be reported, even though the 1st instruction of the handler hasn't retired."""
+    wanted = ["start 1000", "1002", "trap 1004 thaddr 0 cause 2"]
+    assert sent(plain(0x1000, 2), exception(0x1004, HANDLER)) == wanted
 
 
 # -- notify ("Format 2 notify field")
@@ -198,9 +79,119 @@ def test_notify_reports_the_next_instruction() -> None:
     assert notified(*items, before=items[1]) == ["start 1000", "N 1002 notify", "100c"]
 
 
-def test_notify_says_nothing_of_what_is_reported_anyway() -> None:
-    """At the target of a discontinuity: the flag says that the instruction "is not the target" of one."""
-    items: Items = plain(0x1000), jr(0x1002), plain(0x66, 2), plain(0x6A, 2)
-    assert notified(*items, before=items[2]) == ["start 1000", "66", "6c"]
-    items = plain(0x1000), plain(0x1002), plain(0x1004)
-    assert notified(*items, before=items[0]) == ["start 1000", "1004"]
+# -- branch prediction, sequentially inferable jumps, implicit return
+
+PREDICTS = Parameters(iaddress_width=32, bpred_size=4)
+PREDICTION = Modes(full_address=True, branch_prediction=True)
+
+
+def loop(times: int) -> Items:
+    """A branch to itself, taken so many times: predicted from the second one on."""
+    return [branch(0x10, to=0x10) for _ in range(times)]
+
+
+def test_the_predictor_is_reset_by_a_synchronization() -> None:
+    """Then it follows the branch that packet reports: that one is predicted wrongly, the next one rightly."""
+    items: Items = [plain(0), *loop(40), exception(0x10, 0x10), *loop(32), branch(0x10), plain(0x12, 2)]
+    found = sent(*items, parameters=PREDICTS, modes=PREDICTION)
+    assert found == ["start 0", "T" * 31, "T" * 9 + " 10", "trap 10 cause 2 taken", "31 fails", "14"]
+
+
+def test_a_count_at_its_highest_value() -> None:
+    """ "The branch count reaches its maximum value (0xffff ffff)": reported with the address of the branch."""
+    branches = Branches(EncoderOptions(PREDICTS, PREDICTION))
+    for _ in range(100):
+        branches.follow(0x10, False)
+    branches.count = MAX_BRANCH_COUNT - 2
+    due = []
+    for _ in range(2):
+        branches.follow(0x10, False)
+        due.append(branches.is_due)
+    assert due == [False, True]
+    format, subformat, fields = branches.addressed({"address": 0x10})
+    assert (format, subformat, fields["branch_count"], fields["branch_fmt"]) == (0, 0, 0xFFFFFFFF, 2)
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted"),
+    [(False, ["1004", "trap 4000 cause 2"]), (True, ["1004", "trap 66 thaddr 0 cause 2", "start 4000"])],
+)
+def test_a_trap_at_the_target_of_an_inferred_jump(own: bool, wanted: list[str]) -> None:
+    """The chart: no updiscon comes before, so the handler is reported. The pseudo-code of 2.0.5 (exception_address)
+    takes any jump to a register for one, and wants the EPC.
+    """
+    pair = Block(0x1002, bytes([1, 1]), IType.OTHER_UNINFERABLE, inferred=0x66)
+    items = plain(0x1000), pair, exception(0x66, HANDLER), plain(HANDLER)
+    modes = Modes(full_address=True, sijump=True)
+    assert sent(*items, modes=modes, epc_after_inferred=own) == ["start 1000", *wanted]
+
+
+def test_255_returns_are_left_out_at_most() -> None:
+    items: Items = [plain(0x1000)]
+    for i in range(300):
+        items += [ends(0x1002 + 2 * i, IType.INFERABLE_CALL, to=0x2000), plain(0x2000), ends(0x2002, IType.RETURN)]
+    parameters = Parameters(iaddress_width=32, return_stack_size=2, iret_ext=True)
+    modes = Modes(full_address=True, implicit_return=True)
+    found = sent(*items, plain(0x125A, 2), parameters=parameters, modes=modes)
+    assert found == ["start 1000", f"{0x1004 + 2 * 255:x} irets=255", "125c irets=44"]
+
+
+# -- contexts, time and the resync timer
+
+TELLS = Parameters(iaddress_width=32, context_width=8)
+
+def changed(ctype: ContextType, last: IType = IType.NONE) -> list[str]:
+    """Context 5 is entered behind a branch and a block of two that ends with *last*."""
+    context = ProgramContext(3, scontext=5)
+    items = plain(0x1000), branch(0x1002), ends(0x1004, last, 2), context, plain(0x1008, 4)
+    return sent(*items, parameters=TELLS, context=ctype)
+
+
+def test_a_change_of_context() -> None:
+    """Unreported; without an address, where the branches are not flushed (the reference encoder forgets them); with the
+    first instruction in it, as after a change of privilege; and with the last one before.
+    """
+    assert changed(ContextType.UNREPORTED) == ["start 1000", "N 100e"]
+    assert changed(ContextType.IMPRECISE) == ["start 1000", "context c=5", "N 100e"]
+    assert changed(ContextType.PRECISE) == ["start 1000", "N 1006", "start 1008 c=5", "100e"]
+    assert changed(ContextType.DISCONTINUITY) == ["start 1000", "N 1006", "start 1008 c=5", "100e"]
+
+
+def test_the_time_of_a_packet_without_one() -> None:
+    """What a transport may stamp it with: the time of the instruction that makes the packet."""
+    times = []
+    encoder = Encoder(EncoderOptions(Parameters(iaddress_width=32)), lambda packet: times.append(encoder.packet_time))
+    encoder.start()
+    encoder.time(100)
+    encoder.retire([plain(0, 4), plain(8, 4), branch(16), plain(18, 2), exception(22, HANDLER), plain(HANDLER)])
+    encoder.time(500)
+    encoder.stop()
+    assert times == [0, 100, 110, 111, 111]
+
+
+def test_time_by_cycles() -> None:
+    told = Told(Parameters(iaddress_width=32, time_width=16))
+    told.encoder.start()
+    told.encoder.time(100)
+    told.encoder.retire([plain(0x1000, 4), jr(0x1008)], cycles=30)
+    told.encoder.retire([U, plain(0x66, 2)], cycles=5)
+    told.encoder.stop()
+    assert told.words()[1:-1] == ["start 1000 t=100", "start 66 m=0 t=130", "68"]
+
+
+def test_resync_by_cycles_told() -> None:
+    told = Told(sync_mode=ResyncMode.CYCLES)
+    told.encoder.start()
+    told.encoder.retire([plain(0, 2)], cycles=15)
+    told.encoder.retire([plain(4, 2)], cycles=1)
+    told.encoder.retire([plain(8, 4)], cycles=1)
+    told.encoder.stop()
+    assert told.words()[1:-1] == ["start 0", "start 8", "e"]
+
+
+def test_a_resync_due_at_the_target_that_loads_a_constant() -> None:
+    """The target is reported, but without updiscon, as the resync cannot follow at once."""
+    modes = Modes(full_address=True, sijump=True)
+    pair = Block(0x100, bytes([1, 1]), IType.OTHER_UNINFERABLE, inferred=0x66)
+    found = sent(plain(0, 15), jr(30), pair, plain(0x66, 6), modes=modes, sync_mode=ResyncMode.HALFWORDS)
+    assert found == ["start 0", "100", "start 66", "70"]

@@ -65,26 +65,6 @@ def test_format_2_differences(payload: bytes, address: int) -> None:
     assert parse(payload, Options(RV32), PLAIN) == Packet(2, None, fields)
 
 
-def test_format_2_full_address() -> None:
-    """With full addresses the highest bit is not a sign: 0x8000_0004 is 31 bits 010...01, and flags 1 like the last."""
-    payload = "01" + low_first(0x80000004 >> 1, 31) + "111"
-    full = Modes(full_address=True)
-    assert bits(payload) == b"\x0a\x00\x00\x00\xff"
-    both_ways(payload, Packet(2, None, {"address": 0x80000004, "notify": 0, "updiscon": 0, "irreport": 0}), RV32, full)
-
-
-@pytest.mark.parametrize("address", [0x10, -0x10])
-@pytest.mark.parametrize("flags", range(8))
-def test_flags_differ_from_the_bit_before(address: int, flags: int) -> None:
-    """ "Format 2 notify and updiscon fields", "irreport": relative to the MSB of address, notify and updiscon."""
-    notify, updiscon, irreport = flags & 1, flags >> 1 & 1, flags >> 2
-    msb = int(address < 0)
-    sent = [msb ^ notify, msb ^ notify ^ updiscon, msb ^ notify ^ updiscon ^ irreport]
-    payload = "01" + low_first(address >> 1, 31) + "".join(map(str, sent))
-    expected = Packet(2, None, {"address": address, "notify": notify, "updiscon": updiscon, "irreport": irreport})
-    both_ways(payload, expected)
-
-
 def test_irdepth() -> None:
     """ "irdepth": return_stack_size + 1 + call_counter_size bits, there if irreport differs from updiscon."""
     both = Parameters(iaddress_width=32, iaddress_lsb=1, return_stack_size=3, call_counter_size=2)
@@ -96,52 +76,6 @@ def test_irdepth() -> None:
     counter = Parameters(iaddress_width=32, iaddress_lsb=1, call_counter_size=4)  # no stack: no bit more
     told = {"address": 4, "notify": 0, "updiscon": 0, "irreport": 1, "irdepth": 0b0110}
     both_ways("01" + low_first(2, 31) + "001" + "0110", Packet(2, None, told), counter)
-
-
-def test_irets() -> None:
-    """Implicit Return extension: 8 bits irets in place of irdepth, whatever the sizes of stack and counter."""
-    parameters = Parameters(iaddress_width=32, iaddress_lsb=1, return_stack_size=4, iret_ext=True)
-    told = {"address": 4, "notify": 0, "updiscon": 0, "irreport": 1, "irets": 255}
-    both_ways("01" + low_first(2, 31) + "001" + "1" * 8, Packet(2, None, told), parameters)
-
-
-@pytest.mark.parametrize(
-    ("branches", "width"),
-    [(1, 1), (2, 3), (3, 3), (4, 7), (7, 7), (8, 15), (15, 15), (16, 31), (30, 31), (31, 31)],
-)
-def test_format_1_map_widths(branches: int, width: int) -> None:
-    """ "Packet format 1": the map has 1, 3, 7, 15 or 31 bits; 31 branches may come with an address."""
-    outcomes = 0x2AAAAAAA & (1 << width) - 1
-    fields = {
-        "branches": branches, "branch_map": outcomes, "address": -6, "notify": 0, "updiscon": 0, "irreport": 0,
-    }  # fmt: skip
-    payload = "10" + low_first(branches, 5) + low_first(outcomes, width) + low_first(-3, 31) + "111"
-    both_ways(payload, Packet(1, None, fields))
-
-
-def test_format_1_without_address() -> None:
-    """ "Packet format 1 - no address, branch map": branches is 0, the map has 31 bits."""
-    payload = "10" + "00000" + low_first(0x12345678, 31)
-    both_ways(payload, Packet(1, None, {"branches": 0, "branch_map": 0x12345678}))
-
-
-@pytest.mark.parametrize("time", [0, 48])
-@pytest.mark.parametrize("context", [0, 16])
-@pytest.mark.parametrize("privilege", [1, 2, 3])
-def test_synchronization(time: int, context: int, privilege: int) -> None:
-    """ "Format 3 subformat 0": time and context stand before the address, or are not there."""
-    parameters = Parameters(64, 1, privilege, time_width=time, context_width=context)
-    fields = {"branch": 1, "privilege": (1 << privilege) - 1}
-    payload = "11" + "00" + "1" + "1" * privilege
-    if time:
-        fields["time"] = 0x123456789ABC
-        payload += low_first(0x123456789ABC, 48)
-    if context:
-        fields["context"] = 0xBEEF
-        payload += low_first(0xBEEF, 16)
-    fields["address"] = 0xFFFF_FFFF_8000_0000
-    payload += low_first(0xFFFF_FFFF_8000_0000 >> 1, 63)
-    both_ways(payload, Packet(3, 0, fields), parameters)
 
 
 def test_the_synchronization_of_the_encapsulation_example() -> None:
@@ -173,39 +107,8 @@ def test_traps() -> None:
     both_ways(head + "01" + address + "0" * 32, trap(0, 1, address=0x80001000, tval=0))  # nothing of tval is sent
 
 
-def test_traps_without_handler() -> None:
-    """ "Format 3 subformat 1": implicit exception mode leaves the address out if thaddr is 1, and only then."""
-    implicit = Modes(implicit_exception=True)
-    head = "11" + "10" + "1" + "00" + low_first(13, 5)
-    both_ways(head + "01" + low_first(0x1235, 32), trap(0, 1, tval=0x1235), RV32, implicit)
-    both_ways(head + "11", trap(1, 1), RV32, implicit)
-    payload = head + "10" + low_first(0x80001000 >> 1, 31)
-    both_ways(payload, trap(1, 0, address=0x80001000), RV32, implicit)
-
-
-def test_context() -> None:
-    """ "Format 3 subformat 2"."""
-    parameters = Parameters(32, 1, 2, context_width=8, time_width=16)
-    payload = "11" + "01" + "10" + low_first(0x1234, 16) + low_first(0x5A, 8)
-    both_ways(payload, Packet(3, 2, {"privilege": 1, "time": 0x1234, "context": 0x5A}), parameters)
-
-
 PREDICTOR = Parameters(32, 1, bpred_size=5, f0s_width=0)
 PREDICTS = Modes(branch_prediction=True)
-
-
-def test_branch_counts() -> None:
-    """ "Packet format 0, subformat 0": an address only for branch_fmt 10 and 11."""
-    both_ways("00" + low_first(1000, 32) + "00", Packet(0, 0, {"branch_count": 1000, "branch_fmt": 0}), PREDICTOR,
-        PREDICTS,
-    )  # fmt: skip
-    flags = {"notify": 0, "updiscon": 1, "irreport": 0}
-    payload = "00" + low_first(7, 32) + "01" + low_first(-2 >> 1, 31) + "1" + "00"
-    fields = {"branch_count": 7, "branch_fmt": 2, "address": -2, **flags}
-    both_ways(payload, Packet(0, 0, fields), PREDICTOR, PREDICTS)
-    payload = "00" + low_first(0xFFFFFFFF - 31, 32) + "11" + low_first(3, 31) + "0" + "11"
-    fields = {"branch_count": 0xFFFFFFFF - 31, "branch_fmt": 3, "address": 6, **flags}
-    both_ways(payload, Packet(0, 0, fields), PREDICTOR, PREDICTS)
 
 
 def test_reserved_branch_fmt() -> None:
@@ -280,39 +183,6 @@ def test_extensions_that_are_not_there(parameters: Parameters, modes: Modes, why
     """Modes say they are on, sizes that they do not exist: "a value of 0 indicates that there is no"."""
     with pytest.raises(MalformedPacket, match=why):
         parse(bits("00" + "1100100"), Options(parameters), modes)
-
-
-@pytest.mark.parametrize(
-    ("width", "lsb", "address"),
-    [(32, 0, 0x80000001), (32, 2, 0x80000004), (39, 1, 0x40_0000_0002), (64, 2, 0xFFFF_FFFF_FFFF_FFFC)],
-)
-def test_widths_of_addresses(width: int, lsb: int, address: int) -> None:
-    """iaddress_width - iaddress_lsb bits, "must be left shifted"; tval has iaddress_width."""
-    parameters = Parameters(width, lsb, 2, 4)
-    sync = "11" + "00" + "1" + "11" + low_first(address >> lsb, width - lsb)
-    assert parse(bits(sync), Options(parameters), PLAIN).fields["address"] == address
-    assert build(3, 0, {"branch": 1, "privilege": 3, "address": address}, Options(parameters), PLAIN,
-                 compress=False) == bits(sync)  # fmt: skip
-    tval = (1 << width) - 5
-    trap = (
-        "11" + "10" + "1" + "11" + "0100" + "0" + "1" + low_first(address >> lsb, width - lsb) + low_first(tval, width)
-    )
-    fields = parse(bits(trap), Options(parameters), PLAIN).fields
-    assert (fields["ecause"], fields["address"], fields["tval"]) == (2, address, tval)
-
-
-def test_without_compression() -> None:
-    """The whole packet, and its last bit again up to a whole byte."""
-    fields = {"address": -2, "notify": 0, "updiscon": 0, "irreport": 0}
-    options = Options(RV32)
-    assert build(2, None, fields, options, PLAIN, compress=False) == b"\xfe\xff\xff\xff\xff"
-    assert parse(b"\xfe\xff\xff\xff\xff", options, PLAIN) == parse(b"\xfe", options, PLAIN)
-
-
-def test_differences_are_taken_modulo_the_width() -> None:
-    """From 0x10 to 0xFFFFFFF0 is -0x20."""
-    fields = {"address": 0xFFFFFFF0 - 0x10}
-    assert build(2, None, fields, Options(RV32), PLAIN) == build(2, None, {"address": -0x20}, Options(RV32), PLAIN)
 
 
 @pytest.mark.parametrize(

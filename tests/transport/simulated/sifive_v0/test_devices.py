@@ -11,6 +11,7 @@ import pytest
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Memory
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
+from tests.transport.simulated.devices import test_component as component
 from tests.transport.simulated.encoder.traces import compiled
 from tests.transport.simulated.sifive_v0.chip import ENCODERS, FUNNELS, MEMORY, SIZE, Chip, p550
 
@@ -28,29 +29,17 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("v0"), "rv64imac")
 
 
-class Registers:
-    """32-bit accesses to one device, as a debugger makes them."""
+class Registers(component.Registers):
+    """The same, of a device that is on no bus."""
 
     def __init__(self, device: Any) -> None:
-        self.device = device
+        self.device, self.base = device, 0
 
     def __getitem__(self, offset: int) -> int:
         return int(self.device.read(offset, 4))
 
     def __setitem__(self, offset: int, value: int) -> None:
         self.device.write(offset, 4, value)
-
-    def activate(self) -> None:
-        self[CONTROL] = 0
-        self.poll(ACTIVE, 0)
-        self[CONTROL] = ACTIVE
-        self.poll(ACTIVE, ACTIVE)
-
-    def poll(self, mask: int, wanted: int) -> None:
-        for _ in range(10):
-            if self[CONTROL] & mask == wanted:
-                return
-        raise AssertionError(f"does not reach {wanted:#x} under {mask:#x}")
 
 
 def funnel(size: int = 64, **memory: Any) -> tuple[V0Funnel, Registers, Bus]:
