@@ -28,7 +28,8 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
-from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_runs
+from rvtrace_gdb.decode.history.hart_order import HartOrder
+from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
@@ -177,7 +178,7 @@ def merged_lines(
     """Yield all rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
     stretches = (
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
-        for run in interleaved_runs(histories)
+        for run in HartOrder(histories).runs()
     )
     return TextRows(source, xlen, shape, progress).of(stretches)
 

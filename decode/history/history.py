@@ -6,7 +6,7 @@ one position each so that a listing numbers them the way gdb's record history do
 has named fields (`event_fields`): JSON rows and MI results have the same (docs/json.md).
 
 A history knows the time at some of its positions (`Times`). By these times the histories of several harts can be read
-as one (`interleaved_runs`): what lies between two known times is taken to run at the earlier one, so the pieces are as
+as one (`hart_order.py`): what lies between two known times is taken to run at the earlier one, so the pieces are as
 fine as the timestamps of the trace. Times of different harts can be compared when their encoders share a clock, as the
 standard suggests (N-Trace 1.0, "Timestamp Reporting").
 """
@@ -15,7 +15,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
-from heapq import merge
 from itertools import accumulate, chain
 from operator import attrgetter, itemgetter, lt
 from typing import NamedTuple, Self, overload
@@ -432,52 +431,3 @@ def _trap_fields(trap: Trap) -> EventFields:
     if trap.from_hart:
         found["from-hart"] = 1
     return found
-
-
-class HistoryRun(NamedTuple):
-    """The positions *begin* to *end* - 1 of a hart's history."""
-
-    hart: int
-    begin: int
-    end: int
-
-
-def interleaved_runs(histories: Mapping[int, History]) -> Iterator[HistoryRun]:
-    """Yield all positions of all *histories* in the order of their times, in pieces as long as possible.
-
-    Each history keeps its own order. Of equal times, the hart with the lower number comes first; harts without times
-    come last, one after the other.
-    """
-    timed = [_pieces(hart, histories[hart]) for hart in sorted(histories) if histories[hart].times]
-    current: HistoryRun | None = None
-    for _, piece in merge(*timed):
-        if current is not None and current.hart == piece.hart:
-            current = current._replace(end=piece.end)
-        else:
-            if current is not None:
-                yield current
-            current = piece
-    if current is not None:
-        yield current
-    yield from (HistoryRun(hart, 0, len(histories[hart])) for hart in untimed(histories) if len(histories[hart]))
-
-
-def untimed(histories: Mapping[int, History]) -> list[int]:
-    """Return the harts whose histories have no times."""
-    return [hart for hart in sorted(histories) if not histories[hart].times]
-
-
-def _pieces(hart: int, history: History) -> Iterator[tuple[int, HistoryRun]]:
-    """Yield (time, positions) with times that never fall: a time earlier than the one before it is ignored.
-
-    What ran before the first time belongs to the first piece.
-    """
-    begin, time = 0, history.times[0][1]
-    for position, now in history.times:
-        if now > time:
-            if position > begin:
-                yield time, HistoryRun(hart, begin, position)
-                begin = position
-            time = now
-    if len(history) > begin:
-        yield time, HistoryRun(hart, begin, len(history))

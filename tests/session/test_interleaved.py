@@ -1,6 +1,6 @@
 """All harts' histories as one list: against sorting every instruction, and histories too long for that."""
 
-from itertools import chain, pairwise
+from itertools import pairwise
 from time import process_time
 
 import pytest
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
-from rvtrace_gdb.decode.history.history import History, Path, interleaved_runs
+from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.session.queries.interleaved import HartRange, Interleaved
 from rvtrace_gdb.session.queries.pages import PageSelection, RangeError
 from rvtrace_gdb.session.selected_history import HistoryNumber
-from tests.decode.history.test_interleaved_runs import history
+from tests.decode.history.test_hart_order import history
 
 Place = tuple[int, int]
 """(hart, number in its history)."""
@@ -66,12 +66,6 @@ def test_where_a_row_of_a_hart_is_in_the_list(harts: dict[int, History]) -> None
         assert found.number(HistoryNumber(hart, own)) == number
         if own == len(harts[hart]):
             assert found.number(HistoryNumber(hart, own + 1)) == number + 1, "behind its last one"
-
-
-@given(_harts)
-def test_it_is_the_order_that_the_shell_lists(harts: dict[int, History]) -> None:
-    shell = chain.from_iterable((run.hart, k + 1) for run in interleaved_runs(harts) for k in range(run.begin, run.end))
-    assert list(shell) == list(chain.from_iterable(naive(harts)))
 
 
 TWO = {0: history((10, 3), (40, 2)), 1: history((20, 4), (30, 1), (50, 6))}

@@ -13,7 +13,7 @@ from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput
-from rvtrace_gdb.decode.history import history
+from rvtrace_gdb.decode.history import hart_order
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import Capture
@@ -162,7 +162,7 @@ def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
         raise DecodeError(f"{numbers}: several harts are in the trace, and each has its own numbers: add --hart N")
     if not any(len(history) for history in histories.values()):
         raise NoTrace("nothing in the trace can be decoded: no synchronizing message of any hart is in it")
-    untimed = history.untimed(histories)
+    untimed = hart_order.untimed(histories)
     if len(untimed) == len(histories):
         return ["note:     the trace has no timestamps: one hart after the other"]
     return [f"note:     hart {hart} has no timestamps and comes last" for hart in untimed]

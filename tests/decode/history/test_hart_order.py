@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
-from rvtrace_gdb.decode.history.history import History, HistoryRun, Path, interleaved_runs, untimed
+from rvtrace_gdb.decode.history.hart_order import HartOrder, HistoryRun, untimed
+from rvtrace_gdb.decode.history.history import History, Path
 from tests.helpers.event_facts import lost
 
 
@@ -25,7 +26,7 @@ def history(*steps: tuple[int | None, int]) -> History:
 def test_pieces_come_in_the_order_of_their_times() -> None:
     """Worked out by hand: 0 runs at 10 and 40, 1 at 20 and 30 without a break, then at 50."""
     harts = {0: history((10, 3), (40, 2)), 1: history((20, 4), (30, 1), (50, 6))}
-    assert list(interleaved_runs(harts)) == [
+    assert list(HartOrder(harts).runs()) == [
         HistoryRun(0, 0, 3),
         HistoryRun(1, 0, 5),
         HistoryRun(0, 3, 5),
@@ -34,14 +35,14 @@ def test_pieces_come_in_the_order_of_their_times() -> None:
 
 
 def test_equal_times_come_in_the_order_of_the_harts() -> None:
-    assert list(interleaved_runs({3: history((7, 1)), 1: history((7, 2))})) == [
+    assert list(HartOrder({3: history((7, 1)), 1: history((7, 2))}).runs()) == [
         HistoryRun(1, 0, 2),
         HistoryRun(3, 0, 1),
     ]
 
 
 def test_what_ran_before_the_first_time_belongs_to_it() -> None:
-    assert list(interleaved_runs({0: history((None, 2), (10, 3)), 1: history((5, 1))})) == [
+    assert list(HartOrder({0: history((None, 2), (10, 3)), 1: history((5, 1))}).runs()) == [
         HistoryRun(1, 0, 1),
         HistoryRun(0, 0, 5),
     ]
@@ -50,13 +51,13 @@ def test_what_ran_before_the_first_time_belongs_to_it() -> None:
 def test_a_time_that_goes_back_does_not_reorder_a_hart() -> None:
     """After a reset of its counter, for instance."""
     harts = {0: history((100, 1), (3, 1), (120, 1)), 1: history((110, 1))}
-    assert list(interleaved_runs(harts)) == [HistoryRun(0, 0, 2), HistoryRun(1, 0, 1), HistoryRun(0, 2, 3)]
+    assert list(HartOrder(harts).runs()) == [HistoryRun(0, 0, 2), HistoryRun(1, 0, 1), HistoryRun(0, 2, 3)]
 
 
 def test_harts_without_times_come_last_one_after_the_other() -> None:
     harts = {0: history((None, 4)), 1: history((9, 1)), 2: history((None, 2)), 3: history()}
     assert untimed(harts) == [0, 2, 3]
-    assert list(interleaved_runs(harts)) == [HistoryRun(1, 0, 1), HistoryRun(0, 0, 4), HistoryRun(2, 0, 2)]
+    assert list(HartOrder(harts).runs()) == [HistoryRun(1, 0, 1), HistoryRun(0, 0, 4), HistoryRun(2, 0, 2)]
 
 
 def test_gaps_are_positions_too() -> None:
@@ -67,7 +68,7 @@ def test_gaps_are_positions_too() -> None:
     builder.time(9)
     builder.append(Path(((8,),)))
     harts = {0: builder.finish(Accounting(0, 0, 0, 0)), 1: history((7, 1))}
-    assert list(interleaved_runs(harts)) == [HistoryRun(0, 0, 3), HistoryRun(1, 0, 1), HistoryRun(0, 3, 4)]
+    assert list(HartOrder(harts).runs()) == [HistoryRun(0, 0, 3), HistoryRun(1, 0, 1), HistoryRun(0, 3, 4)]
 
 
 _histories = st.lists(st.tuples(st.none() | st.integers(0, 30), st.integers(0, 3)), max_size=8).map(
@@ -77,7 +78,7 @@ _histories = st.lists(st.tuples(st.none() | st.integers(0, 30), st.integers(0, 3
 
 @given(st.dictionaries(st.integers(0, 5), _histories, max_size=4))
 def test_every_position_comes_once_and_each_hart_keeps_its_order(harts: dict[int, History]) -> None:
-    found = list(interleaved_runs(harts))
+    found = list(HartOrder(harts).runs())
     assert all(run.begin < run.end for run in found)
     assert all(one.hart != other.hart for one, other in pairwise(found))
     for hart, own in harts.items():
