@@ -219,7 +219,8 @@ class EncoderOptions:
     return_depth              entries of the return stack; for COUNTER, the highest count
     partial_bits              low bits of a return address that PARTIAL_STACK keeps
     repeat_branch             send RepeatBranch instead of identical branch messages
-    hrepeat_limit, bcnt_limit highest HREPEAT and B-CNT ("Maximum Field Sizes": 18 bits)
+    hrepeat_limit             highest HREPEAT ("Maximum Field Sizes": 18 bits)
+    bcnt_limit                highest B-CNT, likewise
     timestamp_bits            width of the timestamp counter (trTsWidth); 0: it does not wrap
 
     Choices that the specification leaves to the encoder
@@ -268,32 +269,28 @@ class EncoderOptions:
 
     src_bits: int = 0
     src_id: int = 0
-    icnt_limit: int = 1 << 16
-    hist_limit: int = 32
-    full_at_once: bool = True
-    icnt_full_sync: bool = False
+    btm: bool = False
     sync_mode: InstSyncMode = InstSyncMode.OFF
     sync_max: int = 0
-    b_type_extended: bool = True
-    indirect_without_hist: bool = False
-    correlation_without_hist: bool = False
-    btm: bool = False
     implicit_return: ImplicitReturn = ImplicitReturn.OFF
-    return_depth: int = 32
-    partial_bits: int = 12
     sequential_jump: bool = False
     repeated_history: bool = False
+    all_jumps: bool = False
+    extend_addr_msb: bool = False
+    context: bool = False
+    timestamps: bool = False
+    dialect: Dialect = RATIFIED
+    xlen: int = 64
+    icnt_limit: int = 1 << 16
+    hist_limit: int = 32
+    return_depth: int = 32
+    partial_bits: int = 12
     repeat_branch: bool = False
     hrepeat_limit: int = (1 << 18) - 1
     bcnt_limit: int = (1 << 18) - 1
-    all_jumps: bool = False
-    extend_addr_msb: bool = False
-    xlen: int = 64
-    timestamps: bool = False
     timestamp_bits: int = 0
-    timestamp_sparse: int = 1
-    context: bool = False
-    dialect: Dialect = RATIFIED
+    full_at_once: bool = True
+    icnt_full_sync: bool = False
     icnt_by_block: bool = False
     hist_full_first: bool = False
     hist_chunks: tuple[int, ...] = ()
@@ -301,12 +298,16 @@ class EncoderOptions:
     repeat_shortest: bool = False
     repeat_broken_by_icnt: bool = False
     run_minimum: int = 16
+    b_type_extended: bool = True
+    indirect_without_hist: bool = False
+    correlation_without_hist: bool = False
     sync_placement: SyncPlacement = SyncPlacement.AT_ONCE
     linear_sync: Tcode | None = None
     marks_keep_hist: bool = False
     trap_return_sync: bool = False
     ownership_full: bool = False
     exact_context: bool = False
+    timestamp_sparse: int = 1
     empty_fields: bool = False
     field_padding: int = 0
     idle_bytes: int = 0

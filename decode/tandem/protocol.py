@@ -432,9 +432,11 @@ class BadParameters(RvtraceError):
 class TandemParameters:
     """The parameters of a trace; all lengths in bits. Raises BadParameters.
 
-    flen   0: there are no floating-point registers
-    mlen   of a memory address: 64 on RV64; on RV32 34 with Sv32, else 32. 0: the usual one, without Sv32
-    eaddr  of an effective address; 0: as in the dialect
+    xlen        of the general purpose registers: 32 or 64
+    flen        of the floating-point registers; 0: there are none
+    mlen        of a memory address: 64 on RV64; on RV32 34 with Sv32, else 32. 0: the usual one, without Sv32
+    eaddr       of an effective address; 0: as in the dialect
+    dialect     the form of the groups
     supervisor  the hart has S-mode; without it no address is ever translated
     """
 

@@ -1,6 +1,5 @@
 """Where the rules leave freedom: each form the encoder can be asked for, message by message."""
 
-import dataclasses
 
 import pytest
 
@@ -272,11 +271,3 @@ IMPOSSIBLE: list[tuple[dict[str, object], str]] = [
 def test_what_no_encoder_can_be(options: dict[str, object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         EncoderOptions(**options)  # type: ignore[arg-type]
-
-
-def test_every_option_is_described() -> None:
-    """One name, one line at least, in the docstring."""
-    described = EncoderOptions.__doc__ or ""
-    names = [field.name for field in dataclasses.fields(EncoderOptions)]
-    words = {word.strip(",") for line in described.splitlines() for word in line.split()[:2]}
-    assert [name for name in names if name not in words] == []

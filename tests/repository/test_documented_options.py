@@ -1,0 +1,43 @@
+"""The tables of options in docstrings: they have each option, in the order of the fields."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ROOMS = ("console", "controlregs", "decode", "session", "transport", "views")
+NAMES = re.compile(r"(Options|Parameters|Modes)$")
+ROW = re.compile(r"^((?:\w+, )*\w+)  +\S", re.MULTILINE)
+"""A row of a table: a name, or several, two blanks or more, and what is said of them."""
+
+
+def fields_of(definition: ast.ClassDef) -> list[str]:
+    parts = [part for part in definition.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]
+    return [ast.unparse(part.target) for part in parts if not ast.unparse(part.annotation).startswith("ClassVar")]
+
+
+def documented_in(definition: ast.ClassDef) -> list[str]:
+    """The names of the table in a docstring."""
+    return [name for row in ROW.findall(ast.get_docstring(definition) or "") for name in row.split(", ")]
+
+
+OPTIONS = {
+    f"{path.relative_to(ROOT)}:{definition.name}": definition
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+    for definition in ast.parse(path.read_text(encoding="utf-8")).body
+    if isinstance(definition, ast.ClassDef) and NAMES.search(definition.name) and documented_in(definition)
+}
+
+
+def test_they_are_found() -> None:
+    formats = ("decode/ntrace/options.py", "decode/etrace/encoder/options.py", "decode/tandem/protocol.py")
+    assert {name.partition(":")[0] for name in OPTIONS} >= set(formats)
+    assert len(fields_of(OPTIONS["decode/ntrace/options.py:EncoderOptions"])) > 40
+
+
+@pytest.mark.parametrize("definition", OPTIONS.values(), ids=OPTIONS)
+def test_each_option_has_its_row_in_the_order_of_the_fields(definition: ast.ClassDef) -> None:
+    assert documented_in(definition) == fields_of(definition)
