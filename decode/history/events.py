@@ -1,19 +1,32 @@
 """What can happen between two instructions, as facts: typed, immutable, and without a position in the trace.
 
-Decoders make the facts, a history keeps them unchanged, and `decode.history.event_wording` has the wording with which
-they are shown. No decision depends on the wording. A decoder remembers its steps and the facts in them, so a fact has
+Decoders make the facts, and a history keeps them unchanged. Each reason and each cause has its wording beside it, of
+which `decode.history.event_wording` makes the text that is shown; those of N-Trace are from 1.0.0-rc7, tables 9, 23
+and 25. No decision depends on the wording. A decoder remembers its steps and the facts in them, so a fact has
 no position and no offset: those belong to the `Event` it becomes (`decode.history.history`).
 
 `Accounting` is the other result of every decoder: what became of the bytes of its trace.
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 Detail = tuple[int | str, ...]
 """The details of a cause: numbers, names, addresses, in the order in which its text has them."""
+
+
+class _Worded(Enum):
+    """Members with a name for programs and a wording, in which {} stands for the details, in their order."""
+
+    text: str
+
+    def __new__(cls, value: str, text: str = "") -> Self:
+        member = object.__new__(cls)
+        member._value_ = value
+        member.text = text
+        return member
 
 
 class EventKind(Enum):
@@ -47,12 +60,12 @@ GAP_KINDS = LOSSES | {EventKind.TRACE_OFF}
 """The kinds that can be the cause of a gap."""
 
 
-class TrapKind(Enum):
+class TrapKind(_Worded):
     """The kind of a trap."""
 
-    EXCEPTION = "exception"
-    INTERRUPT = "interrupt"
-    UNKNOWN = "unknown"
+    EXCEPTION = "exception", "exception"
+    INTERRUPT = "interrupt", "interrupt"
+    UNKNOWN = "unknown", "exception or interrupt"
     """Either: the trace does not say which."""
 
 
@@ -149,31 +162,34 @@ class Start(NamedTuple):
     code: int | None = None
 
 
-class StopReason(Enum):
+class StopReason(_Worded):
     """The reasons for which the trace does not contain what runs from here on."""
 
-    DEBUG_MODE = "debug-mode"
-    LOW_POWER = "low-power"
-    TRACE_DISABLED = "trace-disabled"
-    RESET = "reset"
-    UNSPECIFIED = "not-told"
+    DEBUG_MODE = "debug-mode", "entry into debug mode"
+    LOW_POWER = "low-power", "entry into low-power mode"
+    TRACE_DISABLED = "trace-disabled", "trace disabled"
+    RESET = "reset", "entry into reset"
+    UNSPECIFIED = "not-told", "tracing stops"
     """E-Trace does not say why tracing stops."""
-    OTHER = "other"
+    OTHER = "other", "trace stop reason {}"
     """The reason has this code, which is not defined."""
-    MODE_NOT_RECORDED = "mode-not-recorded"
-    END_NOT_RECORDED = "end-not-recorded"
+    MODE_NOT_RECORDED = "mode-not-recorded", "the hart was in a mode that is not recorded"
+    END_NOT_RECORDED = "end-not-recorded", "what ran since is not recorded"
     """What ran after the newest record is unknown."""
-    LEFT_FOR_HIDDEN_MODE = "left-for-a-mode-not-recorded"
-    MAYBE_OFF = "recording-maybe-off"
-    OTHER_ROUTE = "not-recorded"
+    LEFT_FOR_HIDDEN_MODE = (
+        "left-for-a-mode-not-recorded",
+        "the place where the hart entered a mode that is not recorded is not known",
+    )
+    MAYBE_OFF = "recording-maybe-off", "recording may have been off before this record: it has no cycles (CCV)"
+    OTHER_ROUTE = "not-recorded", "the code does not lead to 0x{:x}; the transfer that did was not recorded"
     """The transfer that led to this address is not recorded."""
-    NO_ROUTE = "not-determined"
+    NO_ROUTE = "not-determined", "{}"
     """Program and records are ambiguous; the detail says where."""
-    NO_CODE = "no-code"
+    NO_CODE = "no-code", "{} at 0x{:x}"
     """There is no code; the details say why, and where."""
-    UNTRACED = "untraced-addresses"
+    UNTRACED = "untraced-addresses", "there is no trace below 0x{:x}, where the hart continued at 0x{:x}"
     """The encoder leaves out code below an address; the details are that address, and where the hart resumed."""
-    GROUPS_MISSING = "groups-missing"
+    GROUPS_MISSING = "groups-missing", "groups are missing: the pc was 0x{:x}, and what follows is {}"
     """The encoder leaves out code at some addresses; the details are the pc, and the address that follows."""
 
 
@@ -187,13 +203,13 @@ ONLY_SAY_WHERE = frozenset(
 """The reasons to report where the hart is when nothing happened to it."""
 
 
-class Open(Enum):
+class Open(_Worded):
     """What the trace does not report of the instruction at which tracing stops, so that the next address is unknown."""
 
-    BRANCH = "branch"
-    TRAP = "trap"
-    JUMP = "jump"
-    PLACE = "place"
+    BRANCH = "branch", " at a branch whose outcome is not in the trace"
+    TRAP = "trap", " at a trap whose handler is not in the trace"
+    JUMP = "jump", " at a jump whose target is not in the trace"
+    PLACE = "place", ", and after which instruction is not in the trace"
 
 
 class Stop(NamedTuple):
@@ -209,76 +225,96 @@ class Stop(NamedTuple):
     then: "Start | Trap | None" = None
 
 
-class LossCause(Enum):
+class LossCause(_Worded):
     """Why a part of the trace, or of what ran, is lost. Each is documented with its details."""
 
     SKIPPED = "no-message"
     """The number of bytes, and why they cannot be used; 0 bytes: nothing is known except that something is missing."""
-    MALFORMED = "malformed"
+    MALFORMED = "malformed", "{}"
     """What is wrong with a message."""
-    NO_PACKET = "no-packet"
+    NO_PACKET = "no-packet", "no te_inst packet: {}"
     """What is wrong with a te_inst packet."""
-    MISMATCH = "program-differs"
+    MISMATCH = "program-differs", "trace does not match {} at 0x{:x}: {} ({})"
     """The name of the code, the address, what contradicts the code, and the packet."""
-    ABSENT_CODE = "code-not-supplied"
+    ABSENT_CODE = "code-not-supplied", "at 0x{:x}: there is no code, {} is there and was not supplied ({})"
     """The address, the name of what is there, and the packet."""
-    NO_CODE = "no-code"
+    NO_CODE = "no-code", "at 0x{:x}: there is no code in what was supplied ({})"
     """The address, and the packet."""
-    COUNT_UNKNOWN = "count-of-branches-not-told"
+    COUNT_UNKNOWN = "count-of-branches-not-told", "{} does not say how many branches lead to 0x{:x}: {} are possible"
     """The packet, the address it reports, and the numbers of branches that lead there."""
-    OTHER_INSTRUCTION = "other-instruction"
+    OTHER_INSTRUCTION = (
+        "other-instruction",
+        "trace does not match {} at 0x{:x}: the instruction 0x{} ran, and 0x{} is there",
+    )
     """The name of the code, the address, the instruction that ran, and the one in the code, as hexadecimal digits."""
-    MESSAGES_LOST = "messages-lost"
+    MESSAGES_LOST = "messages-lost", "the encoder lost messages (ECODE 0x{:x})"
     """N-Trace's ECODE."""
-    PACKETS_LOST = "packets-lost"
-    MESSAGES_MISSING = "messages-missing"
+    PACKETS_LOST = "packets-lost", "the encoder lost packets"
+    MESSAGES_MISSING = (
+        "messages-missing",
+        "messages were lost: {} from one synchronization to the next instead of {} or more; what ran before is"
+        " incomplete",
+    )
     """The number of messages from one synchronization to the next, and the least number the encoder sends. Where in
     between some are lost is unknown, so there is no gap: the event comes after that stretch.
     """
-    MESSAGES_TOO_MANY = "messages-too-many"
+    MESSAGES_TOO_MANY = (
+        "messages-too-many",
+        "{} messages from one synchronization to the next instead of {}: some came twice, or a synchronization was"
+        " lost; what ran before is not certain",
+    )
     """The number of messages from one synchronization to the next, and the number after which the encoder sends one.
     Which are too many is unknown, so there is no gap: the event comes after that stretch.
     """
-    ENCODER_ERROR = "encoder-error"
+    ENCODER_ERROR = "encoder-error", "the encoder reports error {} (ECODE 0x{:x})"
     """N-Trace's ETYPE and ECODE."""
-    FIFO_OVERRUN = "fifo-overrun"
-    ICNT_TOO_LARGE = "icnt-too-large"
+    FIFO_OVERRUN = "fifo-overrun", StartReason.FIFO_OVERRUN.text
+    ICNT_TOO_LARGE = "icnt-too-large", "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST"
     """The message, the bits of the count, the greatest number accepted, and how many halfwords it is ahead of HIST."""
-    REPETITION_TOO_LARGE = "repetition-too-large"
+    REPETITION_TOO_LARGE = (
+        "repetition-too-large",
+        "{}: a repetition count of {} bits, more than {}, is taken for noise: raise repeat_bits if it is not",
+    )
     """The message, the bits of the count, and the greatest number accepted."""
-    BRANCH_COUNT_TOO_LARGE = "branch-count-too-large"
+    BRANCH_COUNT_TOO_LARGE = (
+        "branch-count-too-large",
+        "{}: a branch_count of {} bits, more than {}, is taken for noise: raise branch_count_bits if it is not",
+    )
     """The packet, the bits of its branch_count, and the greatest number accepted."""
-    RESERVED = "reserved-value"
+    RESERVED = "reserved-value", "{}: {} {} is reserved"
     """The message, the field, and its value."""
-    FIELD_TOO_MANY = "field-too-many"
+    FIELD_TOO_MANY = "field-too-many", "{} has one more field, and this trace has no timestamps"
     """The message, which has a timestamp although no other has."""
-    WHILE_OFF = "while-tracing-is-off"
+    WHILE_OFF = "while-tracing-is-off", "{} while tracing is off"
     """The message."""
-    NO_HANDLER = "no-handler-for-the-trap-before"
+    NO_HANDLER = "no-handler-for-the-trap-before", "{} with no handler reported for the trap before"
     """The packet."""
-    UNKNOWN_HANDLER = "trap-handler-not-known"
-    NO_STOP = "stop-missing"
+    UNKNOWN_HANDLER = (
+        "trap-handler-not-known",
+        "the trap handler's address is not in the trace (implicit exception): give trap_vector",
+    )
+    NO_STOP = "stop-missing", ", and no message of the stop before it"
     """The `start` came, but no message of the stop before it."""
-    NO_HIST = "hist-missing"
+    NO_HIST = "hist-missing", ", and no HIST for the branches before it"
     """The `start` came, but no HIST for the branches before it."""
-    NO_STOP_BIT = "no-stop-bit"
-    UNDEFINED_RCODE = "undefined-rcode"
+    NO_STOP_BIT = "no-stop-bit", "ResourceFull: HIST has no stop bit"
+    UNDEFINED_RCODE = "undefined-rcode", "ResourceFull with RCODE {}, which is not defined"
     """The RCODE."""
-    NO_BRANCH_BEFORE = "no-branch-to-repeat"
-    ENDLESS_REPETITION = "endless-repetition"
+    NO_BRANCH_BEFORE = "no-branch-to-repeat", "RepeatBranch with no branch message before it"
+    ENDLESS_REPETITION = "endless-repetition", "RepeatBranch with B-CNT {}, which leads to a different place each time"
     """The B-CNT."""
-    NO_GROUP = "no-group"
+    NO_GROUP = "no-group", "{} (at 0x{:x})"
     """Bytes of a tandem trace are not a group: why, and the byte at which that shows."""
-    GROUPS_MISSING = "groups-missing"
+    GROUPS_MISSING = "groups-missing", "groups are missing: the pc was 0x{:x}, and what follows is {}"
     """Groups of a tandem trace are missing: the pc, and the address that follows."""
-    NO_ADDRESS = "address-not-told"
-    IMPOSSIBLE = "impossible"
+    NO_ADDRESS = "address-not-told", "the trace does not give the address of an instruction"
+    IMPOSSIBLE = "impossible", "{}: this is impossible; what was reported with it is ignored"
     """What a group of a tandem trace, or a record, reports although it is impossible."""
-    NOT_BELIEVED = "not-believed"
+    NOT_BELIEVED = "not-believed", "an instruction at 0x{} is ignored: the trace next to it is damaged"
     """The address, as hexadecimal digits, of the instruction in a group of a tandem trace next to damage."""
-    CONTRADICTED = "contradicted"
+    CONTRADICTED = "contradicted", "{} is ignored: what follows it in the trace cannot have run from there"
     """The packet; what comes after it in the trace cannot have run from its address."""
-    ENCODED_OTHERWISE = "encoded-otherwise"
+    ENCODED_OTHERWISE = "encoded-otherwise", "checked, and damaged before this place: {}"
     """A check has found it: what an encoder sends for what is listed ("": nothing), and what the trace has there ("":
     nothing), at which byte; 1 if only the length of the interval differs. Where in the interval something is wrong is
     unknown, so there is no gap: the event comes after it.
@@ -317,45 +353,59 @@ class ContextChange(NamedTuple):
         return tuple(name for name, before, now in both if before != now)
 
 
-class NoteCause(Enum):
+class NoteCause(_Worded):
     """The causes of remarks. Each is documented with its details."""
 
-    CUT_OFF = "cut-off"
+    CUT_OFF = "cut-off", "{}"
     """What is cut off at the end of the trace."""
-    GROUP_CUT_OFF = "group-cut-off"
-    NO_BEGIN = "no-beginning"
+    GROUP_CUT_OFF = "group-cut-off", "the trace ends in the middle of a group"
+    NO_BEGIN = "no-beginning", "the trace does not begin with a group"
     """The first group of a tandem trace is not the one that begins a trace."""
-    STOPPED_AT_LOSS = "stopped-at-loss"
-    TOO_LONG = "too-long"
+    STOPPED_AT_LOSS = "stopped-at-loss", "decoding stopped here, at the first loss, as asked"
+    TOO_LONG = "too-long", "decoding stopped after {} instructions"
     """Decoding stopped after this many instructions."""
     IGNORED = "ignored"
     """The message, followed by its fields: name, value."""
-    ODD_IDLE = "odd-idle"
+    ODD_IDLE = "odd-idle", "a byte 0x{:02x} between messages is treated as idle, which is 0xff"
     """The byte that is taken for idle."""
-    BRANCH_AGAIN = "branch-again"
+    BRANCH_AGAIN = "branch-again", "{} right after one: it counts the branch at 0x{:x} a second time"
     """The message, and the address of the branch that both it and the message before it count."""
-    RESERVED_OWNERSHIP = "reserved-ownership"
+    RESERVED_OWNERSHIP = "reserved-ownership", "Ownership with the reserved {} ignored"
     """The sub-fields of PROCESS whose values are reserved."""
-    FIELD_TOO_MANY = "field-too-many"
+    FIELD_TOO_MANY = "field-too-many", "{} has one more field, as with timestamps, which were not switched on"
     """The message."""
-    LARGE_COUNT = "large-count"
+    LARGE_COUNT = (
+        "large-count",
+        "{} alone says that {} branches went as predicted: nothing else in the trace confirms it",
+    )
     """The packet, and the number of branches that it alone reports."""
-    TIME_BACK = "time-goes-back"
+    TIME_BACK = (
+        "time-goes-back",
+        "the time goes back from {} to {}: times before and after this place cannot be compared",
+    )
     """The time before, and the earlier one that follows it."""
-    NOT_LISTED = "repetitions-not-listed"
+    NOT_LISTED = "repetitions-not-listed", "{} of {} repetitions are not listed as events"
     """How many events are not listed, and how many there are in all."""
-    BAD_DATA = "bad-data"
+    BAD_DATA = "bad-data", "te_data: {}"
     """What is wrong with a te_data packet."""
-    DATA_LOST = "data-lost"
-    FLAW = "flaw"
+    DATA_LOST = "data-lost", "the encoder lost data packets"
+    FLAW = "flaw", "group {}: {}"
     """The number of a tandem group, and the rule it breaks."""
     INITIALIZED = "initialized"
     """The number of state initializations."""
-    MORE_PLACES = "more-places"
+    MORE_PLACES = "more-places", "{} more places where the trace and {} do not agree"
     """The number of places, and the name of the code that differs from the trace there."""
-    CALLS_ALONE = "calls-alone"
-    UNSEEN = "unseen"
-    ROUNDED_TIMES = "rounded-times"
+    CALLS_ALONE = (
+        "calls-alone",
+        "RAS emulation: only calls that have not returned are recorded; others are assumed to have returned to the"
+        " instruction after them",
+    )
+    UNSEEN = (
+        "unseen",
+        "traps or modes are not recorded: the code that ran there is not shown, and is assumed to have returned to"
+        " where it was entered from",
+    )
+    ROUNDED_TIMES = "rounded-times", "times are lower bounds: records round counts of {} or more cycles down"
     """The number of cycles from which on times are rounded."""
 
 

@@ -9,7 +9,7 @@ that only SiFive's encoders send is not published: the text follows their captur
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import STOPS, TRAPS, context_text
+from rvtrace_gdb.decode.history.event_wording import context_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, ProcessField, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -247,7 +247,7 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
         yield own(message, options)
     b_type = fields.get("b_type", BType.JUMP)
     if b_type != BType.JUMP:
-        yield TRAPS[dialect.traps[b_type]]
+        yield dialect.traps[b_type].text
     elif "uaddr" in fields:
         yield "indirect jump, call or return"
 
@@ -298,7 +298,7 @@ def _repeat_branch(message: Message, options: Options) -> str:
 
 
 def _correlation(message: Message, options: Options) -> str:
-    texts = {code: STOPS[reason] for code, reason in options.dialect.stops.items()}
+    texts = {code: reason.text for code, reason in options.dialect.stops.items()}
     reason = _coded("EVCODE", message.fields["evcode"], texts, vendor=8)
     cdf = message.fields["cdf"]
     return f"{reason}; reserved CDF {cdf}" if cdf > 1 else reason
