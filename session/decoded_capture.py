@@ -388,7 +388,7 @@ class DecodedCapture:
         known = self._messages.get(name)
         if known is None or known.data != sink.data or known.trace_options != trace_options:
             wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
-            fresh = registry.numbered_items(
+            fresh = registry.format_of(trace_options).numbered_items(
                 sink.data, trace_options, self.capture.xlen, wrapped=wrapped, progress=progress
             )
             if known is None or len(known) != len(fresh):

@@ -290,7 +290,7 @@ class Session:
         Raises `NoTrace`, `Unsupported`.
         """
         messages = self.require_capture().messages()
-        wording = registry.wording(messages.trace_options)
+        wording = registry.format_of(messages.trace_options).wording(messages.trace_options)
         found = messages.items(begin, end)
         return [MessageRow(number, item.offset, wording.text(item, raw=raw)) for number, item in found]
 

@@ -142,8 +142,9 @@ class _Looked:
 
     def rows(self, output: CommandOutput) -> Iterator[str]:
         trace, request, numbers = self._trace, self._request, self._request.numbers
-        itemizer = registry.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
-        wording = registry.wording(trace.trace_options)
+        trace_format = registry.format_of(trace.trace_options)
+        itemizer = trace_format.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
+        wording = trace_format.wording(trace.trace_options)
         source_of = registry.format_of(trace.trace_options).source_of
         for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=request.with_bytes):
             if number >= numbers.stop:

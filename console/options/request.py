@@ -83,7 +83,7 @@ class EncoderBytes:
         if self.xlen not in (None, image.xlen):
             raise RawError(f"--xlen {self.xlen}: {image.path} is an RV{image.xlen} program")
         trace_options, only = self.trace_options(image.xlen), self.source
-        says_source = registry.has_sources(trace_options)
+        says_source = registry.format_of(trace_options).has_sources(trace_options)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)

@@ -421,7 +421,8 @@ def better_layout(
 
 def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
     """Return how many messages at the beginning of an N-Trace are odd."""
-    itemizer, wording = registry.itemizer(options, xlen, wrapped=wrapped), registry.wording(options)
+    trace_format = registry.format_of(options)
+    itemizer, wording = trace_format.itemizer(options, xlen, wrapped=wrapped), trace_format.wording(options)
     return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
 

@@ -151,7 +151,6 @@ class EncoderFormat(TraceFormat[FormatOptions, FormatItem], Protocol[FormatOptio
 AnyFormat: TypeAlias = TraceFormat[Any, Any]
 """A format that is chosen as the program runs, by the options of a trace."""
 AnyItemizer: TypeAlias = TraceItemizer[Any]
-AnyWording: TypeAlias = ItemWording[Any]
 AnyNumberedItems: TypeAlias = NumberedItems[Any, Any]
 
 

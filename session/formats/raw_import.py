@@ -379,7 +379,8 @@ def _is_of_other_parameters(captured: Captured) -> bool:
 
 def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool) -> _MessageShare:
     """Count the messages at the beginning of a trace, without one that the trace's end cuts off."""
-    itemizer, makes_sense = registry.itemizer(trace_options, xlen, wrapped=wrapped), _judge(trace_options)
+    itemizer = registry.format_of(trace_options).itemizer(trace_options, xlen, wrapped=wrapped)
+    makes_sense = _judge(trace_options)
     sensible = others = 0
     for item in _items(data, itemizer):
         if item.is_idle:
@@ -401,7 +402,7 @@ def _items(data: bytes, itemizer: format.AnyItemizer) -> Iterator[Any]:
 
 def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     """Return a function that returns whether an item is a message that such an encoder sends."""
-    wording = registry.wording(trace_options)
+    wording = registry.format_of(trace_options).wording(trace_options)
     if isinstance(trace_options, EtraceTraceOptions):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)
     return lambda item: not wording.is_odd(item)

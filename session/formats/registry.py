@@ -1,4 +1,4 @@
-"""The trace formats by name: the options of an encoder's trace, its decoding, its items."""
+"""The trace formats by name, which format a trace has, and the options of an encoder's trace."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,10 +9,6 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats.format import (
     AnyFormat,
-    AnyItemizer,
-    AnyNumberedItems,
-    AnyWording,
-    Decoding,
     EncoderFormat,
     TraceOptions,
 )
@@ -74,33 +70,5 @@ def decode(
     progress: Progress = silent,
 ) -> SourceHistories:
     """Return the histories of all harts in *data*, by source. Raises only what *progress* raises."""
-    return decoding(data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
-
-
-def decoding(
-    data: bytes, program: Program, trace_options: TraceOptions, *, wrapped: bool = False, stop_at_error: bool = False
-) -> Decoding:
-    """Return the decoding of *data*, which can be interrupted and continued."""
-    return format_of(trace_options).decoding(data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error)
-
-
-def has_sources(trace_options: TraceOptions) -> bool:
-    """Whether messages carry their source."""
-    return format_of(trace_options).has_sources(trace_options)
-
-
-def itemizer(trace_options: TraceOptions, xlen: int, *, wrapped: bool = False) -> AnyItemizer:
-    """Return an object that splits such a trace into items."""
-    return format_of(trace_options).itemizer(trace_options, xlen, wrapped=wrapped)
-
-
-def wording(trace_options: TraceOptions) -> AnyWording:
-    """Return an object that writes such items as text."""
-    return format_of(trace_options).wording(trace_options)
-
-
-def numbered_items(
-    data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool = False, progress: Progress = silent
-) -> AnyNumberedItems:
-    """Return the items of *data* by number. Raises what *progress* raises."""
-    return format_of(trace_options).numbered_items(data, trace_options, xlen, wrapped=wrapped, progress=progress)
+    module = format_of(trace_options)
+    return module.decoding(data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)

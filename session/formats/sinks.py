@@ -128,7 +128,7 @@ class SinkDecoding:
         found = self._streams(index, trace_options, progress)
         by_source = dict(found.histories)
         sizes = {source: history.instructions for source, history in by_source.items()}
-        has_sources = registry.has_sources(trace_options)
+        has_sources = registry.format_of(trace_options).has_sources(trace_options)
         histories = {
             it.hart: by_source.pop(it.source) if it.source in by_source else _nothing()
             for it in sources(fed, has_sources=has_sources, sizes=sizes)
@@ -141,7 +141,7 @@ class SinkDecoding:
         sink = self._sinks[index]
         if index not in self._begun:
             wrapped = isinstance(sink, CapturedSink | CapturedTandem) and sink.wrapped
-            self._begun[index] = registry.decoding(
+            self._begun[index] = registry.format_of(trace_options).decoding(
                 sink.data, self._program, trace_options, wrapped=wrapped, stop_at_error=self._stop_at_error
             )
         return self._begun[index].result(progress)
@@ -169,7 +169,7 @@ def check(
         checker.feed(sink.data[at : at + _PIECE])
     found = checker.verdicts()
     sizes = {source: verdict.matched for source, verdict in found.items()}
-    harts = dict(sources(fed, has_sources=registry.has_sources(trace_options), sizes=sizes))
+    harts = dict(sources(fed, has_sources=registry.format_of(trace_options).has_sources(trace_options), sizes=sizes))
     return {harts[source]: verdict for source, verdict in found.items() if source in harts}
 
 

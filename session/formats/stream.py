@@ -46,7 +46,7 @@ def source_of(capture: Capture) -> StreamSource:
     """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     trace_options = sinks.options_of(fed)
-    has_sources = registry.has_sources(trace_options)
+    has_sources = registry.format_of(trace_options).has_sources(trace_options)
     harts = dict(sinks.sources(fed, has_sources=has_sources))
     return StreamSource(trace_options, harts, alone=not has_sources or len(fed) == 1)
 

@@ -60,7 +60,9 @@ def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.Mon
     monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
     name = corpus.TRACES[0]
     data, port = corpus.trace_bytes(name), CapturedPort("port", corpus.parameters_of(name))
-    unfinished = registry.decoding(data, corpus.program_of(name), port)
+    unfinished = registry.format_of(port).decoding(
+        data, corpus.program_of(name), port, wrapped=False, stop_at_error=False
+    )
     found, reports = in_the_end(unfinished.result)
     assert same(found.histories[0], corpus.decoded(name).history)
     assert [done for label, done in reports if label == "reading"] == list(range(0, len(data), 1000))
@@ -77,7 +79,9 @@ def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -
         if failing[0]:
             raise MemoryError
 
-    unfinished = registry.decoding(STREAM, image, Options())
+    unfinished = registry.format_of(Options()).decoding(
+        STREAM, image, Options(), wrapped=False, stop_at_error=False
+    )
     with pytest.raises(Cancelled):
         unfinished.result(CtrlC(5))
     monkeypatch.setattr(StreamDecoder, "feed", feed)

@@ -317,8 +317,9 @@ def _encode(encoding: Encoding, request: EncodeRequest, image: Image, shown: Com
         with encode_encoding.destination(wanted, made) as write:
             pieces = encode_encoding.written(encoding.pieces(executed), write)
             if wanted.dump:
-                itemizer = registry.itemizer(encoding.trace_options, image.xlen)
-                wording = registry.wording(encoding.trace_options)
+                trace_format = registry.format_of(encoding.trace_options)
+                itemizer = trace_format.itemizer(encoding.trace_options, image.xlen)
+                wording = trace_format.wording(encoding.trace_options)
                 shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
             else:
                 deque(pieces, maxlen=0)

@@ -148,7 +148,7 @@ class TandemTrace(Exercise):
 def _number(trace: Trace) -> None:
     assert isinstance(trace.trace_options, CapturedPort)
     items = Items(trace.data, trace.trace_options, wrapped=trace.wrapped)
-    wording = registry.wording(trace.trace_options)
+    wording = registry.format_of(trace.trace_options).wording(trace.trace_options)
     for _, item in items.items(1, len(items) + 1):
         wording.text(item, raw=True)
     for offset in (0, len(trace.data) // 2, len(trace.data)):

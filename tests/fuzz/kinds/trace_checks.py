@@ -153,8 +153,9 @@ def _pieces(arrived: Iterable[Arrived], program: Program) -> None:
 def _dump(trace: Trace) -> None:
     """The messages, in words and as JSON, which need no program."""
     xlen, data = trace.program.xlen, trace.data
-    itemizer = registry.itemizer(trace.trace_options, xlen, wrapped=trace.wrapped)
-    wording, half = registry.wording(trace.trace_options), len(data) // 2
+    trace_format = registry.format_of(trace.trace_options)
+    itemizer = trace_format.itemizer(trace.trace_options, xlen, wrapped=trace.wrapped)
+    wording, half = trace_format.wording(trace.trace_options), len(data) // 2
     for number, item, line in dump.lines_of([data[:half], data[half:]], itemizer, wording, raw=True):
         if number < ROWS:
             json_rows.message("it", number, item.offset, line.partition(" ")[2])

@@ -90,8 +90,8 @@ def test_a_format_is_added_by_a_module_and_its_name(addresses: Addresses) -> Non
     found = registry.decode(DATA, program, addresses).histories[0]
     assert [found.pc(i) for i in range(len(found))] == [0x80000000, 0x80000004, 0x80000010, 0x80000014]
     lines = [
-        registry.wording(addresses).text(item)
-        for data in (DATA[:6], DATA[6:]) for item in registry.itemizer(addresses, 64).feed(data)
+        registry.format_of(addresses).wording(addresses).text(item)
+        for data in (DATA[:6], DATA[6:]) for item in registry.format_of(addresses).itemizer(addresses, 64).feed(data)
     ]  # fmt: skip
     assert lines[0] == "Address pc=0x80000000"
     sink: Any = CapturedRecords(3, addresses, DATA)  # type: ignore[arg-type]
