@@ -69,7 +69,7 @@ class Core:
         self.hart = hart
         tracer = encoder(hart, self._in_progress) or Untraced()
         self.control = RunControl(hart, tracer)
-        hart.trace_trigger = tracer.triggered
+        hart.trigger_effects.trace_action = tracer.triggered
         self._drain = tracer.drain
         self._executing = False
 

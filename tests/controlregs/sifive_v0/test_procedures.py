@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, R
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
 from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibPins, SinkBuffer, TraceRequest
-from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAction
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
 from tests.transport.simulated.encoder.traces import compiled
 from tests.transport.simulated.sifive_v0.chip import APART, ENCODERS, FUNNELS, MEMORY, SIZE, SRAM, Chip, decoded, p550

@@ -28,7 +28,7 @@ from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, TracedHart, TracePath, TraceProtocol
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
-from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAction
 
 __all__ = ["OPTIONAL", "TraceEncoder"]
 

@@ -39,7 +39,7 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     HartBlock,
     HartTrap,
 )
-from rvtrace_gdb.transport.simulated.hart.csr import FS, CsrFile, TriggerAccess, TriggerCsrs
+from rvtrace_gdb.transport.simulated.hart.csr import FS, CsrFile
 from rvtrace_gdb.transport.simulated.hart.instructions import (
     ENDING,
     REPORTED_ACCESSES,
@@ -48,6 +48,7 @@ from rvtrace_gdb.transport.simulated.hart.instructions import (
     DataAccess,
     SystemInstructions,
 )
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAccess, TriggerCsrs
 
 UNFETCHABLE = "unfetchable"
 """The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
@@ -211,7 +212,7 @@ class BlockSource:
     def _watch(self, op: Operation, access: TriggerAccess, size: int) -> Iterator[str]:
         if self._shape.watched & access:
             yield f"h.position={self.count}"
-            yield f"h.fire({int(access)},{self._address(op)},{size})"
+            yield f"h.trigger_effects.fire({int(access)},{self._address(op)},{size})"
 
     # -- floating point
 
@@ -321,7 +322,7 @@ class Translator:
             if triggers.watched & TriggerAccess.EXECUTE and triggers.fitting(TriggerAccess.EXECUTE, here, 1):
                 if pcs:
                     break
-                source.lines.append(f"h.position=0;h.fire({int(TriggerAccess.EXECUTE)},{here},1)")
+                source.lines.append(f"h.position=0;h.trigger_effects.fire({int(TriggerAccess.EXECUTE)},{here},1)")
             ended = source.add(operation, here)
             pcs.append(here)
             words.append(operation.word)

@@ -20,7 +20,6 @@ from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, Clint, Htif
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
 from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI, CtrBuild
 from rvtrace_gdb.transport.simulated.hart.block import (
-    BREAKPOINT,
     ILLEGAL_INSTRUCTION,
     Accessed,
     DebugCause,
@@ -43,13 +42,10 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     STEP,
     STEPIE,
     CsrFile,
-    HartTrigger,
     IllegalCsr,
-    TriggerAccess,
-    TriggerAction,
-    TriggerCsrs,
 )
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerCsrs, TriggerEffects
 
 HartItem = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
 
@@ -66,7 +62,6 @@ class Hart:
         reports_situation: whether `Situation`s are in that list too.
         reports_accesses: whether what instructions access is, before their block; code is translated afresh for it.
         ctr: its Control Transfer Records, None if it has none.
-        trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
         instret: retired instructions since the hart was made.
         exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
         waiting: the hart sleeps in WFI and nothing on the hart's side will wake it.
@@ -105,8 +100,8 @@ class Hart:
         self.exit_code: int | None = None
         self.waiting = False
         self.reports_situation = False
-        self.trace_trigger: Callable[[int], None] = lambda action: None
         self.triggers = TriggerCsrs(xlen, triggers, self._recompile)
+        self.trigger_effects = TriggerEffects(self)
         self.ctr = CtrFollower(self, ctr) if ctr is not None else None
         self.csr = CsrFile(self, extensions)
         self.data = DataAccess(self, self._stored_tohost)
@@ -116,8 +111,6 @@ class Hart:
         self._retired: list[HartItem] | None = None
         self._reports_accesses = self._listening = False  # requested, and there is a list from this block on
         self._situation_changed = False  # the situation has changed
-        self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
-        self._fired: list[HartTrigger] = []  # and which ones
         self._deadline = 0
         self._slice_end = 0
         translator = Translator(self, extensions)
@@ -228,6 +221,10 @@ class Hart:
         return self.instret + self.position
 
     @property
+    def takes_breakpoints(self) -> bool:
+        return self.privilege < MACHINE or bool(self.csr.mstatus & MIE_BIT)
+
+    @property
     def mtime(self) -> int:
         return self.now & (1 << 64) - 1 if self.clint is None else self.clint.mtime
 
@@ -302,7 +299,7 @@ class Hart:
                 self._trapped(HartTrap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
             except TraceTrigger as trigger:
                 self._cut()
-                self._trigger_trace(trigger)
+                self.trigger_effects.act_on_trace(trigger)
             except DebugEntry as entry:
                 self._cut()
                 return entry.cause
@@ -342,7 +339,7 @@ class Hart:
                 self.pc = block.run()
                 break
             except TraceTrigger as trigger:
-                self._trigger_trace(trigger)
+                self.trigger_effects.act_on_trace(trigger)
         self.instret += 1
         if record is not None:
             record(block, self.pc)
@@ -472,39 +469,3 @@ class Hart:
             self.ctr.trapped(trap)
         if self._witness is not None:
             self._witness.trapped(trap)
-
-    # -- watchpoints and breakpoints
-
-    def fire(self, access: TriggerAccess, address: int, nbytes: int) -> None:
-        """Do what the matching triggers demand: act on the trace (once), enter Debug Mode, or trap.
-
-        A breakpoint exception is not raised in a handler (5.4).
-        """
-        fitting = self.triggers.fitting(access, address, nbytes, self.privilege)
-        self._fire_on_trace([trigger for trigger in fitting if trigger.action >= TriggerAction.TRACE_ON])
-        for trigger in fitting:
-            if trigger.action == TriggerAction.DEBUG_MODE:
-                trigger.hit()
-                raise DebugEntry(DebugCause.TRIGGER)
-        for trigger in fitting:
-            if trigger.action == TriggerAction.BREAKPOINT and (self.privilege < MACHINE or self.csr.mstatus & MIE_BIT):
-                trigger.hit()
-                raise HartTrap(BREAKPOINT, address)
-
-    def _fire_on_trace(self, fitting: list[HartTrigger]) -> None:
-        """Raise TraceTrigger for triggers that act on the trace. The instruction is executed again after that, and
-        these triggers do not act on it twice.
-        """
-        here = self.now, self.block.pcs[self.position]
-        if fitting and self._fired_at != here:
-            self._fired_at, self._fired = here, []
-        due = [trigger for trigger in fitting if trigger not in self._fired]
-        if due:
-            self._fired += due
-            for trigger in due:
-                trigger.hit()
-            raise TraceTrigger(tuple(trigger.action for trigger in due))
-
-    def _trigger_trace(self, trigger: TraceTrigger) -> None:
-        for action in trigger.actions:
-            self.trace_trigger(action)

@@ -46,9 +46,8 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     TW,
     CsrFile,
     HartWithCsrs,
-    TriggerAccess,
-    TriggerCsrs,
 )
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAccess, TriggerCsrs, TriggerEffects
 
 
 class AccessingHart(Protocol):
@@ -58,9 +57,7 @@ class AccessingHart(Protocol):
     xlen: int
     position: int
     triggers: TriggerCsrs
-
-    def fire(self, access: TriggerAccess, address: int, nbytes: int) -> None:
-        """Enter Debug Mode or raise a breakpoint exception if a trigger fits."""
+    trigger_effects: TriggerEffects
 
 
 class DataAccess:
@@ -131,7 +128,7 @@ class DataAccess:
 
     def _watch(self, access: TriggerAccess, address: int, nbytes: int) -> None:
         if self._hart.triggers.watched & access:
-            self._hart.fire(access, address, nbytes)
+            self._hart.trigger_effects.fire(access, address, nbytes)
 
     def _read(self, address: int, nbytes: int) -> int:
         if address & nbytes - 1:

@@ -30,7 +30,7 @@ from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
-from rvtrace_gdb.transport.simulated.hart.csr import TriggerAction
+from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAction
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
 _RETURN_DEPTH = 1023  # the P550's counter of calls

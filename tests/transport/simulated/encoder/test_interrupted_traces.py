@@ -127,7 +127,7 @@ def test_triggers(trace_format: str, seed: int, elf: Path, steps: list[Step]) ->
     often = sorted(pc for pc, times in Counter(user).items() if 3 < times < 60)
     on, off = random.Random(seed).sample(often, 2)
     run = begun(elf, lambda te: None, mode, TRIGGERS)
-    run.rig.hart.trace_trigger = run.encoder.triggered
+    run.rig.hart.trigger_effects.trace_action = run.encoder.triggered
     set_trigger(run.rig.hart, 0, TRACE_ON, EXECUTE, on)
     set_trigger(run.rig.hart, 1, TRACE_OFF, EXECUTE, off)
     run.rig.run(len(executed(quiet)) - 16)

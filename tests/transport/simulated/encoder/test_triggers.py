@@ -70,7 +70,7 @@ def test_every_kind_of_access_fires_before_it_happens(stepping: bool) -> None:
     for number, (access, address) in enumerate(((EXECUTE, BASE + 8), (STORE, hart.x[3] + 4), (LOAD, hart.x[3]))):
         set_trigger(hart, number, TRACE_NOTIFY, access, address)
     fired: list[tuple[int, int, int]] = []
-    hart.trace_trigger = lambda action: fired.append((action, hart.pc, hart.x[1]))
+    hart.trigger_effects.trace_action = lambda action: fired.append((action, hart.pc, hart.x[1]))
     while hart.pc != BASE + 24:
         assert (hart.step() if stepping else hart.run(1)) is None
     assert fired == [(4, BASE + 4, 1), (4, BASE + 8, 1), (4, BASE + 12, 2)]
@@ -86,7 +86,7 @@ def test_a_breakpoint_at_the_same_place_comes_after_it() -> None:
     set_trigger(hart, 0, 1, EXECUTE, BASE + 4, debug=True)
     set_trigger(hart, 1, TRACE_NOTIFY, EXECUTE, BASE + 4)
     fired: list[int] = []
-    hart.trace_trigger = fired.append
+    hart.trigger_effects.trace_action = fired.append
     assert hart.run(10) is DebugCause.TRIGGER
     assert (fired, hart.pc, hart.instret) == ([4], BASE + 4, 1)
 
