@@ -111,7 +111,7 @@ class BoardCsrs:
     def _value(self, register: CsrName) -> int:
         hart = self._board.machine.hart
         if isinstance(register, str):
-            return {"pc": hart.csr.dpc, "priv": hart.csr.dcsr & 3}[register]
+            return {"pc": hart.csr.debug.dpc, "priv": hart.csr.debug.dcsr & 3}[register]
         if register >= 0x1000:
             return [*hart.x, *hart.f][register - 0x1000]
         return hart.csr.read(register, debug=True)

@@ -76,7 +76,7 @@ class Core:
     @property
     def asleep(self) -> bool:
         """Whether the hart is in WFI, and no interrupt is pending that would end it."""
-        return self.hart.waiting and not self.hart.mip & self.hart.csr.mie
+        return self.hart.waiting and not self.hart.mip & self.hart.csr.trap.mie
 
     def run(self, instructions: int) -> None:
         """Execute about so many instructions, unless something stops the hart, and encode what it retired."""
@@ -140,7 +140,7 @@ class Turns:
 
     def _timers(self, running: Sequence[Core]) -> list[HartClint]:
         """Return the timers of sleeping harts that will wake them."""
-        parts = [self._parts[core] for core in running if core.asleep and core.hart.csr.mie & 1 << MTI]
+        parts = [self._parts[core] for core in running if core.asleep and core.hart.csr.trap.mie & 1 << MTI]
         return [part for part in parts if part.wakes_after is not None]
 
     def _begin(self, core: Core) -> None:

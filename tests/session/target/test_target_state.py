@@ -250,7 +250,7 @@ def test_a_trace_from_the_entry(target: Board, session: Session, tmp_path: Path)
     ended, memory = of_capture(capture, SavedAt.STOP)
     assert [ended.registers[0x1000 + n] for n in range(1, 32)] == hart.x[1:]
     assert [ended.registers[0x1020 + n] for n in range(32)] == hart.f
-    assert ended.pc == hart.csr.dpc and not ended.at_entry
+    assert ended.pc == hart.csr.debug.dpc and not ended.at_entry
     assert len(memory) > 0x1000 and all(bus.read(address, 1) == byte for address, byte in memory.items())
     assert of_capture(capture, SavedAt.START) == (begun, data)
     assert [(it.kind, it.name) for it in capture.ranges] == [

@@ -59,4 +59,4 @@ def test_the_first_cause_where_no_handler_can_run(tmp_path: Path) -> None:
     for _ in range(10):
         machine.run_slice(100)
     assert [(hart, one.cause, one.tval, one.vector) for hart, one in lost] == [(0, 5, 0x40, 0)]
-    assert machine.hart.csr.mcause == 1 and machine.hart.csr.mepc == 0, "what is left of it"
+    assert machine.hart.csr.trap.mcause == 1 and machine.hart.csr.trap.mepc == 0, "what is left of it"

@@ -276,7 +276,7 @@ def test_registers_and_memory_are_saved(plug: Callable[[Rig], Rig], tmp_path: Pa
     [registers] = capture.registers
     assert [registers.registers[0x1000 + n] for n in range(1, 32)] == machine.hart.x[1:]
     assert [registers.registers[0x1020 + n] for n in range(32)] == machine.hart.f
-    assert (registers.pc, registers.privilege) == (machine.hart.csr.dpc, 3)
+    assert (registers.pc, registers.privilege) == (machine.hart.csr.debug.dpc, 3)
     [memory] = capture.memory
     assert (memory.address, memory.data) == (0x8000_0000, machine.bus.read_bytes(0x8000_0000, 0x2000))
     session.close()

@@ -284,10 +284,10 @@ class TandemPort:
         self._initialize(FullRegister(*register) for register in self._registers.of_debugger(regno))
         self._report_mip()
         csr = self._hart.csr
-        if regno == DPC and csr.dpc != self._pc:
-            self._report_pc(csr.dpc)
+        if regno == DPC and csr.debug.dpc != self._pc:
+            self._report_pc(csr.debug.dpc)
         elif regno == DCSR:
-            self._report_privilege(csr.dcsr & 3)
+            self._report_privilege(csr.debug.dcsr & 3)
         self.flush()
 
     def resumed(self) -> None:

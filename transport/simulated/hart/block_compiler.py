@@ -252,7 +252,7 @@ class BlockSource:
         reserved as well.
         """
         if op.rm == 7:
-            yield "r=csr.frm"
+            yield "r=csr.floating_point.frm"
             yield f"if r>4:{self._illegal(op)}"
         elif op.rm > 4:
             yield from self._trap(ILLEGAL_INSTRUCTION, op.word)

@@ -10,11 +10,20 @@ Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from operator import attrgetter
+from typing import Protocol
 
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower, NotSelected
 from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI
+from rvtrace_gdb.transport.simulated.hart.csr_state import (
+    COUNTER_BITS,
+    ContextCsrs,
+    Counters,
+    DebugCsrs,
+    FloatingPointCsrs,
+    TrapCsrs,
+)
 from rvtrace_gdb.transport.simulated.hart.triggers import TINFO, TriggerCsrs
 
 FFLAGS, FRM, FCSR = 0x001, 0x002, 0x003
@@ -34,10 +43,8 @@ _UXL_64 = 2 << 32
 # dcsr fields.
 EBREAKM, EBREAKU, STEPIE, STEP, _PRV = 1 << 15, 1 << 12, 1 << 11, 1 << 2, 3
 _DCSR_WRITABLE = EBREAKM | EBREAKU | STEPIE | STEP
-_DEBUGVER = 4 << 28  # 0.13.2 and 1.0 give the same number
 
 _INTERRUPTS = 1 << 11 | 1 << 7 | 1 << 3
-_COUNTERS = {0: "mcycle", 2: "minstret"}
 # Bits of scontext and mcontext: as many as the Debug Specification recommends (5.7.7, 5.7.9).
 _CONTEXT_BITS = {32: (16, 6), 64: (34, 13)}
 _EVERYTHING = -1
@@ -49,38 +56,6 @@ class IllegalCsr(RvtraceError):
     def __init__(self, number: int) -> None:
         super().__init__(f"CSR {number:#x} does not exist on this hart or cannot be accessed this way")
         self.number = number
-
-
-class Counter:
-    """mcycle or minstret: the retired instructions, offset by what was written, or frozen by mcountinhibit."""
-
-    def __init__(self, now: int) -> None:
-        self._offset = now
-        self._frozen: int | None = None
-
-    def read(self, now: int) -> int:
-        return self._frozen if self._frozen is not None else now - self._offset & (1 << 64) - 1
-
-    def write(self, value: int, now: int) -> None:
-        """Set the counter. *now*: the count at which it is to hold *value*."""
-        if self._frozen is not None:
-            self._frozen = value
-        else:
-            self._offset = now - value
-
-    def inhibit(self, inhibited: bool, now: int) -> None:
-        if inhibited and self._frozen is None:
-            self._frozen = self.read(now)
-        elif not inhibited and self._frozen is not None:
-            self._offset = now - self._frozen
-            self._frozen = None
-
-
-class _Stored(NamedTuple):
-    """A CSR that keeps what is written, as far as the bits exist."""
-
-    attribute: str
-    writable: int = _EVERYTHING
 
 
 CsrReader = Callable[[], int]
@@ -116,7 +91,7 @@ class HartWithCsrs(Protocol):
 class CsrFile:
     """The CSRs by number, and their effects. Access rights are checked here; `debug` accesses have all of them.
 
-    `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
+    Their values are in `csr_state`. `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
     """
 
     def __init__(self, hart: HartWithCsrs, extensions: str) -> None:
@@ -124,19 +99,17 @@ class CsrFile:
         self._xlen = hart.xlen
         self._mask = (1 << hart.xlen) - 1
         self._fs_mask = FS if "F" in extensions else 0
-        address = ~1 if "C" in extensions else ~3
-        self._stored = {
-            MIE: _Stored("mie", _INTERRUPTS), MTVEC: _Stored("mtvec", ~2), MCOUNTEREN: _Stored("mcounteren", 7),
-            MSCRATCH: _Stored("mscratch"), MEPC: _Stored("mepc", address), MCAUSE: _Stored("mcause"),
-            MTVAL: _Stored("mtval"), DPC: _Stored("dpc", address), DSCRATCH0: _Stored("dscratch0"),
-            DSCRATCH1: _Stored("dscratch1"),
-        }  # fmt: skip
-        self._constants = _constants(hart.xlen, extensions) | {MHARTID: hart.hartid}
-        self._readers, self._writers = self._special()
+        self._readers: dict[int, CsrReader] = {
+            number: partial(int, value) for number, value in _constants(hart.xlen, extensions).items()
+        }
+        self._readers[MHARTID] = lambda: hart.hartid
+        self._writers: dict[int, CsrWriter] = {}
+        self._add_stored(~1 if "C" in extensions else ~3)
+        self._add_special()
         if "F" in extensions:
             self._add_floating_point()
-        for index, name in _COUNTERS.items():
-            self._add_counter(index, name)
+        for bit in COUNTER_BITS:
+            self._add_counter(bit)
         self._add_readers(TIME, lambda: hart.mtime)
         if hart.ctr is not None:
             self._add_ctr(hart.ctr)
@@ -144,46 +117,37 @@ class CsrFile:
 
     def reset(self) -> None:
         self.mstatus = 0
-        self.mie = self.mtvec = self.mepc = self.mcause = self.mtval = self.mscratch = 0
-        self.mcounteren = self.mcountinhibit = 0
-        self.scontext = self.mcontext = 0
-        self.fflags = self.frm = 0
-        self.dcsr = _DEBUGVER | 3
-        self.dpc = self.dscratch0 = self.dscratch1 = 0
-        self._counters = {name: Counter(self._hart.instret) for name in _COUNTERS.values()}
+        self.trap = TrapCsrs()
+        self.debug = DebugCsrs()
+        self.floating_point = FloatingPointCsrs()
+        self.context = ContextCsrs()
+        self.counters = Counters(self._hart.instret)
 
     def read(self, number: int, debug: bool = False) -> int:
         """Return the value of a CSR. Raises `IllegalCsr`."""
         if not debug and not self._allowed(number):
             raise IllegalCsr(number)
-        if number in self._stored:
-            value: int = getattr(self, self._stored[number].attribute)
-            return value
-        if number in self._readers:
-            return self._readers[number]()
-        if number in self._constants:
-            return self._constants[number]
-        raise IllegalCsr(number)
+        reader = self._readers.get(number)
+        if reader is None:
+            raise IllegalCsr(number)
+        return reader()
 
     def write(self, number: int, value: int, debug: bool = False) -> None:
         """Write a CSR. Raises `IllegalCsr`, for read-only registers too. A value of any size is cut to XLEN bits."""
         self.read(number, debug)
         if number >> 10 == 3:
             raise IllegalCsr(number)
-        if number in self._stored:
-            stored = self._stored[number]
-            setattr(self, stored.attribute, value & stored.writable & self._mask)
-        elif number in self._writers:
+        if number in self._writers:
             self._writers[number](value & self._mask, debug)
         self._hart.state_changed()
 
     def numbers(self) -> list[int]:
         """Return the numbers of all CSRs, in order; some may not be readable in every situation."""
-        return sorted({*self._stored, *self._readers, *self._constants})
+        return sorted(self._readers)
 
     def raise_flags(self, flags: int) -> None:
         """Accrue floating-point exceptions, which makes the floating-point state dirty."""
-        self.fflags |= flags
+        self.floating_point.fflags |= flags
         self.mstatus |= FS
 
     def _allowed(self, number: int) -> bool:
@@ -194,35 +158,57 @@ class CsrFile:
         if number <= FCSR:
             return bool(self.mstatus & FS)
         if privilege == 0 and number >> 8 == CYCLE >> 8:
-            return bool(self.mcounteren >> (number & 31) & 1)
+            return bool(self.counters.mcounteren >> (number & 31) & 1)
         return True
+
+    def _add_stored(self, address: int) -> None:
+        """Add the registers that keep what is written. *address*: the bits of an address that exist."""
+        self._add_kept(MIE, "trap.mie", _INTERRUPTS)
+        self._add_kept(MTVEC, "trap.mtvec", ~2)
+        self._add_kept(MSCRATCH, "trap.mscratch")
+        self._add_kept(MEPC, "trap.mepc", address)
+        self._add_kept(MCAUSE, "trap.mcause")
+        self._add_kept(MTVAL, "trap.mtval")
+        self._add_kept(MCOUNTEREN, "counters.mcounteren", 7)
+        self._add_kept(DPC, "debug.dpc", address)
+        self._add_kept(DSCRATCH0, "debug.dscratch0")
+        self._add_kept(DSCRATCH1, "debug.dscratch1")
+
+    def _add_kept(self, number: int, place: str, writable: int = _EVERYTHING) -> None:
+        """Add a register. *place*: the value and its attribute; *writable*: the bits that exist."""
+        group, _, attribute = place.partition(".")
+
+        def write(value: int, debug: bool) -> None:
+            setattr(getattr(self, group), attribute, value & writable)
+
+        self._readers[number] = partial(attrgetter(place), self)
+        self._writers[number] = write
 
     # -- registers that do more than store
 
-    def _special(self) -> tuple[dict[int, CsrReader], dict[int, CsrWriter]]:
+    def _add_special(self) -> None:
         hart = self._hart
-        readers: dict[int, CsrReader] = {
+        self._readers |= {
             MSTATUS: self._read_mstatus,
-            MCOUNTINHIBIT: lambda: self.mcountinhibit,
+            MCOUNTINHIBIT: lambda: self.counters.mcountinhibit,
             MIP: lambda: hart.mip,
             TSELECT: lambda: hart.triggers.select,
             TDATA1: lambda: hart.triggers.read_tdata1(),
             TDATA2: lambda: hart.triggers.read_tdata2(),
-            SCONTEXT: lambda: self.scontext,
-            MCONTEXT: lambda: self.mcontext,
-            DCSR: lambda: self.dcsr,
+            SCONTEXT: lambda: self.context.scontext,
+            MCONTEXT: lambda: self.context.mcontext,
+            DCSR: lambda: self.debug.dcsr,
         }
-        writers: dict[int, CsrWriter] = {
+        self._writers |= {
             MSTATUS: self._write_mstatus,
-            MCOUNTINHIBIT: self._write_mcountinhibit,
+            MCOUNTINHIBIT: lambda value, debug: self.counters.inhibit(value, hart.now),
             TSELECT: lambda value, debug: hart.triggers.write_select(value),
             TDATA1: lambda value, debug: hart.triggers.write_tdata1(value, debug),
             TDATA2: lambda value, debug: hart.triggers.write_tdata2(value, debug),
-            SCONTEXT: lambda value, debug: self._write_context(value, self.mcontext),
-            MCONTEXT: lambda value, debug: self._write_context(self.scontext, value),
+            SCONTEXT: lambda value, debug: self._write_context(value, self.context.mcontext),
+            MCONTEXT: lambda value, debug: self._write_context(self.context.scontext, value),
             DCSR: self._write_dcsr,
         }
-        return readers, writers
 
     def _read_mstatus(self) -> int:
         dirty = self.mstatus & FS == FS
@@ -232,50 +218,48 @@ class CsrFile:
         mpp = MPP if value & MPP == MPP else 0  # S mode does not exist; Spike makes it U
         self.mstatus = value & (MIE_BIT | MPIE_BIT | MPRV | TW | self._fs_mask) | mpp
 
-    def _write_mcountinhibit(self, value: int, debug: bool) -> None:
-        self.mcountinhibit = value & 5
-        for index, name in _COUNTERS.items():
-            self._counters[name].inhibit(bool(value >> index & 1), self._hart.now)
-
     def _write_context(self, scontext: int, mcontext: int) -> None:
         supervisor, machine = _CONTEXT_BITS[self._xlen]
-        self.scontext, self.mcontext = scontext & (1 << supervisor) - 1, mcontext & (1 << machine) - 1
+        self.context = ContextCsrs(scontext & (1 << supervisor) - 1, mcontext & (1 << machine) - 1)
         self._hart.situation_changed()
 
     def _write_dcsr(self, value: int, debug: bool) -> None:
         privilege = 3 if value & _PRV else 0
-        self.dcsr = self.dcsr & ~(_DCSR_WRITABLE | _PRV) | value & _DCSR_WRITABLE | privilege
+        self.debug.dcsr = self.debug.dcsr & ~(_DCSR_WRITABLE | _PRV) | value & _DCSR_WRITABLE | privilege
 
     def _add_floating_point(self) -> None:
-        self._readers |= {FFLAGS: lambda: self.fflags, FRM: lambda: self.frm, FCSR: lambda: self.frm << 5 | self.fflags}
+        self._readers |= {
+            FFLAGS: lambda: self.floating_point.fflags,
+            FRM: lambda: self.floating_point.frm,
+            FCSR: lambda: self.floating_point.frm << 5 | self.floating_point.fflags,
+        }
         self._writers |= {
-            FFLAGS: lambda value, debug: self._write_fcsr(self.frm, value),
-            FRM: lambda value, debug: self._write_fcsr(value, self.fflags),
+            FFLAGS: lambda value, debug: self._write_fcsr(self.floating_point.frm, value),
+            FRM: lambda value, debug: self._write_fcsr(value, self.floating_point.fflags),
             FCSR: lambda value, debug: self._write_fcsr(value >> 5, value),
         }
 
     def _write_fcsr(self, rounding: int, flags: int) -> None:
-        self.frm = rounding & 7
-        self.fflags = flags & 31
+        self.floating_point = FloatingPointCsrs(fflags=flags & 31, frm=rounding & 7)
         self.mstatus |= FS
 
-    def _add_counter(self, index: int, name: str) -> None:
+    def _add_counter(self, bit: int) -> None:
         def read() -> int:
-            return self._counters[name].read(self._hart.now)
+            return self.counters.by_bit[bit].read(self._hart.now)
 
         def write(value: int, debug: bool) -> None:
             # The write takes the place of the increment by its own instruction (Zicsr, 7.1).
             now = self._hart.now + (not debug)
-            keep = 0 if self._xlen == 64 else 0xFFFFFFFF_00000000
-            self._counters[name].write(self._counters[name].read(now) & keep | value, now)
+            counter, keep = self.counters.by_bit[bit], 0 if self._xlen == 64 else 0xFFFFFFFF_00000000
+            counter.write(counter.read(now) & keep | value, now)
 
         def write_high(value: int, debug: bool) -> None:
-            now = self._hart.now + (not debug)
-            self._counters[name].write(self._counters[name].read(now) & 0xFFFFFFFF | value << 32, now)
+            now, counter = self._hart.now + (not debug), self.counters.by_bit[bit]
+            counter.write(counter.read(now) & 0xFFFFFFFF | value << 32, now)
 
         for base in (MCYCLE, CYCLE):
-            self._add_readers(base + index, read)
-        self._writers |= {MCYCLE + index: write, MCYCLE + _HIGH + index: write_high}
+            self._add_readers(base + bit, read)
+        self._writers |= {MCYCLE + bit: write, MCYCLE + _HIGH + bit: write_high}
 
     def _add_ctr(self, ctr: CtrFollower) -> None:
         for number in ctr.csrs:
@@ -283,7 +267,7 @@ class CsrFile:
             self._writers[number] = partial(self._write_ctr, ctr, number)
         if "LCOFIFRZ" in ctr.recorder.build.fields:
             # As much of Sscofpmf as it takes to freeze: the interrupt, which a program pends by itself.
-            self._stored[MIE] = _Stored("mie", _INTERRUPTS | 1 << LCOFI)
+            self._add_kept(MIE, "trap.mie", _INTERRUPTS | 1 << LCOFI)
             self._writers[MIP] = lambda value, debug: self._hart.set_interrupt(LCOFI, bool(value >> LCOFI & 1))
 
     def _read_ctr(self, ctr: CtrFollower, number: int) -> int:

@@ -152,15 +152,15 @@ class Hart:
 
     def enter_debug(self, cause: DebugCause) -> None:
         """Save pc, privilege and the cause to dpc and dcsr; the hart must not run until `leave_debug`."""
-        self.csr.dpc = self.pc
-        self.csr.dcsr = self.csr.dcsr & ~(7 << 6 | 3) | cause << 6 | self.privilege
+        self.csr.debug.dpc = self.pc
+        self.csr.debug.dcsr = self.csr.debug.dcsr & ~(7 << 6 | 3) | cause << 6 | self.privilege
         self.privilege = MACHINE
         self.waiting = False  # a WFI is completed before Debug Mode is entered (Debug Specification 4.4)
 
     def leave_debug(self) -> None:
         """Continue at dpc, in the privilege of dcsr.prv; mstatus.MPRV is cleared on the way to U mode."""
-        self.pc = self.csr.dpc
-        self.privilege = self.csr.dcsr & 3
+        self.pc = self.csr.debug.dpc
+        self.privilege = self.csr.debug.dcsr & 3
         if self.privilege < MACHINE:
             self.csr.mstatus &= ~MPRV
         self.state_changed()
@@ -236,7 +236,7 @@ class Hart:
     @property
     def situation(self) -> Situation:
         """The present situation."""
-        return Situation(self.pc, self.privilege, self.csr.scontext, self.csr.mcontext, self.elapsed)
+        return Situation(self.pc, self.privilege, self.csr.context.scontext, self.csr.context.mcontext, self.elapsed)
 
     @property
     def mip(self) -> int:
@@ -311,7 +311,7 @@ class Hart:
     def _step(self) -> DebugCause | None:
         self._slice_end = _FOREVER
         self.waiting = False
-        held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
+        held_off = self.csr.debug.dcsr & (STEP | STEPIE) == STEP
         if not held_off and self._take_interrupt():
             self._report_situation()
             return None
@@ -388,14 +388,14 @@ class Hart:
     def _between_blocks(self) -> bool:
         """Take a pending interrupt and compute when to check again. Return True at the end of the slice."""
         self._report_situation()
-        self.waiting = self.waiting and not self.mip & self.csr.mie
+        self.waiting = self.waiting and not self.mip & self.csr.trap.mie
         if self.instret >= self._slice_end or self.waiting:
             return True
         if self._take_interrupt():
             self._slice_end -= 1
             self._report_situation()
         self._deadline = self._slice_end
-        if self.clint is not None and self.csr.mie & 1 << MTI and not self.mip & 1 << MTI:
+        if self.clint is not None and self.csr.trap.mie & 1 << MTI and not self.mip & 1 << MTI:
             self._deadline = min(self._deadline, self.clint.due)
         return False
 
@@ -440,7 +440,7 @@ class Hart:
             self._retired.append((self.block, self.position))
 
     def _take_interrupt(self) -> bool:
-        pending = self.mip & self.csr.mie
+        pending = self.mip & self.csr.trap.mie
         if not pending or (self.privilege == MACHINE and not self.csr.mstatus & MIE_BIT):
             return False
         number = next(number for number in (MEI, MSI, MTI, LCOFI) if pending >> number & 1)
@@ -449,18 +449,18 @@ class Hart:
 
     def _enter_trap(self, epc: int, cause: int, tval: int, interrupt: bool = False) -> None:
         csr, privilege = self.csr, self.privilege
-        if epc == csr.mtvec & ~3 and not interrupt and self.lost_cause is None:
-            self.lost_cause = LostCause(csr.mcause, csr.mepc, csr.mtval, epc)
-        csr.mepc, csr.mtval = epc, tval & self._mask
-        csr.mcause = cause | interrupt << self.xlen - 1
+        if epc == csr.trap.mtvec & ~3 and not interrupt and self.lost_cause is None:
+            self.lost_cause = LostCause(csr.trap.mcause, csr.trap.mepc, csr.trap.mtval, epc)
+        csr.trap.mepc, csr.trap.mtval = epc, tval & self._mask
+        csr.trap.mcause = cause | interrupt << self.xlen - 1
         mpie = MPIE_BIT if csr.mstatus & MIE_BIT else 0
         csr.mstatus = csr.mstatus & ~(MIE_BIT | MPIE_BIT | MPP) | mpie | privilege << MPP_SHIFT
         self.privilege = MACHINE
-        self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
+        self.pc = (csr.trap.mtvec & ~3) + (4 * cause if interrupt and csr.trap.mtvec & 1 else 0) & self._mask
         self.waiting = False
         self.situation_changed()
         if self._retired is not None or self.ctr is not None or self._witness is not None:
-            self._report_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+            self._report_trap(TrapEntry(epc, cause, csr.trap.mtval, interrupt, self.pc, privilege))
 
     def _report_trap(self, trap: TrapEntry) -> None:
         if self._retired is not None:

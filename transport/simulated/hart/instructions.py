@@ -172,7 +172,7 @@ class SystemInstructions:
         raise HartTrap(ECALL_FROM_M if self._hart.privilege == MACHINE else ECALL_FROM_U)
 
     def ebreak(self) -> None:
-        if self._hart.csr.dcsr & (EBREAKM if self._hart.privilege == MACHINE else EBREAKU):
+        if self._hart.csr.debug.dcsr & (EBREAKM if self._hart.privilege == MACHINE else EBREAKU):
             raise DebugEntry(DebugCause.EBREAK)
         raise HartTrap(BREAKPOINT, self._hart.block.pcs[self._hart.position])
 
@@ -186,15 +186,15 @@ class SystemInstructions:
         mprv = csr.mstatus & MPRV if self._hart.privilege == MACHINE else 0
         csr.mstatus = csr.mstatus & ~(MIE_BIT | MPP | MPRV) | mie | MPIE_BIT | mprv
         self._hart.situation_changed()
-        return csr.mepc
+        return csr.trap.mepc
 
     def wfi(self, word: int) -> None:
         """Wait: time jumps to the timer interrupt if that will end the wait; otherwise the hart sleeps."""
         if self._hart.csr.mstatus & TW and self._hart.privilege < MACHINE:
             raise HartTrap(ILLEGAL_INSTRUCTION, word)
-        if self._hart.mip & self._hart.csr.mie:
+        if self._hart.mip & self._hart.csr.trap.mie:
             return
-        if self._hart.clint is not None and self._hart.csr.mie & 1 << MTI and self._hart.clint.can_wake:
+        if self._hart.clint is not None and self._hart.csr.trap.mie & 1 << MTI and self._hart.clint.can_wake:
             self._hart.clint.skip_to_timer()
             self._hart.situation_changed()
         else:
