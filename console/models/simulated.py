@@ -9,7 +9,8 @@ from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, MTIMECMP, Clint
 from rvtrace_gdb.transport.simulated.clint import MTIME as MTIME_OFFSET
 from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, Accessed, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 _X, _F = range(0x1000, 0x1020), range(0x1020, 0x1040)
 _TIME, _TIMEH, _CSRS = 0xC01, 0xC81, range(1 << 12)

@@ -28,7 +28,7 @@ from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, LostCause, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import Backdoor, Server, listen_tcp, listen_unix
 

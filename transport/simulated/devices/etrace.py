@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, Situation
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 _SYNCHRONIZING = (0b0011, 0b0111)  # format 3, subformats 0 and 1: the low four bits of the payload
 _SUPPORT = 0b1111

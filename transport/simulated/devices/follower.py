@@ -15,7 +15,7 @@ from rvtrace_gdb.transport.simulated.devices.filters import Filters
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 
 def instructions(item: HartItem) -> int:

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 SET_BY_REGISTERS = frozenset((
     "src_bits", "src_id", "sync_mode", "sync_max", *(feature.ntrace for feature in NTRACE), "context", "timestamps",

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import classify, sequential_target
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 
 class TracedHart(Protocol):

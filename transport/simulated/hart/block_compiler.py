@@ -48,6 +48,7 @@ from rvtrace_gdb.transport.simulated.hart.instructions import (
     DataAccess,
     SystemInstructions,
 )
+from rvtrace_gdb.transport.simulated.hart.reports import RetirementReports
 from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAccess, TriggerCsrs
 
 UNFETCHABLE = "unfetchable"
@@ -65,7 +66,7 @@ class CodeProperties(NamedTuple):
     watched: TriggerAccess
     tohost: int | None
     reports_accesses: bool = False
-    """Whether `h.accessed` is called for each access."""
+    """Whether `RetirementReports.accessed` is called for each access."""
 
 
 class BlockSource:
@@ -198,7 +199,7 @@ class BlockSource:
         not have changed yet.
         """
         if self._shape.reports_accesses:
-            yield f"h.accessed({self.count},{access})"
+            yield f"accessed({self.count},{access})"
 
     def _offset(self, op: Operation) -> str:
         return f"{x_register(op.rs1)}{op.imm - self._shape.ram_base:+d}"
@@ -273,6 +274,7 @@ LONGEST_BLOCK = 64
 # What generated code may name; a block gets those it uses as argument defaults, which Python reads fastest.
 _NAMES = (
     "x", "f", "m8", "m16", "m32", "m64", "load", "store", "h", "csr", "data", "system", "sf", "Trap",
+    "accessed",
     *operations.FUNCTIONS,
 )  # fmt: skip
 
@@ -288,6 +290,7 @@ class TranslatedHart(Protocol):
     data: DataAccess
     system: SystemInstructions
     triggers: TriggerCsrs
+    reports: RetirementReports
 
     @property
     def calls_accessed(self) -> bool: ...
@@ -305,6 +308,7 @@ class Translator:
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
             "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": HartTrap,
+            "accessed": hart.reports.accessed,
             **{name: getattr(operations, name) for name in operations.FUNCTIONS},
             **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
         }  # fmt: skip
@@ -400,6 +404,22 @@ class BlockCache:
         """Drop all blocks, as what they are compiled for has changed (triggers, tohost)."""
         self._distrusted.clear()
         self.translated.clear()
+
+
+class TranslatedCode:
+    """The code of one hart: in blocks, and one instruction at a time, as it is stepped."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.blocks = BlockCache(translator, LONGEST_BLOCK)
+        self.singles = BlockCache(translator, 1)
+
+    def distrust(self) -> None:
+        self.blocks.distrust()
+        self.singles.distrust()
+
+    def clear(self) -> None:
+        self.blocks.clear()
+        self.singles.clear()
 
 
 @lru_cache(maxsize=8192)

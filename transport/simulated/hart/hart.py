@@ -13,7 +13,6 @@ Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specif
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, Clint, Htif
@@ -21,7 +20,6 @@ from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
 from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI, CtrBuild
 from rvtrace_gdb.transport.simulated.hart.block import (
     ILLEGAL_INSTRUCTION,
-    Accessed,
     DebugCause,
     DebugEntry,
     HartBlock,
@@ -32,7 +30,7 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     TrapEntry,
     Witness,
 )
-from rvtrace_gdb.transport.simulated.hart.block_compiler import LONGEST_BLOCK, BlockCache, Translator
+from rvtrace_gdb.transport.simulated.hart.block_compiler import TranslatedCode, Translator
 from rvtrace_gdb.transport.simulated.hart.csr import (
     MIE_BIT,
     MPIE_BIT,
@@ -45,9 +43,8 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     IllegalCsr,
 )
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem, RetirementReports
 from rvtrace_gdb.transport.simulated.hart.triggers import TriggerCsrs, TriggerEffects
-
-HartItem = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
 
 _TRIGGERS = 4
 _FOREVER = 1 << 100
@@ -99,7 +96,6 @@ class Hart:
         """The first trap whose handler could not run its first instruction, so that its cause was overwritten."""
         self.exit_code: int | None = None
         self.waiting = False
-        self.reports_situation = False
         self.triggers = TriggerCsrs(xlen, triggers, self._recompile)
         self.trigger_effects = TriggerEffects(self)
         self.ctr = CtrFollower(self, ctr) if ctr is not None else None
@@ -107,15 +103,10 @@ class Hart:
         self.data = DataAccess(self, self._stored_tohost)
         self.system = SystemInstructions(self)
         self._lines = 0
-        self._witness: Witness | None = None
-        self._retired: list[HartItem] | None = None
-        self._reports_accesses = self._listening = False  # requested, and there is a list from this block on
-        self._situation_changed = False  # the situation has changed
+        self.reports = RetirementReports()
         self._deadline = 0
         self._slice_end = 0
-        translator = Translator(self, extensions)
-        self._blocks = BlockCache(translator, LONGEST_BLOCK)
-        self._singles = BlockCache(translator, 1)
+        self._code = TranslatedCode(Translator(self, extensions))
 
     # -- what a debugger and an owner use
 
@@ -139,8 +130,7 @@ class Hart:
 
     def flush_blocks(self) -> None:
         """Stop trusting translated code, as instruction memory has changed. Unchanged code is reused."""
-        self._blocks.distrust()
-        self._singles.distrust()
+        self._code.distrust()
 
     def csr_read(self, number: int, debug: bool = False) -> int:
         """Return the value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
@@ -178,22 +168,29 @@ class Hart:
 
     @property
     def retired(self) -> list[HartItem] | None:
-        return self._retired
+        return self.reports.retired
 
     @retired.setter
     def retired(self, sink: list[HartItem] | None) -> None:
-        self._retired = sink
-        self._listening = self._listening and sink is not None
+        self.reports.take_list(sink)
         self.state_changed()
 
     @property
+    def reports_situation(self) -> bool:
+        return self.reports.situations
+
+    @reports_situation.setter
+    def reports_situation(self, enabled: bool) -> None:
+        self.reports.situations = enabled
+
+    @property
     def reports_accesses(self) -> bool:
-        return self._reports_accesses
+        return self.reports.accesses
 
     @reports_accesses.setter
     def reports_accesses(self, enabled: bool) -> None:
-        if enabled != self._reports_accesses:
-            self._reports_accesses = enabled
+        if enabled != self.reports.accesses:
+            self.reports.accesses = enabled
             self._recompile()
 
     @property
@@ -201,17 +198,17 @@ class Hart:
         """The observer of each single instruction; with it the hart is slower, and takes interrupts between any two
         instructions.
         """
-        return self._witness
+        return self.reports.witness
 
     @witness.setter
     def witness(self, witness: Witness | None) -> None:
-        self._witness = witness
+        self.reports.witness = witness
         self._recompile()
 
     @property
     def calls_accessed(self) -> bool:
-        """Whether compiled code calls `accessed`."""
-        return self._reports_accesses or self._witness is not None
+        """Whether compiled code calls `RetirementReports.accessed`."""
+        return self.reports.accesses or self.reports.witness is not None
 
     # -- what devices and CSRs use
 
@@ -253,17 +250,8 @@ class Hart:
 
     def situation_changed(self) -> None:
         """Check the `Situation` after this block, as something in it has changed."""
-        self._situation_changed = True
+        self.reports.situation_changed = True
         self.state_changed()
-
-    def accessed(self, *fields: Any) -> None:
-        """Note what an instruction has accessed: the fields of `Accessed`. Called by compiled code."""
-        if self._witness is not None:
-            self._witness.accessed(*fields)
-            if not self._reports_accesses:
-                return
-        if self._listening and self._retired is not None:
-            self._retired.append(Accessed(*fields))
 
     # -- execution
 
@@ -279,16 +267,17 @@ class Hart:
         return self._witnessed(self._run)
 
     def _witnessed(self, execute: Callable[[], DebugCause | None]) -> DebugCause | None:
-        if self._witness is None:
+        witness = self.reports.witness
+        if witness is None:
             return execute()
-        self._witness.begins()
+        witness.begins()
         try:
             return execute()
         finally:
-            self._witness.ends()
+            witness.ends()
 
     def _run(self) -> DebugCause | None:
-        execute = self._run_blocks if self._witness is None else self._run_witnessed
+        execute = self._run_blocks if self.reports.witness is None else self._run_witnessed
         while True:
             try:
                 execute()
@@ -330,9 +319,9 @@ class Hart:
         return None
 
     def _run_single(self) -> None:
-        block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
+        block = self._code.singles.translated.get(self.pc) or self._code.singles.translate(self.pc)
         self.block = block
-        self._listening = self._retired is not None
+        self.reports.begin_block()
         record = None if self.ctr is None else self.ctr.listener()
         while True:
             try:
@@ -343,10 +332,7 @@ class Hart:
         self.instret += 1
         if record is not None:
             record(block, self.pc)
-        if self._retired is not None:
-            self._retired.append(block)
-        if self._witness is not None:
-            self._witness.retired(block)
+        self.reports.single(block)
 
     def _run_witnessed(self) -> None:
         """Do the same as `_run_blocks`, one instruction after the other."""
@@ -359,9 +345,8 @@ class Hart:
 
     def _run_blocks(self) -> None:
         """Execute blocks until the slice ends, or a block raises an exception. This is the hot loop."""
-        pc, instret, blocks = self.pc, self.instret, self._blocks.translated
-        append = None if self._retired is None else self._retired.append
-        self._listening = append is not None
+        pc, instret, blocks = self.pc, self.instret, self._code.blocks.translated
+        append = self.reports.begin_block()
         record = None if self.ctr is None else self.ctr.listener()
         while True:
             if instret >= self._deadline:
@@ -369,14 +354,13 @@ class Hart:
                 if self._between_blocks():
                     return
                 pc = self.pc
-                append = None if self._retired is None else self._retired.append
-                self._listening = append is not None
+                append = self.reports.begin_block()
                 if self.ctr is not None:
                     record = self.ctr.listener()
             try:
                 block = blocks[pc]
             except KeyError:
-                block = self._blocks.translate(pc)
+                block = self._code.blocks.translate(pc)
             self.block = block
             pc = block.run()
             self.instret = instret = instret + block.n
@@ -400,15 +384,15 @@ class Hart:
         return False
 
     def _report_situation(self) -> None:
-        if self._situation_changed:
-            self._situation_changed = False
-            if self.reports_situation and self._retired is not None:
-                self._retired.append(self.situation)
+        reports = self.reports
+        if reports.situation_changed:
+            reports.situation_changed = False
+            if reports.situations and reports.retired is not None:
+                reports.retired.append(self.situation)
 
     def _recompile(self) -> None:
         """Drop all blocks: what they are compiled for has changed (triggers, tohost)."""
-        self._blocks.clear()
-        self._singles.clear()
+        self._code.clear()
         self.state_changed()
 
     def _stored_tohost(self) -> None:
@@ -436,8 +420,7 @@ class Hart:
     def _retire_part(self) -> None:
         """Retire the instructions of the block before the one that trapped."""
         self.instret += self.position
-        if self.position and self._retired is not None:
-            self._retired.append((self.block, self.position))
+        self.reports.part(self.block, self.position)
 
     def _take_interrupt(self) -> bool:
         pending = self.mip & self.csr.trap.mie
@@ -459,13 +442,10 @@ class Hart:
         self.pc = (csr.trap.mtvec & ~3) + (4 * cause if interrupt and csr.trap.mtvec & 1 else 0) & self._mask
         self.waiting = False
         self.situation_changed()
-        if self._retired is not None or self.ctr is not None or self._witness is not None:
+        if self.reports.retired is not None or self.ctr is not None or self.reports.witness is not None:
             self._report_trap(TrapEntry(epc, cause, csr.trap.mtval, interrupt, self.pc, privilege))
 
     def _report_trap(self, trap: TrapEntry) -> None:
-        if self._retired is not None:
-            self._retired.append(trap)
         if self.ctr is not None:
             self.ctr.trapped(trap)
-        if self._witness is not None:
-            self._witness.trapped(trap)
+        self.reports.trapped(trap)

@@ -237,7 +237,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "amo": ("v=data.atomic({operation!r},{a},{b},{size})",),
 }
 
-# The arguments of `h.accessed` after an instruction that is not a load or store, by the first word of its key;
+# The arguments of `accessed` after an instruction that is not a load or store, by the first word of its key;
 # {reported} is the operation, {data} the mask of as many bytes as were accessed.
 REPORTED_ACCESSES = {
     "lr": "'load',{size},'',{a},v&{data}",

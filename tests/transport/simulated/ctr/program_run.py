@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.ctr_model.model import Entry, Event, Instruction, Model, Trap, Write
 

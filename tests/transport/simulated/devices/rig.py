@@ -19,7 +19,7 @@ from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.devices.output import TraceOutput
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.transport.simulated.devices.test_component import (
     ACTIVE,

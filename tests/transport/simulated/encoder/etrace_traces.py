@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.decode.etrace.naive_decoder import NaiveDecoder
 from tests.transport.simulated.devices.test_component import (

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import compile_program, demo

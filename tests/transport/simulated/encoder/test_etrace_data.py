@@ -14,7 +14,8 @@ from rvtrace_gdb.decode.etrace.encapsulation import ContentKind
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from tests.helpers.amounts import crossed, long_only
 from tests.transport.simulated.devices.test_component import BUFFER, STOP_ON_WRAP, stop
 from tests.transport.simulated.encoder.etrace_traces import (

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.hart import HartItem
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.amounts import LONG
 from tests.transport.simulated.devices.test_component import CONTROL, IMPL, INST_FEATURES, TE, Registers, start, stop

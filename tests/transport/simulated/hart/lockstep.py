@@ -7,7 +7,8 @@ from rvtrace_gdb.transport.simulated.bus import Bus, ElfFile, load_elf
 from rvtrace_gdb.transport.simulated.clint import MTI, Clint
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import DCSR, MCYCLE, MINSTRET, STEP
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartItem
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 from tests.transport.simulated.hart.qemu import QemuTrap
 from tests.transport.simulated.hart.qemu import Step as QemuStep
 from tests.transport.simulated.hart.spike import (
