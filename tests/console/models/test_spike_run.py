@@ -141,7 +141,7 @@ def test_a_spike_that_dies_in_a_run(tmp_path: Path) -> None:
         "import os, runpy, sys\n"
         f"sys.path.append({str(home)!r})\n"
         "import rvtrace_gdb.console.spike_worker.machine as machine\n"
-        "run, executed, left = machine.Machine.run, machine.Machine._executed, []\n"
+        "run, executed, left = machine.SpikeMachine.run, machine.SpikeMachine._executed, []\n"
         "def armed(self, expected):\n"
         "    left.append(5)\n"
         "    return run(self, expected)\n"
@@ -150,7 +150,7 @@ def test_a_spike_that_dies_in_a_run(tmp_path: Path) -> None:
         "        left[0] -= 1\n"
         "        left[0] or os._exit(3)\n"
         "    return executed(self)\n"
-        "machine.Machine.run, machine.Machine._executed = armed, dying\n"
+        "machine.SpikeMachine.run, machine.SpikeMachine._executed = armed, dying\n"
         "sys.argv = sys.argv[1:]\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
