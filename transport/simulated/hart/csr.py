@@ -22,7 +22,7 @@ from rvtrace_gdb.transport.simulated.hart.csr_state import (
     Counters,
     DebugCsrs,
     FloatingPointCsrs,
-    TrapCsrs,
+    MachineTrapCsrs,
 )
 from rvtrace_gdb.transport.simulated.hart.triggers import TINFO, TriggerCsrs
 
@@ -117,7 +117,7 @@ class CsrFile:
 
     def reset(self) -> None:
         self.mstatus = 0
-        self.trap = TrapCsrs()
+        self.trap = MachineTrapCsrs()
         self.debug = DebugCsrs()
         self.floating_point = FloatingPointCsrs()
         self.context = ContextCsrs()

@@ -12,7 +12,7 @@ COUNTER_BITS = (0, 2)
 
 
 @dataclass
-class TrapCsrs:
+class MachineTrapCsrs:
     """What M mode sets up for traps, and what it is told of the last one."""
 
     mie: int = 0
