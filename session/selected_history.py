@@ -3,23 +3,22 @@
 The lists themselves are in `session.rpc.pages`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture
 from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults, Where
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.proxy.backend import HartExtensionContext
-    from rvtrace_gdb.session.proxy.write_log import WriteLog
+    pass
 
 _T = TypeVar("_T")
 
@@ -60,47 +59,16 @@ class HistoryNumber(NamedTuple):
     number: int
 
 
-class ReverseDebugger(Protocol):
-    """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
+class LastRequest(NamedTuple):
+    """What the last request for a history got."""
 
-    writes: "WriteLog"
+    context: Context
+    decoded: Decoded
+    selected: SelectedHistory
 
-    @property
-    def resumes(self) -> int: ...
-
-    @property
-    def connected(self) -> bool: ...
-
-    @property
-    def has_target(self) -> bool:
-        """Whether there is a target besides the trace."""
-
-    @property
-    def is_target_gone(self) -> bool:
-        """Whether the target has ended the connection."""
-
-    def away(self) -> bool:
-        """Return whether it is in the past."""
-
-    def number(self, hart: int | None) -> int | None:
-        """Return the number of a hart's position in the past, None in the present."""
-
-    def place(self, hart: int | None) -> HistoryNumber | None:
-        """Return the place in a history where a thread's hart is; None in the present."""
-
-    def call(self, work: "Callable[[HartExtensionContext], _T]") -> _T | None:
-        """Return the result of *work* with its connection to the target; None: that is not possible now."""
-
-    def trace_begins(self, *, now: bool = True) -> None:
-        """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
-
-    def trace_ends(self) -> None:
-        """Note that the trace was stopped."""
-
-    def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
-        """Return what the debugger wrote at each halt of these harts since the trace was started, () if unknown."""
-
-    def close(self) -> None: ...
+    def is_of(self, capture: DecodedCapture) -> bool:
+        """Return whether it would get the same of a capture, of which nothing more is read out."""
+        return self.decoded is capture.decoded and capture.is_current(self.context.elf, self.context.others)
 
 
 class HistorySource(Protocol):
@@ -117,6 +85,30 @@ class HistorySource(Protocol):
     def cached(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
         """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet."""
         ...
+
+
+class HistoryCache:
+    """Objects by their type and the history to which they belong."""
+
+    def __init__(self) -> None:
+        self._objects: dict[type, dict[int, tuple[History, object]]] = {}
+
+    def get(self, kind: type[_T], history: History, make: Callable[[], _T], current: Iterable[History]) -> _T:
+        """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet.
+
+        A new one takes the place of those that belong to no *current* history.
+        """
+        of_kind = self._objects.setdefault(kind, {})
+        cached = of_kind.get(id(history))
+        if cached is None or cached[0] is not history:
+            for old in of_kind.keys() - set(map(id, current)):
+                del of_kind[old]
+            cached = of_kind[id(history)] = history, make()
+        return cast(_T, cached[1])
+
+    def clear(self) -> None:
+        """Drop all."""
+        self._objects.clear()
 
 
 def call_history(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallHistory:

@@ -1,15 +1,16 @@
 """The trace session: everything from the choice of a target to the instructions that ran. gdb, the console and scripts
 use it.
 
-The file is longer than others because each command about a trace is a method of this one object, and shares its state.
+The file is longer than others because each command about a trace is a method of this one object. What concerns the
+target is in `recording`, the debugger in the past in `reverse_debugger`, and the histories that requests are about in
+`selected_history`.
 """
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
@@ -20,21 +21,16 @@ from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
-    CapturedEncoder,
-    CapturedRecords,
-    CapturedSink,
-    CapturedTandem,
-    DebuggerWrites,
     is_overwritten,
-    not_shown,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
-from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
+from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.queries.pages import PageSelection
-from rvtrace_gdb.session.selected_history import ReverseDebugger, Searches, SelectedHistory, functions_of
+from rvtrace_gdb.session.reverse_debugger import ReverseDebugger, check_present, is_away, positions
+from rvtrace_gdb.session.selected_history import HistoryCache, LastRequest, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
@@ -44,25 +40,12 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.reconstruction.facts import StopState
+    from rvtrace_gdb.session.recording import TraceRecording
     from rvtrace_gdb.session.sources.esp32_memory import ChipReading
     from rvtrace_gdb.session.target.link import ConnectLink
 
 _T = TypeVar("_T")
-_RETURN = "you are in the past, return to the present first (`trace live`)"
-_DISCONNECT = (
-    "gdb replays a trace without a target (`trace replay`): end that first (`disconnect`; `trace connect` connects"
-    " gdb to a target)"
-)
-_GONE = "you are in the past, and the target is gone: `disconnect` first (`trace connect` connects gdb again)"
 _MAKING = "a trace is being recorded"
-
-
-class _LastRequest(NamedTuple):
-    """What the last request for a history got."""
-
-    context: Context
-    decoded: Decoded
-    selected: SelectedHistory
 
 
 class Session:
@@ -78,23 +61,19 @@ class Session:
         """The lock that every user of the session holds: its requests, and the debugger's proxy, which runs in a thread
         of its own.
         """
-        self._live: TraceSource | None = None
-        self._unstoppable: TraceSource | None = None  # it goes on although it was to be stopped, and may be dropped
+        self._recording: TraceRecording | None = None
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self.opened: str | None = None
         """The name of the capture file that was opened; None if the trace was recorded here."""
-        self._quiet_since: tuple[object, ...] | None = None
-        self._ended: tuple[object, ...] | None = None  # the same when the trace was stopped
-        self._unwatched = False  # a debugger has, or had, a connection that is not the proxy's
-        self._selected: _LastRequest | None = None
+        self._selected: LastRequest | None = None
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.searches = Searches(self)
         self.last: dict[str, Any] = {}
         """The lists that were requested last, by name; see `session.rpc.pages`."""
         self.chip: ChipReading | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
-        self._cache: dict[type, dict[int, tuple[History, object]]] = {}
+        self._cache = HistoryCache()
         self.debugger: ReverseDebugger | None = None
         """The debugger that goes back in time with this trace, if there is one."""
         self.ask: Callable[[dict[str, Any]], Any] | None = None
@@ -110,11 +89,11 @@ class Session:
             self.debugger = None
 
     def _let_go(self) -> None:
-        if self._live is not None:
-            self._live.close()
-            self._live = None
+        if self._recording is not None:
+            self._recording.source.close()
+            self._recording = None
 
-    # Recording a trace
+    # TraceRecording a trace
 
     def start(
         self, context: Context, options: Mapping[str, Any] | None = None, progress: Progress = silent
@@ -126,24 +105,10 @@ class Session:
         """
         self.check_present("trace start")
         session_program.program_of(context.elf)  # raises NoElf
-        description, chosen = context.description(self._environ), options or {}
-        # A session traces one sort of target, and loads what that needs.
-        if description.qemu:
-            from rvtrace_gdb.session.sources.qemu import trace as qemu
+        from rvtrace_gdb.session.sources.choice import start
 
-            return qemu.start(self, description, context, chosen, progress)
-        if description.tandem:
-            from rvtrace_gdb.session.sources import tandem_port
-
-            if tandem_port.is_requested(description, chosen):
-                return tandem_port.start(self, description, context, chosen)
-        if not description.encoders and not description.tandem:
-            from rvtrace_gdb.session.description.file import no_encoder
-
-            raise no_encoder(description.file)
-        from rvtrace_gdb.session.sources import trace_control
-
-        return trace_control.start(self, description, context, chosen, self._connect, progress)
+        description = context.description(self._environ)
+        return start(self, description, context, options or {}, self._connect, progress)
 
     def begin(
         self, live: TraceSource, reading: DecodedCapture, target_line: str, just_read: Context | None = None
@@ -152,33 +117,29 @@ class Session:
 
         *target_line* names the target. *just_read*: the trace has just been read out, with this context.
         """
-        if live is not self._live:
-            self._let_go()
-        self._live, self._decoded_capture, self._target_line = live, reading, target_line
-        self.opened = None
-        self._unwatched = False
-        self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
-        if self.debugger is not None:
-            self.debugger.trace_begins(now=just_read is None)
-        asked = live.state is not None and live.state.wishes.memory
-        return [*live.started(), *(self._kept(live) if asked else ())]
+        recording = self._recording
+        if recording is None or recording.source is not live:
+            from rvtrace_gdb.session.recording import TraceRecording  # captures need none
 
-    @staticmethod
-    def _kept(live: TraceSource) -> list[str]:
-        return [] if live.state is None else report.kept(live.state.registers, live.state.memory)
+            self._let_go()
+            recording = TraceRecording(live)
+        self._recording, self._decoded_capture, self._target_line = recording, reading, target_line
+        self.opened = None
+        return recording.begin(just_read, self.debugger)
 
     def changed(self) -> None:
         """Note that the trace on the target differs from what was read out, although nothing ran."""
-        self._quiet_since = None
+        if self._recording is not None:
+            self._recording.changed()
 
     def check_free(self, kind: type) -> None:
         """Raise `Busy` when a trace of another *kind* is being recorded: it would be lost."""
-        if self._goes_on() and not isinstance(self._live, kind):
+        if self._goes_on() and not isinstance(self.live, kind):
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     def _goes_on(self) -> bool:
         """Return whether a trace is recorded that would be lost, and could be stopped."""
-        return self._live is not None and self._live.tracing and self._live is not self._unstoppable
+        return self._recording is not None and self._recording.goes_on
 
     def has_trace(self) -> bool:
         """Return whether the session has a trace, recorded or opened."""
@@ -187,24 +148,14 @@ class Session:
     @property
     def live(self) -> TraceSource | None:
         """The source of the trace that is being recorded, or was recorded last."""
-        return self._live
+        return None if self._recording is None else self._recording.source
 
     def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
         """Stop tracing and read the trace out. Raises `NoTrace`, `Busy`, `NotStopped`."""
         self.check_present("trace stop")
-        live = self._live
-        if live is None:
+        if self._recording is None:
             raise NoTrace("nothing is being traced: `trace start` begins")
-        first = Line("Tracing stopped." if live.tracing else "The trace had ended already.", ended=True)
-        try:
-            live.stop(progress)
-        except NotStopped:
-            self._unstoppable = live
-            raise
-        self._ended = live.unchanged(self._runs(context or Context()))
-        if self.debugger is not None:
-            self.debugger.trace_ends()
-        return [first, *live.ended(), *report.failure(live)]
+        return self._recording.stop(progress, context or Context(), self.debugger)
 
     # Showing it
 
@@ -212,12 +163,12 @@ class Session:
         """Describe the target, its components, the history, losses and warnings, without disturbing a running trace."""
         if self._decoded_capture is None:
             return report.nothing(lambda: context.description(self._environ))
-        if self._live is not None:
-            lines = [self._target_line, *self._elsewhere(context), *self._live.status()]
-            lines += self._kept(self._live)
+        recording = self._recording
+        if recording is not None:
+            lines = [self._target_line, *recording.elsewhere(context), *recording.source.status(), *recording.kept()]
         else:
             lines = [self._target_line, *report.opened(self.capture())]
-        if self._live is None or not self._live.incomplete or not self.capture().captured:
+        if recording is None or not recording.source.incomplete or not self.capture().captured:
             try:
                 self._decode(context, progress)
             except (NoTrace, BadElf, Unsupported) as error:
@@ -226,8 +177,9 @@ class Session:
         if decoded is None:
             return [*lines, report.history("not read yet: `trace history` reads it")]
         checked = report.checks(decoded.checked or ())
+        places = positions(self.debugger, decoded.harts, context)
         warnings = [*decoded.warnings, *self._exchanged(decoded)]
-        return [*lines, *report.histories(decoded.harts), *checked, *self._positions(decoded, context), *warnings]
+        return [*lines, *report.histories(decoded.harts), *checked, *places, *warnings]
 
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
@@ -278,11 +230,11 @@ class Session:
         self._read_out(context, progress)
         reading = self._refreshed()
         if not any(captured.data for captured in reading.capture.captured):
-            raise (self._live.failure if self._live else None) or decoded_capture.nothing_traced(
-                live=self._live is not None
+            raise (self.live.failure if self.live else None) or decoded_capture.nothing_traced(
+                live=self.live is not None
             )
         listing = reading.select_messages(args, size, offset, _hart(context), progress)
-        return listing._replace(lines=report.failure(self._live))
+        return listing._replace(lines=report.failure(self.live))
 
     def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
         """Return the messages numbered *begin* to *end* - 1 of the list that `dump` returned last.
@@ -336,8 +288,10 @@ class Session:
     def _check_not_empty(self, decoded: Decoded, hart: int) -> None:
         """Raise the reason why a hart's history is empty, if it is."""
         if not len(decoded.harts.histories[hart]):
-            raise (self._live.failure if self._live else None) or _nothing(
-                self.capture(), decoded, hart, live=self._live is not None
+            from rvtrace_gdb.session.formats.detect_options import nothing_of_hart
+
+            raise (self.live.failure if self.live else None) or nothing_of_hart(
+                self.capture(), decoded, hart, live=self.live is not None
             )
 
     def _selected_again(self, context: Context) -> SelectedHistory | None:
@@ -346,10 +300,9 @@ class Session:
         There is nothing to read out and to decode then, and nothing to report.
         """
         before, capture = self._selected, self._decoded_capture
-        if before is None or self._live is not None or capture is None or before.context != context:
+        if before is None or self._recording is not None or capture is None or before.context != context:
             return None
-        is_same = before.decoded is capture.decoded and capture.is_current(context.elf, context.others)
-        return before.selected if is_same else None
+        return before.selected if before.is_of(capture) else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the same as `selected`; the history may be empty."""
@@ -379,7 +332,7 @@ class Session:
 
     def live_stop(self, hart: int, rams: Sequence[Extent]) -> "StopState | None":
         """Return the state of a hart that stands where its trace ends, as `session.past.live_stop` does."""
-        if self._live is None or self._selected is None:
+        if self._recording is None or self._selected is None:
             return None
         from rvtrace_gdb.session.past.live_stop import live_stop
 
@@ -387,31 +340,19 @@ class Session:
 
     def is_current(self, context: Context) -> bool:
         """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""
-        live = self._live
-        if live is None or not live.tracing or self._frozen():
-            return live is None or not live.incomplete or self._frozen()
-        return self._quiet_since is not None and self._quiet_since[0] == self._runs(context)
+        return self._recording is None or self._recording.is_current(context, self.debugger)
 
     def unread(self, context: Context) -> int:
         """Return about how many bytes a read-out would fetch from the target. Raises the transport's errors."""
-        live = self._live
-        if live is None or self.is_current(context):
-            return 0
-        return live.unread()
+        return 0 if self._recording is None else self._recording.unread(context, self.debugger)
 
     def cached(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
         """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet.
 
         Objects are dropped with the histories to which they belong.
         """
-        of_kind = self._cache.setdefault(kind, {})
-        found = of_kind.get(id(history))
-        if found is None or found[0] is not history:
-            current = set() if self._last is None else {id(one) for one in self._last.harts.histories.values()}
-            for old in of_kind.keys() - current:
-                del of_kind[old]
-            found = of_kind[id(history)] = history, make()
-        return cast(_T, found[1])
+        current = () if self._last is None else self._last.harts.histories.values()
+        return self._cache.get(kind, history, make, current)
 
     def prepare(self, progress: Progress) -> None:
         """Compute what takes long for the history that was decoded last. Raises what *progress* raises."""
@@ -427,18 +368,18 @@ class Session:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
         reading = self.require_capture()
         new = reading.unreported(reading.decoded.warnings) if reading.decoded else []
-        return report.failure(self._live) + self._new_notes() + new
+        return report.failure(self.live) + self._new_notes() + new
 
     def _new_notes(self) -> list[str]:
         """Return the notes that came up while the trace was read out, once: e.g. a component did not become empty."""
-        return [] if self._live is None else report.notes(self._live.unlisted())
+        return [] if self.live is None else report.notes(self.live.unlisted())
 
     # Saving and opening it
 
     def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
         """Write a capture file. Raises `CaptureError`, `NoTrace`."""
         self._read_out(context, progress)
-        lines = report.failure(self._live)
+        lines = report.failure(self.live)
         try:
             self._explained(context, progress)  # decoding finds out which code is needed that the ELF lacks
         except (BadElf, Unsupported) as error:
@@ -446,34 +387,18 @@ class Session:
         except NoTrace:  # a trace that leaves the chip is recorded by a probe: the settings to decode it with are saved
             if self.capture().captured or not self.capture().encoders:
                 raise
-        lines += self._save_state(context, progress)
+        if self._recording is not None:
+            lines += self._recording.save_state(context, self.debugger, progress)
         from rvtrace_gdb.session.capture import file as capture_file
 
         capture, replaced = self.capture(), os.path.exists(path)
-        state = None if self._live is None else self._live.state
+        state = None if self.live is None else self.live.state
         capture_file.save(capture, path, silent if state is not None and state.interrupted else progress)
         return [report.saved(capture, str(path), replaced=replaced), *lines]
 
-    def _save_state(self, context: Context, progress: Progress) -> list[str]:
-        """Read registers and memory where the trace ends, if nothing can have run since it was read out."""
-        live = self._live
-        if live is None or live.state is None or live.failure is not None or not live.halted:
-            return []
-        state = live.state
-        is_fresh = live.tracing and not self._frozen()  # if anything had run, it would have been read out just now
-        if not is_fresh and not self.stands(context):
-            return []
-        state.wish(context.save_memory)
-        state.interrupted = False
-        state.end(live.halted)
-        state.end_memory(progress)
-        return report.notes(state.unsaid())
-
     def stands(self, context: Context) -> bool:
         """Return whether nothing can have run since the trace was read out last, or stopped."""
-        live = self._live
-        quiet = None if live is None else self._quiet_since if live.tracing else self._ended
-        return live is not None and quiet is not None and quiet == live.unchanged(self._runs(context))
+        return self._recording is not None and self._recording.stands(context, self.debugger)
 
     def close_trace(self) -> list[str]:
         """Drop the trace that was recorded or opened. Raises `NoTrace`, `InThePast`; `Busy` while one is recorded."""
@@ -536,32 +461,21 @@ class Session:
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
-        news = self._elsewhere(context) + report.stopped(sink) + report.other_hart(hart, context)
+        news = [] if self._recording is None else self._recording.elsewhere(context)
+        news += report.stopped(sink) + report.other_hart(hart, context)
         news += decoded.warnings + self._exchanged(decoded)
         history = decoded.harts.histories[hart]
         it = SelectedHistory(history, decoded.program, hart, [], is_overwritten(sink), context.values)
-        self._selected = _LastRequest(context, decoded, it)
-        lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
+        self._selected = LastRequest(context, decoded, it)
+        lines = report.failure(self.live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)
 
-    def _elsewhere(self, context: Context) -> list[str]:
-        """Return a line if the debugger is connected to another target than that of the trace."""
-        return [] if self._live is None or self._live.is_of(context.openocd) else [report.elsewhere()]
-
     def _exchanged(self, decoded: Decoded) -> list[str]:
-        """Return lines about harts that are exchanged in the target description."""
-        ends = {} if self._live is None else self._live.ends
-        if len(ends) < 2:
-            return []
-        from rvtrace_gdb.session.queries.ends import exchanged
-
-        return exchanged(decoded.harts.histories, decoded.program, ends, self.capture().encoders)
+        return [] if self._recording is None else self._recording.exchanged(decoded)
 
     def check_present(self, what: str) -> None:
         """Raise `InThePast` if the debugger is in the past; *what* is the command that was given."""
-        if self._frozen() and self.debugger is not None:
-            gone = self.debugger.is_target_gone
-            raise InThePast(f"{what}: {_GONE if gone else _RETURN if self.debugger.has_target else _DISCONNECT}")
+        check_present(self.debugger, what)
 
     def check_idle(self) -> None:
         """Raise `Busy` when no other trace can be opened now."""
@@ -590,30 +504,15 @@ class Session:
 
     def _refreshed(self) -> DecodedCapture:
         """Return the capture, with everything that was read out of the target so far."""
-        reading, live = self.require_capture(), self._live
-        if live is not None:
-            code = tuple(reading.decoded.image.code) if reading.decoded else ()
-            notes = tuple(live.notes)
-            state = live.state
-            saved = {} if state is None else {it: getattr(state, it) for it in ("registers", "memory", "ranges")}
-            reading.capture = replace(
-                reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, tandem=live.tandem,
-                code=code, notes=notes, written=self._written(live), **saved,
-            )  # fmt: skip
-            reading.traps = live.traps
+        reading = self.require_capture()
+        if self._recording is not None:
+            self._recording.put_into(reading, self.debugger)
         return reading
-
-    def _written(self, live: TraceSource) -> tuple[DebuggerWrites, ...]:
-        """Return what the debugger wrote at the halts of the traced harts, () if it is not known."""
-        traced: list[CapturedEncoder | CapturedRecords | CapturedTandem] = [*live.encoders, *live.records, *live.tandem]
-        harts = sorted({it.hart for it in traced})
-        written = () if self.debugger is None else self.debugger.written(harts)
-        return written if live.shows_halts else not_shown(written, harts if self._unwatched else ())
 
     def _explained(self, context: Context, progress: Progress) -> Decoded:
         """Return the histories, with what halted harts say of last traps whose cause is not in the trace."""
-        decoded, live = self._decode(context, progress), self._live
-        if live is None or self._frozen():
+        decoded, live = self._decode(context, progress), self.live
+        if live is None or is_away(self.debugger):
             return decoded
         from rvtrace_gdb.session.trap_causes import asked_for  # captures have no hart to ask
 
@@ -622,54 +521,10 @@ class Session:
         return decoded if live.traps == decoded.traps else self._decode(context, progress)
 
     def _read_out(self, context: Context, progress: Progress) -> None:
-        live = self._live
-        self._unwatched |= context.runs is not None and not (self.debugger is not None and self.debugger.connected)
-        if live is not None:
-            live.use_context(context)
-        if live is None or self._frozen():
-            return
-        runs = self._runs(context)
-        if live.tracing and self._quiet_since and self._quiet_since == live.unchanged(runs):
-            return
-        live.read_out(progress)
-        self._quiet_since = None if live.failure else live.unchanged(runs)
-
-    def _frozen(self) -> bool:
-        """Return whether the debugger is in the past: nothing new runs then, and rows keep their numbers."""
-        return self.debugger is not None and self.debugger.away()
-
-    def _positions(self, decoded: Decoded, context: Context) -> list[str]:
-        """Say where the debugger is in the past, for each hart that is there."""
-        if self.debugger is None:
-            return []
-        threads = [*decoded.harts.histories, context.thread_hart]  # None: one thread that stands for any hart
-        places = [place for hart in threads if (place := self.debugger.place(hart)) is not None]
-        return report.positions(decoded.harts, dict(places))
-
-    def _runs(self, context: Context) -> int | None:
-        """Return a number that changes whenever the target is resumed.
-
-        gdb, which counts if there is no proxy, also counts its resumptions in the past. Its numbers are made negative,
-        so that they never equal those of the proxy.
-        """
-        if self.debugger is not None and self.debugger.connected:
-            return self.debugger.resumes
-        return None if context.runs is None else -1 - context.runs
+        if self._recording is not None:
+            self._recording.read_out(context, self.debugger, progress)
 
 
 def _hart(context: Context) -> int | None:
     """Return the hart that the context selects, None for any."""
     return context.thread_hart if context.hart is None else context.hart
-
-
-def _nothing(capture: Capture, decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
-    """Return an error that says why the history of a hart is empty."""
-    histories = decoded.harts.histories
-    if any(len(history) for history in histories.values()):
-        return NoTrace(f"this trace has nothing of hart {hart} that can be decoded, only of other harts")
-    sink, why = decoded.sink_of(hart), ""
-    if isinstance(sink, CapturedSink):
-        from rvtrace_gdb.session.formats.detect_options import wrong_widths
-
-        why = wrong_widths(sink, capture, decoded)
-    return decoded_capture.nothing_decoded(sink, histories[hart], decoded.image, live=live, why=why)

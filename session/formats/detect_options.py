@@ -30,7 +30,8 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     values_of,
 )
 from rvtrace_gdb.session.capture.model import Capture, CapturedSink
-from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.decoded_capture import Decoded, nothing_decoded
+from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.option_trial import BY_CHANCE, MUCH, OptionTrial
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
@@ -480,3 +481,14 @@ def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> ra
         if event.kind in (EventKind.SYNC, EventKind.TRACE_ON):
             start = event.offset
     return range(min(size, _BEHIND))
+
+
+def nothing_of_hart(capture: Capture, decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
+    """Return an error that says why the history of a hart is empty."""
+    histories = decoded.harts.histories
+    if any(len(history) for history in histories.values()):
+        return NoTrace(f"this trace has nothing of hart {hart} that can be decoded, only of other harts")
+    sink, why = decoded.sink_of(hart), ""
+    if isinstance(sink, CapturedSink):
+        why = wrong_widths(sink, capture, decoded)
+    return nothing_decoded(sink, histories[hart], decoded.image, live=live, why=why)

@@ -22,6 +22,7 @@ from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import BadOption, Busy, NoTrace, WrongXlen
 from rvtrace_gdb.session.program import LoadedProgram
+from rvtrace_gdb.session.reverse_debugger import is_away
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr
 from rvtrace_gdb.session.sources.ctr import MODES, CtrTrace, HartRecorder, captured
@@ -196,7 +197,7 @@ def status(session: Session, context: Context, way: Way | None, progress: Progre
 
 def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool:
     """Return whether the session's trace is to be shown, instead of the records that the program makes now."""
-    if _away(session):
+    if is_away(session.debugger):
         return True
     if not live.tracing:
         return live.started_here or way is None
@@ -205,12 +206,8 @@ def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool
 
 def _check_moved(session: Session, live: CtrTrace, way: Way | None) -> None:
     """Have the hart read again if it has changed without gdb's knowledge, e.g. by a reset with `monitor`."""
-    if live.tracing and way is not None and not _away(session) and live.moved():
+    if live.tracing and way is not None and not is_away(session.debugger) and live.moved():
         session.changed()
-
-
-def _away(session: Session) -> bool:
-    return session.debugger is not None and session.debugger.away()
 
 
 def _recording(session: Session) -> CtrTrace:
