@@ -1,10 +1,10 @@
 """Messages of several harts in one stream: whose they are, and what all harts lose."""
 
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.ntrace.decoder import decode_streams, source_of
+from rvtrace_gdb.decode.ntrace.decoder import decode_streams
 from rvtrace_gdb.decode.ntrace.options import Options
 from tests.decode import assembler as asm
-from tests.decode.ntrace.messages import groups, image_of, message, of_kind, vendor
+from tests.decode.ntrace.messages import groups, image_of, message, of_kind
 
 IMAGE = image_of((0x100, [asm.C_NOP] * 8))
 NO_MESSAGE = bytes([0x70, 0x02, 0x03])  # reserved MSEO
@@ -16,20 +16,6 @@ def started(src: int, src_bits: int = 4, pc: int = 0x100) -> bytes:
 
 def stopped(src: int, icnt: int, src_bits: int = 4) -> bytes:
     return message("ProgTraceCorrelation", (src_bits, src), evcode=4, cdf=1, icnt=icnt, hist=1)
-
-
-def test_a_source_of_any_width() -> None:
-    for bits in range(13):
-        for src in {0, 1, (1 << bits) - 1, 1 << bits >> 1} - {1 << bits}:
-            assert source_of(started(src, bits), bits) == src
-            assert source_of(vendor(60, 5, 6, source=(bits, src)), bits) == src
-
-
-def test_high_bits_of_a_source_that_are_left_out() -> None:
-    """A field ends early when the rest of it is 0; what comes behind is another field."""
-    raw = bytes([2 << 2, 0b000101_01, 0b111111_11])  # Ownership with SRC 5 of 12 bits, and one more field
-    assert source_of(raw, 12) == 5
-    assert source_of(bytes([2 << 2, 0b000101_11]), 12) == 5
 
 
 def test_each_hart_has_its_own_history() -> None:
@@ -66,13 +52,3 @@ def test_a_loss_is_told_to_each_hart_when_it_speaks_again() -> None:
     assert told[2][0] == (0, f"3 bytes skipped: {why}")
     assert (second, f"3 bytes skipped: {why}") in told[2]
     assert list(histories[1].pcs()) == [0x104]
-
-
-def test_damage_does_not_cost_an_event_of_every_hart() -> None:
-    harts = range(200)
-    first = b"".join(map(started, harts, [8] * 200))
-    stream = first + NO_MESSAGE * 1000 + b"".join(stopped(src, 1, 8) for src in harts)
-    streams = decode_streams(stream, IMAGE, Options(src_bits=8))
-    assert all(len(of_kind(history, EventKind.LOSS)) == 1 for history in streams.histories.values())
-    assert streams.accounting.skipped == 3000
-    assert sum(len(history.events) for history in streams.histories.values()) <= 4 * 200
