@@ -33,7 +33,6 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     after,
 )
 
-_PASSED = (CONTINUES, DIRECT)
 
 class _WalkPoint(NamedTuple):
     """A point of a walk: the pc, the number of parts and halfwords before it, and the call stack there."""
@@ -131,9 +130,8 @@ class Walker(stepping.ProgramWalker[Run]):
         known = self._segments.known
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
-                run = self._remembered_run(pc, hist >> (bits - RUN_BITS) & RUN_MASK, calls)
-                fits = run is not None and (limit is None or walked + run.halfwords <= limit)
-                if run is not None and fits and calls.redo(run.taken, run.left):
+                run = self._fitting_run(pc, hist >> (bits - RUN_BITS) & RUN_MASK, walked, limit, calls)
+                if run is not None:
                     parts.append(run.path)
                     walked += run.halfwords
                     bits -= RUN_BITS
@@ -147,58 +145,62 @@ class Walker(stepping.ProgramWalker[Run]):
                 parts.append(segment.pcs)
                 walked += segment.halfwords
             kind = segment.kind
-            if kind == BRANCH:
-                if bits:
-                    bits -= 1
-                    pc = segment.taken if hist >> bits & 1 else segment.fall
-                    steps, first, before = 0, len(parts), walked
-                    continue
-                if not self._btm or limit is None or walked >= limit:
-                    fault = "HIST has no bit for the branch" if walked != limit else ""
-                    return WalkResult(parts, NOWHERE, walked, calls=calls, last=segment, fault=fault)
+            if kind == BRANCH and bits:
+                bits -= 1
+                pc = segment.taken if hist >> bits & 1 else segment.fall
+                steps, first, before = 0, len(parts), walked
+                continue
+            if kind == CONTINUES:
                 pc = segment.fall
-            elif kind in _PASSED:
-                if kind == DIRECT:
-                    stopped = _direct_jump_fault(segment, hist, bits, walked, limit)
-                    if stopped is not None:
-                        return WalkResult(parts, NOWHERE, walked, calls=calls, last=segment, fault=stopped)
-                    if segment.reported:
-                        bits -= 1
-                        steps, first, before = 0, len(parts), walked
-                    if segment.calls:
-                        calls.push(segment.returns_to)
-                pc = segment.fall
-            elif kind == MISSING:
-                if walked != limit:
-                    return WalkResult(parts, segment.fall, walked, calls, last=None, fault=segment.why)
-                pc = segment.fall
-                break
             else:
-                pc = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
-                if pc == NOWHERE:
-                    return WalkResult(
-                        parts,
-                        pc,
-                        walked,
-                        calls=calls,
-                        last=segment,
-                        fault=_unexpected_end(segment, bits, walked, limit),
-                    )
+                pc, stop = self._after(segment, hist, bits, walked, limit, calls)
+                if stop is not None:
+                    last = None if kind == MISSING else segment
+                    return WalkResult(parts, pc, walked, calls=calls, last=last, fault=stop)
+                if segment.reported:
+                    bits -= 1
+                    steps, first, before = 0, len(parts), walked
             # The trace did not decide anything here: if the pc is an earlier one, the code can only loop.
             steps += 1
+            if steps < MARKED_AFTER:
+                continue
+            fault = _endless_loop(marked, pc, steps, bits, calls)
+            if fault:  # it is not known how often that ran
+                return WalkResult(parts[:first], pc, before, calls, last=None, fault=fault)
             if pc == marked.pc and steps > MARKED_AFTER:
-                if bits and calls.rounds(marked.calls, FOR_EVER) == FOR_EVER:
-                    fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
-                    # It is not known how often that ran.
-                    return WalkResult(parts[:first], pc, before, calls, last=None, fault=fault)
-                walked = _add_rounds(marked, _possible_rounds(marked, walked, limit, calls), parts, walked, calls)
-            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
-                if steps > STEPS_AT_MOST:
-                    fault = f"more than {steps - 1} jumps and branches in a row"
-                    return WalkResult(parts[:first], pc, before, calls, last=None, fault=fault)
+                walked = _add_rounds(marked, parts, walked, limit, calls)
+            if steps & steps - 1 == 0:
                 marked = _WalkPoint(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
         return WalkResult(parts, pc, walked, calls, last=None, fault=fault)
+
+    def _fitting_run(self, pc: int, outcomes: int, walked: int, limit: int | None, calls: WalkCalls) -> Run | None:
+        """Return the remembered walk of these outcomes if it does not go past the limit, and apply it to *calls*."""
+        run = self._remembered_run(pc, outcomes, calls)
+        if run is None or (limit is not None and walked + run.halfwords > limit):
+            return None
+        return run if calls.redo(run.taken, run.left) else None
+
+    def _after(
+        self, segment: Segment, hist: int, bits: int, walked: int, limit: int | None, calls: WalkCalls
+    ) -> tuple[int, str | None]:
+        """Return where a walk goes on after a segment, and None. If it ends there, return why: "" if the trace ends
+        there, too, and else the contradiction.
+        """
+        kind = segment.kind
+        if kind == DIRECT:
+            fault = _direct_jump_fault(segment, hist, bits, walked, limit)
+            if fault is None and segment.calls:
+                calls.push(segment.returns_to)
+            return segment.fall if fault is None else NOWHERE, fault
+        if kind == BRANCH:
+            if self._btm and limit is not None and walked < limit:
+                return segment.fall, None
+            return NOWHERE, "HIST has no bit for the branch" if walked != limit else ""
+        if kind == MISSING:
+            return segment.fall, segment.why if walked != limit else None
+        target = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
+        return target, _unexpected_end(segment, bits, walked, limit) if target == NOWHERE else None
 
     def confirmed(self, walk: WalkResult, pc: int, hist: int, stack: Stack) -> WalkResult:
         """Return the *walk* of a contradicted message from *pc* on, but only as far as its HIST led if it then went
@@ -324,18 +326,24 @@ def _bit_count(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _possible_rounds(since: _WalkPoint, walked: int, limit: int | None, calls: WalkCalls) -> int:
-    """Return how many further rounds from that point fit, without the last one."""
-    most = FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
-    return calls.rounds(since.calls, most)
+def _endless_loop(since: _WalkPoint, pc: int, steps: int, bits: int, calls: WalkCalls) -> str:
+    """Return the fault of a walk that no outcome ends: it is at *pc* after so many *steps*, "" if it may go on."""
+    if bits and pc == since.pc and steps > MARKED_AFTER and calls.rounds(since.calls, FOR_EVER) == FOR_EVER:
+        return f"{_bit_count(bits)} of HIST left, and the code has no branch"
+    too_many = steps > STEPS_AT_MOST and steps & steps - 1 == 0
+    return f"more than {steps - 1} jumps and branches in a row" if too_many else ""
 
 
-def _add_rounds(since: _WalkPoint, rounds: int, parts: list[PathPart], walked: int, calls: WalkCalls) -> int:
-    """Add *rounds* rounds from that point, and return the halfwords walked."""
+def _add_rounds(
+    since: _WalkPoint, parts: list[PathPart], walked: int, limit: int | None, calls: WalkCalls
+) -> int:
+    """Add as many rounds from that point as fit, but not the last one, and return the halfwords walked."""
+    length = walked - since.walked
+    rounds = calls.rounds(since.calls, FOR_EVER if limit is None else max(limit - walked - 1, 0) // length)
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
         calls.repeat(since.calls, rounds)
-    return walked + rounds * (walked - since.walked)
+    return walked + rounds * length
 
 
 _OUTCOMES = 1 << 16  # outcomes walked one by one; a program without a repeated pc after so many has no loop
