@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.rows.list_text import options_of
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import SOURCE, gdb_environ, run_gdb
 from tests.helpers.cross_compiler import demo
@@ -114,20 +115,27 @@ def test_coverage_has_the_counts_of_gdbs_table(traced: Traced) -> None:
 
 
 def test_json_has_the_fields_of_mi(traced: Traced) -> None:
-    """Without source lines, and with the hart."""
+    """Without source lines, and with the hart; MI is asked for the columns that are computed on request alone."""
     with GdbMi(traced.elf) as mi:
         mi.command(f"-rvtrace-open {traced.capture}")
         of_mi = {
-            "functions": mi.command("-rvtrace-functions --begin 1 --count 4000")["functions"],
-            "calls": mi.command("-rvtrace-calls --depth 10")["calls"],
-            "find fib on_trap": mi.command("-rvtrace-find --begin 1 --count 4000 fib on_trap")["executions"],
-            "events": mi.command("-rvtrace-events --begin 1 --count 4000")["events"],
+            words: mi.command(" ".join([command, *_computed(what), *rest]))[what]
+            for words, command, what, rest in (
+                ("functions", "-rvtrace-functions --begin 1 --count 4000", "functions", ""),
+                ("calls", "-rvtrace-calls --depth 10", "calls", ""),
+                ("find fib on_trap", "-rvtrace-find --begin 1 --count 4000", "executions", ["fib", "on_trap"]),
+                ("events", "-rvtrace-events --begin 1 --count 4000", "events", ""),
+            )
         }
     for words, expected in of_mi.items():
         rows = traced.rows(words)
         assert {row.pop("hart") for row in rows} == {0}
         assert [_texts(row) for row in rows] == [_texts(row) for row in expected], words
     assert traced.rows("status")[0]["history"].startswith(f"{len(traced.retired)} instructions, 0 gaps")
+
+
+def _computed(what: str) -> list[str]:
+    return [f"--{it.word}" for it in options_of(what) if it.computed]
 
 
 def _texts(row: dict[str, Any]) -> dict[str, Any]:
