@@ -101,12 +101,28 @@ class Plain:
 
 def test_a_heading_stands_above_each_column() -> None:
     """Numbers end where their heading does, and the last column begins there."""
-    rows = {"calls": CallRow(0, 1, None, calls=7, instructions=7, own_instructions=7, trap=False, hidden=None)}
+    values: dict[str, Any] = dict.fromkeys(CallRow._fields, 7)
+    rows = {"calls": CallRow(**{**values, "level": 0, "name": None, "trap": False, "hidden": None})}
     assert set(HEADINGS) == set(rows)
     for what, row in rows.items():
         heading, line = ([*re.finditer(r"\S+(?: \S+)*", text)] for text in (HEADINGS[what], row_line(row, Plain())))
         assert [it.end() for it in heading[:-1]] == [it.end() for it in line[:-1]], what
         assert heading[-1].start() == line[-1].start(), what
+
+
+IN_HELP = {
+    "calls": "how often it was called",
+    "instructions": "how many instructions ran in it and all it called",
+    "in it alone": "and in it alone",
+    "function": "A line for each function",
+}
+"""What the help of `trace calls` says of each column."""
+
+
+def test_help_explains_each_column_of_a_heading(changes: Any) -> None:
+    assert re.findall(r"\S+(?: \S+)*", HEADINGS["calls"]) == list(IN_HELP)
+    text = " ".join(changes[3]["calls"].split())
+    assert {said for said in IN_HELP.values() if said not in text} == set()
 
 
 PAGES = {"history": "history", "messages": "messages", "functions": "calls", "records": "ctr"}
