@@ -35,6 +35,9 @@ from rvtrace_gdb.support.errors import Progress, silent
 _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many of those
 _WHOLE = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIP: csrs.MIP, csrs.SIE: csrs.MIE}  # views, whose bits may differ as there
 
+_TRAP_STATE = frozenset(regno for taken in csrs.TRAPS for regno in taken[:4])
+"""What a step that traps changes, and may have to be undone."""
+
 
 class FullComparison:
     """Compares the whole shadow state with that of the model.
@@ -133,8 +136,83 @@ class FullComparison:
                     self._model.write_memory(line + at, bytes([byte]))
 
 
-_TRAP_STATE = frozenset(regno for taken in csrs.TRAPS for regno in taken[:4])
-"""What a step that traps changes, and may have to be undone."""
+class Divergences:
+    """Makes divergences of differences, and counts them. *states*: they have all registers, not only those that differ.
+    """
+
+    def __init__(self, tandem: DecodedTandem, full: FullComparison, counts: VerifyCounts, *, states: bool) -> None:
+        self._tandem, self._full, self._counts, self._states = tandem, full, counts, states
+
+    def divergence(
+        self, reported: GroupState, trap: TrapEffect | None, step: ModelStep | None, differences: Sequence[Difference]
+    ) -> Divergence:
+        """Return the divergence after a group, at which the model had taken *step*."""
+        counts, group = self._counts, reported.group
+        counts.divergences += 1
+        counts.by_kind.update(difference.kind for difference in differences)
+        diverged = self._full.diverged
+        for difference in differences:
+            if difference.kind in (DifferenceKind.CSR, DifferenceKind.LATER):
+                diverged[difference.place] = diverged.get(difference.place, 0) | difference.bits
+        origin = self._tandem.index.origin(group)
+        other = None if step is None or step.instr is None or reported.instr is None else step.instr
+        return Divergence(
+            counts.divergences,
+            group,
+            self._tandem.trace.offsets[group],
+            self._position(group),
+            step.pc if step is not None else None if origin == NOWHERE else origin,
+            reported.instr,
+            other if other is not None and reported.instr is not None and not same(reported.instr, other) else None,
+            None if trap is None else ModelTrap(trap.cause, trap.interrupt),
+            None if step is None else step.trap,
+            tuple(differences),
+            self._full.both(group) if self._states else (),
+        )
+
+    def _position(self, group: int) -> int | None:
+        """Return the position of a group's instruction in the history: after the gap before it, if there is one."""
+        if not self._tandem.index.retired[group]:
+            return None
+        position = self._tandem.position_of(group)
+        while self._tandem.group_of(position + 1) == group:
+            position += 1
+        return position
+
+
+class FollowingModel:
+    """The model, which takes over what the trace says of a hart. *state*: what is known of it. *code*: code that is
+    loaded into it besides its program: (address, bytes).
+    """
+
+    def __init__(
+        self, model: Model, state: ModelState, tandem: DecodedTandem, code: Sequence[tuple[int, bytes]]
+    ) -> None:
+        self._model, self.state, self._index, self._code = model, state, tandem.index, code
+
+    def reset(self) -> None:
+        """Reset the model, and load the code again."""
+        self._model.reset()
+        for address, data in self._code:
+            self._model.write_memory(address, data)
+        self.state.refresh({*_TRAP_STATE, *(regno for regno in self._index.registers.columns if regno < GPR)})
+
+    def correct(self, difference: Difference) -> None:
+        """Give one place in the model the trace's value."""
+        if difference.trace is not None and difference.size:
+            self._model.write_memory(difference.place, difference.trace.to_bytes(difference.size, "little"))
+        elif difference.trace is not None:
+            self.state.set(difference.place, difference.trace)
+
+    def copy(self, reported: GroupState) -> None:
+        """Copy the registers and the pc that a group reports to the model."""
+        for regno, value in reported.registers.items():
+            if value is not None and (inputs(regno) != ALL or regno == MTIME):
+                self.state.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
+        if reported.pc and self._index.pcs[reported.group] != NOWHERE:
+            self.state.go(self._index.pcs[reported.group])
+
+
 _REPORTED = 0x100  # groups between two reports of progress
 
 
@@ -173,24 +251,24 @@ class Verifier:
         program: Image | None = None,
         code: Sequence[tuple[int, bytes]] = (),
     ) -> None:
-        self._tandem, self._model, self._choices, self._code = tandem, model, choices, code
-        self._index, self._trace = tandem.index, tandem.trace
-        self._pc_register = tandem.trace.parameters.dialect.pc_register
+        self._tandem, self._trace, self._choices = tandem, tandem.trace, choices
         self.missing = absent_of(tandem) - choices.masks.absent
         masks = Masks(choices.masks.ignored, choices.masks.absent | self.missing)
         self.masked = tuple(choices.masks.described())
         losses, groups = self._trace.losses, range(1, len(self._trace))
         holes = sum(loss.group in groups for loss in losses)
         self.counts = VerifyCounts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
-        self._cache = ModelState(model, tandem.trace.parameters.xlen)
-        self._comparison = GroupComparison(tandem, self._cache, masks, self.counts)
-        self._inputs = ModelInputs(tandem, model, self._cache, self.counts, choices.devices, program)
-        self._unknown = UnknownState(tandem, self._cache)
-        self._execution = GroupExecution(tandem, model, self._cache, self._comparison, self._inputs, self._unknown)
-        self._batch = BatchExecution(tandem, model, self._cache, self._comparison, self._inputs)
-        self._full = FullComparison(tandem, model, self._cache, masks, self.counts)
-        self._traps = {trapped.group: trapped for trapped in self._index.traps}
-        self._breaks = {gap.group: gap for gap in sorted(self._index.breaks, key=lambda gap: gap.loss)}
+        state = ModelState(model, tandem.trace.parameters.xlen)
+        self._model = FollowingModel(model, state, tandem, code)
+        self._comparison = GroupComparison(tandem, state, masks, self.counts)
+        from_outside = ModelInputs(tandem, model, state, self.counts, choices.devices, program)
+        self._unknown = UnknownState(tandem, state)
+        self._execution = GroupExecution(tandem, model, state, self._comparison, from_outside, self._unknown)
+        self._batch = BatchExecution(tandem, model, state, self._comparison, from_outside)
+        self._full = FullComparison(tandem, model, state, masks, self.counts)
+        self._divergences = Divergences(tandem, self._full, self.counts, states=choices.states)
+        self._traps = {trapped.group: trapped for trapped in tandem.index.traps}
+        self._breaks = {gap.group: gap for gap in sorted(tandem.index.breaks, key=lambda gap: gap.loss)}
 
     def run(self, progress: Progress = silent) -> Iterator[Divergence]:
         """Yield the divergences in order. Raises ModelFailed, and what *progress* raises."""
@@ -210,13 +288,13 @@ class Verifier:
                 yield from self._compare_everything(group - 1)
         if stop > start and (not every or (stop - start) % every):
             yield from self._compare_everything(stop - 1)
-        self._cache.settle()
+        self._model.state.settle()
 
     @property
     def refused(self) -> dict[int, int]:
         """Return by register the bits that the model did not accept as in the trace: it cannot equal the hart there."""
         diverged = self._full.diverged
-        found = {regno: bits & diverged.get(regno, 0) for regno, bits in self._cache.refused.items()}
+        found = {regno: bits & diverged.get(regno, 0) for regno, bits in self._model.state.refused.items()}
         return {regno: bits for regno, bits in sorted(found.items()) if bits}
 
     def _until(self, done: int, size: int) -> int:
@@ -236,36 +314,23 @@ class Verifier:
 
     def _begin(self, start: int) -> None:
         self._model.reset()
-        self._refresh()
-        first = (
-            GroupState(start, self._trace.elements(start), self._tandem, self._pc_register)
-            if len(self._trace)
-            else None
-        )
+        first = self._group_state(start) if len(self._trace) else None
         known = start == 0 and first is not None and (first.reset or first.initializes)
         self._unknown.begin(lost=not known)
         if start:
             self._full.copy(start - 1)
             self._unknown.known(start - 1)
 
-    def _refresh(self) -> None:
-        for address, data in self._code:
-            self._model.write_memory(address, data)
-        self._cache.refresh({*_TRAP_STATE, *(regno for regno in self._index.registers.columns if regno < GPR)})
+    def _group_state(self, group: int) -> GroupState:
+        pc_register = self._trace.parameters.dialect.pc_register
+        return GroupState(group, self._trace.elements(group), self._tandem, pc_register)
 
     def _compare_everything(self, group: int) -> Iterator[Divergence]:
         differences = self._full.differences(group)
         if differences:
-            reported = GroupState(group, self._trace.elements(group), self._tandem, self._pc_register)
-            yield self._divergence(reported, None, None, differences)
-            for found in differences:
-                self._mend(found)
-
-    def _mend(self, found: Difference) -> None:
-        if found.trace is not None and found.size:
-            self._model.write_memory(found.place, found.trace.to_bytes(found.size, "little"))
-        elif found.trace is not None:
-            self._cache.set(found.place, found.trace)
+            yield self._divergences.divergence(self._group_state(group), None, None, differences)
+            for difference in differences:
+                self._model.correct(difference)
 
     def _group(self, group: int) -> Divergence | None:
         """Verify one group; return the divergence after it."""
@@ -295,7 +360,6 @@ class Verifier:
     def _reset(self, reported: GroupState) -> None:
         self.counts.resets += 1
         self._model.reset()
-        self._refresh()
         self._comparison.begin(reported.group)
         self._unknown.begin(lost=False)
         self._copy(reported)
@@ -313,11 +377,7 @@ class Verifier:
 
     def _copy(self, reported: GroupState) -> None:
         """Copy everything that a group reports to the model."""
-        for regno, value in reported.registers.items():
-            if value is not None and (inputs(regno) != ALL or regno == MTIME):
-                self._cache.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
-        if reported.pc and self._index.pcs[reported.group] != NOWHERE:
-            self._cache.go(self._index.pcs[reported.group])
+        self._model.copy(reported)
         self._execution.copy_stores(reported)
 
     def _count(self, trap: TrapEffect | None) -> None:
@@ -337,39 +397,4 @@ class Verifier:
             if not differences:
                 self.counts.uncomparable += 1
                 return None
-        return self._divergence(reported, trap, outcome.step, differences)
-
-    def _divergence(
-        self, reported: GroupState, trap: TrapEffect | None, step: ModelStep | None, differences: Sequence[Difference]
-    ) -> Divergence:
-        counts, group = self.counts, reported.group
-        counts.divergences += 1
-        counts.by_kind.update(found.kind for found in differences)
-        diverged = self._full.diverged
-        for found in differences:
-            if found.kind in (DifferenceKind.CSR, DifferenceKind.LATER):
-                diverged[found.place] = diverged.get(found.place, 0) | found.bits
-        origin = self._index.origin(group)
-        other = None if step is None or step.instr is None or reported.instr is None else step.instr
-        return Divergence(
-            counts.divergences,
-            group,
-            self._trace.offsets[group],
-            self._position(group),
-            step.pc if step is not None else None if origin == NOWHERE else origin,
-            reported.instr,
-            other if other is not None and reported.instr is not None and not same(reported.instr, other) else None,
-            None if trap is None else ModelTrap(trap.cause, trap.interrupt),
-            None if step is None else step.trap,
-            tuple(differences),
-            self._full.both(group) if self._choices.states else (),
-        )
-
-    def _position(self, group: int) -> int | None:
-        """Return the position of a group's instruction in the history: after the gap before it, if there is one."""
-        if not self._index.retired[group]:
-            return None
-        position = self._tandem.position_of(group)
-        while self._tandem.group_of(position + 1) == group:
-            position += 1
-        return position
+        return self._divergences.divergence(reported, trap, outcome.step, differences)
