@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rvtrace_gdb.controlregs import generations
-from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError, ComponentTimeout, DrainFailed
-from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
-from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, GraphSettings, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
@@ -25,11 +24,13 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import Description, EncoderDescription
-from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
+from rvtrace_gdb.session.errors import NotResumed, NotStopped, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource, trace_control_lines
-from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
+from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, unreadable
 from rvtrace_gdb.session.sources.last_traps import LastTraps
+from rvtrace_gdb.session.sources.notes import TraceNotes
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
+from rvtrace_gdb.session.sources.started_components import StartedComponents
 from rvtrace_gdb.session.target.link import (
     ConnectLink,
     Link,
@@ -48,15 +49,10 @@ from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 class LiveTrace(TraceSource):
     """A trace on the target that *link* leads to. `start` creates one."""
 
-    def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphSettings, armed: Armed) -> None:
-        self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
-        self._drive = generations.procedures(graph)
-        self._memories = Graph.build(graph.ram_sinks, ())
+    def __init__(self, link: Link, hardware: Hardware, components: StartedComponents, armed: Armed) -> None:
+        self.link, self.hardware, self.components = link, hardware, components
         self.armed = armed
         """The triggers that switch the trace on and off in the harts."""
-        self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when the trace was paused
-        self.live_sinks: tuple[LiveSink, ...] = ()
-        """The RAM sinks; what leaves the chip through others cannot be read out."""
         self.xlen: int | None = None
         """The register width of the harts in bits, once it is known."""
         self.tvec: int | None = None
@@ -70,10 +66,9 @@ class LiveTrace(TraceSource):
         self._going: RvtraceError | None = None
         """Why encoders could not be stopped by the last attempt."""
         self._last_traps = LastTraps.through(link)
-        self._said = self._listed = 0  # the number of notes already returned
         self._ends: dict[int, int] = {}
         self._marks = Marks(link)
-        self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
+        self.notes = TraceNotes([*hardware.notes, *components.in_force.notes, *armed.notes])
 
     @classmethod
     def start(cls, link: Link, hardware: Hardware, request: TraceRequest, progress: Progress = silent) -> "LiveTrace":
@@ -89,23 +84,21 @@ class LiveTrace(TraceSource):
             except BaseException:
                 armed.disarm()
                 raise
-            trace = cls(link, hardware, graph, in_force, armed)
+            trace = cls(link, hardware, StartedComponents(graph, in_force, rings), armed)
             trace.notes += [*unreadable(link, in_force.ram_sinks), *notes_of(link)]
-        pairs = zip(graph.ram_sinks, trace.in_force.ram_sinks, strict=True)
-        streams = trace.in_force.streams
-        trace.live_sinks = tuple(LiveSink(it, rings[it.name], now, streams[it.name]) for it, now in pairs)
         return trace
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:
         harts = {encoder.name: encoder for encoder in self.hardware.encoders}
-        made = ((harts[now.name], now) for now in self.in_force.encoders)
+        made = ((harts[now.name], now) for now in self.components.in_force.encoders)
         return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in made)
 
     def _unregistered(self, encoder: EncoderDescription, in_force: EncoderSettings) -> Unregistered:
         """Return what is known of an encoder without its registers."""
-        clock = self.in_force.clocks.get(encoder.name)
-        widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}
+        graph = self.components.in_force
+        clock = graph.clocks.get(encoder.name)
+        widths = {funnel.name: funnel.timestamp_bits for funnel in graph.funnels}
         bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
         if in_force.format != TeFormat.E_TRACE:
             return Unregistered(timestamp_bits=bits, repeat_bits=encoder.repeat_bits)
@@ -118,7 +111,7 @@ class LiveTrace(TraceSource):
 
     @property
     def sinks(self) -> tuple[CapturedSink, ...]:
-        return tuple(sink.captured for sink in self.live_sinks)
+        return tuple(sink.captured for sink in self.components.sinks)
 
     @property
     def ends(self) -> Mapping[int, int]:
@@ -143,16 +136,8 @@ class LiveTrace(TraceSource):
         """Return lines about what the sinks held when the trace was stopped."""
         return trace_control_lines.ended(self)
 
-    def unsaid(self) -> list[str]:
-        """Return the notes that were not returned before."""
-        notes, self._said = self.notes[self._said :], len(self.notes)
-        self._listed = self._said
-        return notes
-
     def unlisted(self) -> list[str]:
-        """Return the notes that no list has reported yet, either. `unsaid` returns them again."""
-        notes, self._listed = self.notes[self._listed :], len(self.notes)
-        return notes
+        return self.notes.unlisted()
 
     def use_context(self, context: Context) -> None:
         """Take over the address of the trap handler, if gdb sent it, and it is that of this target."""
@@ -162,20 +147,19 @@ class LiveTrace(TraceSource):
     def is_of(self, openocd: str | None) -> bool:
         return self._marks.is_own(openocd)
 
-    def components(self) -> GraphStatus:
+    def components_now(self) -> GraphStatus:
         """Return the components' current state, as far as it can be read. Raises transport errors."""
         with self.link.unpolled():
-            return self._drive.read_status(self.graph)
+            return self.components.status()
 
     def harts(self) -> dict[int, str]:
         """Return the state of each traced hart ("halted", "running", ...). Raises transport errors."""
         return states(self.link, [encoder.hart for encoder in self.hardware.encoders])
 
     def unread(self) -> int:
-        """Return about how many bytes a read-out would fetch from the target. Raises as `components`."""
+        """Return about how many bytes a read-out would fetch from the target. Raises as `components_now`."""
         with self.link.unpolled():
-            now = self._sinks_now()
-        return sum(sink.unread(now[sink.name]) for sink in self.live_sinks if sink.name in now)
+            return self.components.unread()
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs, None if that is unknown. *runs*: how often the
@@ -187,7 +171,7 @@ class LiveTrace(TraceSource):
         if runs is None:
             return None
         try:
-            return (runs, self.components()) if set(self.harts().values()) == {"halted"} else None
+            return (runs, self.components_now()) if set(self.harts().values()) == {"halted"} else None
         except RvtraceError:
             return None
 
@@ -250,7 +234,8 @@ class LiveTrace(TraceSource):
         halted = halted_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
         try:
             refused = self._stop_components(progress, ending=ending)
-            lost = self._lost_sinks()
+            lost = self.components.lost_sinks()
+            self.tracing = self.tracing and not lost
             failures = lost or self._drain(progress) or refused
         except Cancelled:
             raise
@@ -266,86 +251,51 @@ class LiveTrace(TraceSource):
         if self.tracing:
             self._last_traps.may_ask(halted)
 
-    def _lost_sinks(self) -> list[RvtraceError]:
-        """Those whose buffer is not where it was: what their registers say now is not about our trace."""
-        found = ((sink, self._drive.moved_buffer(sink.component, sink.in_force)) for sink in self.live_sinks)
-        lost: list[RvtraceError] = [SetUpLost(sink.name, register) for sink, register in found if register]
-        self.tracing = self.tracing and not lost
-        return lost
-
     def _drain(self, progress: Progress) -> list[RvtraceError]:
-        """Read all sinks, and return the errors of those that failed. Raises what *progress* and
-        the transport raise.
+        """Read all sinks, and return the errors of those that failed. Raises what *progress* and the transport raise.
         """
-        now = self._sinks_now()
-        for sink in self.live_sinks:
-            sink.prepare(now.get(sink.name))
-        found = self._drive.drain_all(self.graph, self.in_force, progress)
-        for sink in self.live_sinks:
-            failure = found.failures.get(sink.name)
-            if sink.name in found.drained:
-                sink.take(found.drained[sink.name])
-            elif isinstance(failure, DrainFailed):
-                sink.keep(failure)
-        if any(sink.full for sink in self.live_sinks):
+        failures = self.components.drain(progress)
+        if any(sink.full for sink in self.components.sinks):
             self.tracing = False
-        return list(found.failures.values())
-
-    def _sinks_now(self) -> Mapping[str, SinkStatus]:
-        return {status.name: status for status in self._drive.read_status(self._memories).ram_sinks}
+        return failures
 
     def _check_encoders(self) -> None:
         """End the trace if an encoder was reset: what it would send next cannot continue what it sent before."""
         try:
-            found = self._drive.changed_encoder(self.graph, self.in_force)
+            reset = self.components.reset_encoder()
         except RvtraceError:
             return  # resuming will fail the same way, and report it
-        if found is not None:
-            self.tracing, self.failure = False, SetUpLost(*found)
+        if reset is not None:
+            self.tracing, self.failure = False, reset
 
     def _stop_components(self, progress: Progress, *, ending: bool) -> list[RvtraceError]:
         """Return the refused accesses to components that will be stopped again; the next time they may be granted."""
         self._going = Cancelled()
         try:
-            stopped = self._drive.stop(self.graph, progress)
+            stopped = self.components.stop(progress)
         except RvtraceError as error:
             self._going = error
             raise
-        going = [failure for failure in stopped.failures if self._goes_on(failure)]
+        going = [failure for failure in stopped.failures if self.components.goes_on(failure)]
         self._going = joined(going) if going else None
         again = bool(going) if ending else any(isinstance(failure, ComponentAccess) for failure in stopped.failures)
         for failure in () if again else stopped.failures:  # else the trace goes on, and that is said
-            self._note(str(failure))  # trace in the sinks can still be read, if these have stopped
+            self.notes.once(str(failure))  # trace in the sinks can still be read, if these have stopped
         for note in stopped.notes:
-            self._note(note)
-        for sink in self.live_sinks:
-            sink.lost(stopped.lost)
-        self._off = stopped.off
+            self.notes.once(note)
         return [failure for failure in stopped.failures if again]
-
-    def _goes_on(self, failure: ComponentError) -> bool:
-        """Return whether an encoder may trace on that failed to stop."""
-        encoder = next((it for it in self.graph.encoders if it.name == failure.component), None)
-        if encoder is None:
-            return False
-        control, enable = encoder.block.control, encoder.block.prefix + "Enable"
-        return not isinstance(failure, ComponentTimeout) or bool(control.get(failure.value, enable))
 
     def _resume(self) -> None:
         self.incomplete = True
         try:
-            self._drive.resume(self.graph, self.in_force, off=self._off)
+            self.components.resume()
         except RvtraceError as error:
             self.failure = self.failure or NotResumed(error)
 
     def _disarm(self) -> None:
         """Remove the harts' triggers; those of a hart that cannot be reached now, at the next call."""
         for line in self.armed.disarm():
-            self._note(line)
-
-    def _note(self, line: str) -> None:
-        if line not in self.notes:
-            self.notes.append(line)
+            self.notes.once(line)
 
 
 def start(

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings, SinkSettings
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.sources import TraceSource
-from rvtrace_gdb.session.sources.hardware import LiveSink
+from rvtrace_gdb.session.sources.notes import TraceNotes
 from rvtrace_gdb.session.sources.options import Armed
+from rvtrace_gdb.session.sources.started_components import StartedComponents
 from rvtrace_gdb.session.target.link import Link
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import warning
@@ -21,25 +21,22 @@ class RecordedTrace(TraceSource, Protocol):
     """The trace, as far as the lines need it: `session.sources.trace_control.LiveTrace`."""
 
     link: Link
-    graph: Graph
-    in_force: GraphSettings
+    components: StartedComponents
     armed: Armed
-    live_sinks: tuple[LiveSink, ...]
+    notes: TraceNotes
 
-    def components(self) -> GraphStatus: ...
+    def components_now(self) -> GraphStatus: ...
 
     def harts(self) -> dict[int, str]: ...
-
-    def unsaid(self) -> list[str]: ...
 
 
 def started(live: RecordedTrace) -> list[str]:
     """Describe what `trace start` has set up, and which requests were not granted."""
-    made = live.in_force
+    made = live.components.in_force
     lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
     lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
-    return lines + report.notes(live.unsaid())
+    return lines + report.notes(live.notes.unsaid())
 
 
 def _outlets(made: GraphSettings) -> Iterator[tuple[str, str]]:
@@ -58,14 +55,14 @@ def status(trace: RecordedTrace) -> list[str]:
     try:
         with trace.link.unpolled():
             harts = trace.harts()
-            now = trace.components()
+            now = trace.components_now()
         problems = [warning(problem) for problem in now.problems.values()]
     except RvtraceError as error:
         problems = [warning(error)]
     answered = bool(now.encoders or now.ram_sinks or now.passing)
     lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
-    lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
+    lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.components.sinks]
     lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
     lines += report.notes([*trace.notes, *_altered(trace, harts)])
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
@@ -93,8 +90,8 @@ def _altered(trace: RecordedTrace, harts: dict[int, str]) -> list[str]:
 
 def ended(trace: RecordedTrace) -> list[str]:
     """Describe what the sinks held when the trace was stopped."""
-    lines = [_sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
-    return lines + report.notes(trace.unsaid())
+    lines = [_sink(sink.in_force, None, sink.captured) for sink in trace.components.sinks]
+    return lines + report.notes(trace.notes.unsaid())
 
 
 def _harts(states: dict[int, str], *, answered: bool) -> str:
@@ -113,7 +110,7 @@ def _harts(states: dict[int, str], *, answered: bool) -> str:
 
 def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     found = {status.name: status for status in now.encoders}
-    for in_force in trace.in_force.encoders:
+    for in_force in trace.components.in_force.encoders:
         state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
         what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
         yield report.line("encoder", what, encoder=(in_force.name, state))
@@ -121,7 +118,7 @@ def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
 
 def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     """Yield lines about funnels, and sinks through which trace leaves the chip."""
-    found, graph = {status.name: status for status in now.passing}, trace.graph
+    found, graph = {status.name: status for status in now.passing}, trace.components.graph
     for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
         for component in components:
             if component.name in found:

@@ -148,5 +148,5 @@ def test_a_trace_without_any_synchronization_is_named(
 
 
 def _junk(live: LiveTrace) -> None:
-    [sink] = live.live_sinks
+    [sink] = live.components.sinks
     sink.captured = replace(sink.captured, data=b"\xff\xff\xff")

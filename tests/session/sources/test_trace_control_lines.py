@@ -20,10 +20,12 @@ def trace(now: GraphStatus, harts: dict[int, str], sinks: tuple[CapturedSink, ..
     return SimpleNamespace(
         link=SimpleNamespace(unpolled=nullcontext),
         harts=lambda: harts,
-        components=lambda: now,
-        in_force=SimpleNamespace(encoders=()),
-        graph=SimpleNamespace(funnels=(), pib_sinks=(), bridges=()),
-        live_sinks=(),
+        components_now=lambda: now,
+        components=SimpleNamespace(
+            in_force=SimpleNamespace(encoders=()),
+            graph=SimpleNamespace(funnels=(), pib_sinks=(), bridges=()),
+            sinks=(),
+        ),
         sinks=sinks,
         notes=[],
         tracing=False,

@@ -1,0 +1,88 @@
+"""The trace components of a trace that was started: how they are driven, and what their sinks hold."""
+
+from collections.abc import Mapping
+
+from rvtrace_gdb.controlregs import generations
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainFailed
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkStatus, StopResult
+from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
+from rvtrace_gdb.session.errors import SetUpLost
+from rvtrace_gdb.session.sources.hardware import IncrementalBuffer, LiveSink
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+
+
+class StartedComponents:
+    """The components of *graph*, as they were set up: *in_force*. *buffers*: those of the RAM sinks, by name.
+
+    sinks   the RAM sinks; what leaves the chip through others cannot be read out
+
+    Its methods raise the errors of the transport.
+    """
+
+    def __init__(self, graph: Graph, in_force: GraphSettings, buffers: Mapping[str, IncrementalBuffer]) -> None:
+        self.graph, self.in_force = graph, in_force
+        self._drive = generations.procedures(graph)
+        self._memories = Graph.build(graph.ram_sinks, ())
+        self._off: tuple[str, ...] = ()
+        """Encoders that triggers had switched off when the trace was paused."""
+        self.sinks = tuple(
+            LiveSink(sink, buffers[sink.name], settings, in_force.streams[sink.name])
+            for sink, settings in zip(graph.ram_sinks, in_force.ram_sinks, strict=True)
+        )
+
+    def status(self) -> GraphStatus:
+        """Return the components' current state."""
+        return self._drive.read_status(self.graph)
+
+    def unread(self) -> int:
+        """Return about how many bytes a read-out would fetch from the target."""
+        now = self._sinks_now()
+        return sum(sink.unread(now[sink.name]) for sink in self.sinks if sink.name in now)
+
+    def lost_sinks(self) -> list[RvtraceError]:
+        """Those whose buffer is not where it was: what their registers say now is not about our trace."""
+        moved = ((sink, self._drive.moved_buffer(sink.component, sink.in_force)) for sink in self.sinks)
+        return [SetUpLost(sink.name, register) for sink, register in moved if register]
+
+    def reset_encoder(self) -> SetUpLost | None:
+        """Return that an encoder was reset, if one was: what it would send next cannot continue what it sent before."""
+        changed = self._drive.changed_encoder(self.graph, self.in_force)
+        return None if changed is None else SetUpLost(*changed)
+
+    def drain(self, progress: Progress) -> list[RvtraceError]:
+        """Read all sinks, and return the errors of those that failed. Raises what *progress* raises, too."""
+        now = self._sinks_now()
+        for sink in self.sinks:
+            sink.prepare(now.get(sink.name))
+        result = self._drive.drain_all(self.graph, self.in_force, progress)
+        for sink in self.sinks:
+            failure = result.failures.get(sink.name)
+            if sink.name in result.drained:
+                sink.take(result.drained[sink.name])
+            elif isinstance(failure, DrainFailed):
+                sink.keep(failure)
+        return list(result.failures.values())
+
+    def stop(self, progress: Progress) -> StopResult:
+        """Stop all, and return what that showed. Raises what *progress* raises, too."""
+        stopped = self._drive.stop(self.graph, progress)
+        for sink in self.sinks:
+            sink.lost(stopped.lost)
+        self._off = stopped.off
+        return stopped
+
+    def resume(self) -> None:
+        """Let all that were stopped go on, but not the encoders that triggers had switched off."""
+        self._drive.resume(self.graph, self.in_force, off=self._off)
+
+    def goes_on(self, failure: ComponentError) -> bool:
+        """Return whether an encoder may trace on that failed to stop."""
+        encoder = next((encoder for encoder in self.graph.encoders if encoder.name == failure.component), None)
+        if encoder is None:
+            return False
+        control, enable = encoder.block.control, encoder.block.prefix + "Enable"
+        return not isinstance(failure, ComponentTimeout) or bool(control.get(failure.value, enable))
+
+    def _sinks_now(self) -> Mapping[str, SinkStatus]:
+        return {status.name: status for status in self._drive.read_status(self._memories).ram_sinks}
