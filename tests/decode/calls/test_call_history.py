@@ -6,7 +6,7 @@ from itertools import accumulate
 import pytest
 
 from rvtrace_gdb.decode.calls import call_history, frame, stack
-from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, tree_rows
+from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
@@ -79,70 +79,6 @@ def test_calls_and_returns() -> None:
     ]  # fmt: skip
 
 
-def test_recursion_is_not_folded() -> None:
-    assert PLAIN.listing("main.1 f.0 f.1 f.0 f.1 f.0 f.1 g.0 g.1 f.2 f.2 f.2 main.2") == [
-        "main begin", ".f call", "..f call", "...f call", "....g call", "...f return", "..f return", ".f return",
-        "main return",
-    ]  # fmt: skip
-
-
-def test_a_tail_call_returns_for_both() -> None:
-    assert PLAIN.listing("main.1 h.0 h.1 g.0 g.1 main.2") == [
-        "main begin", ".h call", "..g tail", "main return",
-    ]  # fmt: skip
-
-
-def test_a_jump_that_returns() -> None:
-    """`jr t1` with the return address that was kept there."""
-    assert PLAIN.listing("main.1 h.0 h.1 main.2 main.3") == ["main begin", ".h call", "main return"]
-
-
-def test_a_jump_away_and_back() -> None:
-    """As into the part of a function that the compiler put elsewhere."""
-    code = Code(main=[NOP, CALL, NOP], f=[NOP, JUMP, NOP, RET], cold=[NOP, JUMP])
-    assert code.listing("main.1 f.0 f.1 cold.0 cold.1 f.2 f.3 main.2") == [
-        "main begin", ".f call", "..cold tail", ".f switch", "main return",
-    ]  # fmt: skip
-
-
-def test_a_jump_into_the_middle_and_what_falls_through_is_no_call() -> None:
-    code = Code(main=[NOP, JUMP], f=[NOP, NOP], g=[NOP, NOP])
-    assert code.listing("main.0 main.1 f.1 g.0") == ["main begin", "f switch", "g switch"]
-
-
-def test_a_loop_to_the_start_of_its_own_function_is_no_call() -> None:
-    code = Code(spin=[NOP, asm.jal(-4)])
-    assert code.listing("spin.0 spin.1 spin.0 spin.1 spin.0") == ["spin begin"]
-
-
-def test_a_call_of_the_next_instruction_is_none() -> None:
-    code = Code(main=[asm.jal(4, RA), NOP, RET])
-    assert code.listing("main.0 main.1") == ["main begin"]
-
-
-def test_a_return_over_several_calls() -> None:
-    """longjmp."""
-    assert PLAIN.listing("main.1 f.0 f.1 f.0 f.1 g.0 g.1 main.2") == [
-        "main begin", ".f call", "..f call", "...g call", "main return",
-    ]  # fmt: skip
-
-
-def test_a_return_to_another_place_of_the_caller() -> None:
-    assert PLAIN.listing("main.1 g.0 g.1 main.3") == ["main begin", ".g call", "main return"]
-
-
-def test_returns_to_callers_that_were_not_seen() -> None:
-    """They are further out than what was seen first."""
-    assert PLAIN.listing("g.0 g.1 f.2 main.2") == ["..g begin", ".f return", "main return"]
-
-
-def test_a_return_to_nowhere_known_forgets_the_calls() -> None:
-    """As of an operating system that goes on with another task: its calls are not those that were seen."""
-    assert PLAIN.listing("main.1 f.0 f.1 g.0 g.1 h.2 h.3") == [
-        "main begin", ".f call", "..g call", "h return",
-    ]  # fmt: skip
-
-
 def test_coroutines() -> None:
     """The first swap calls; after that each one goes where the other waits."""
     code = Code(main=[NOP, CALL, NOP], one=[asm.jalr(RA, T0), NOP, asm.jalr(RA, T0), NOP, JUMP],
@@ -175,65 +111,12 @@ def test_an_interrupt() -> None:
     ]  # fmt: skip
 
 
-def test_an_interrupt_right_behind_a_call_or_a_return() -> None:
-    """They were done: what is interrupted is where they lead."""
-    called, returned = HANDLED.trap(1, "f.0", "handler.0"), HANDLED.trap(5, "main.2", "handler.0")
-    places = "main.1 handler.0 handler.2 f.0 f.1 handler.0 handler.2 main.2"
-    assert HANDLED.listing(places, called, returned) == [
-        "main begin", "..handler trap", ".f trap_return", ".handler trap", "main trap_return",
-    ]  # fmt: skip
-
-
-def test_an_interrupt_that_does_not_tell_where_it_hit() -> None:
-    places = "main.1 f.0 f.1 handler.0 handler.2 main.2"
-    assert HANDLED.listing(places, HANDLED.trap(3, None, "handler.0"))[2:] == [".handler trap", "main trap_return"]
-
-
-def test_an_interrupt_in_the_handler_of_another() -> None:
-    """Once behind its first instructions, and once before."""
-    first = HANDLED.trap(1, "main.1", "handler.0")
-    inner = HANDLED.trap(2, "handler.1", "handler.0")
-    nested = ["main begin", ".handler trap", "..handler trap", ".handler trap_return", "main trap_return"]
-    assert HANDLED.listing("main.0 handler.0 handler.0 handler.2 handler.1 f.0 f.1 handler.2 main.1", first, inner) == [
-        *nested[:4], "..f call", ".handler return", nested[4],
-    ]  # fmt: skip
-    at_once = HANDLED.trap(1, "handler.0", "handler.0")
-    assert HANDLED.listing("main.0 handler.0 handler.2 handler.0 handler.2 main.1", first, at_once) == [
-        nested[0], *nested[2:],
-    ]  # fmt: skip
-
-
-def test_traps_that_only_the_code_shows() -> None:
-    """ecall, which goes on behind itself, and a step that the code cannot make."""
-    assert HANDLED.listing("main.3 handler.0 handler.2 main.4 handler.0 handler.2 main.5") == [
-        "main begin", ".handler trap", "main trap_return", ".handler trap", "main trap_return",
-    ]  # fmt: skip
-
-
-def test_a_handler_that_goes_on_with_another_task() -> None:
-    """The calls of that one are not known."""
-    assert HANDLED.listing("main.1 f.0 handler.0 handler.2 task.1", HANDLED.trap(2, "f.1", "handler.0")) == [
-        "main begin", ".f call", "..handler trap", "task trap_return",
-    ]  # fmt: skip
-
-
-def test_a_trace_that_begins_in_a_handler() -> None:
-    assert HANDLED.listing("handler.2 f.1 main.2") == ["..handler begin", ".f trap_return", "main return"]
-
-
 def test_a_handler_that_returns_to_an_address_it_made_up() -> None:
     """As Linux does: ra is set to what ends the handler, then a C function jumped to."""
     code = Code(main=[NOP, NOP], entry=[NOP, JUMP], leave=[NOP, asm.MRET], work=[NOP, RET])
     trap = code.trap(1, "main.1", "entry.0")
     assert code.listing("main.0 entry.0 entry.1 work.0 work.1 leave.0 leave.1 main.1", trap) == [
         "main begin", ".entry trap", "..work tail", ".leave return", "main trap_return",
-    ]  # fmt: skip
-
-
-def test_a_gap_forgets_the_calls() -> None:
-    """What ran before it has levels of its own, and what ran after it."""
-    assert PLAIN.listing("main.1 f.0 f.1 g.0 - g.1 f.2 main.2") == [
-        "main begin", ".f call", "..g call", "- forget", "..g begin", ".f return", "main return",
     ]  # fmt: skip
 
 
@@ -334,36 +217,3 @@ def test_it_can_be_interrupted() -> None:
 def test_nothing_ran() -> None:
     calls = CallHistory(history_of([]), PLAIN.image)
     assert len(calls) == 0 and list(calls.functions(1, 10)) == []
-
-
-def test_the_tree_of_calls() -> None:
-    """(level, function, calls, instructions in it, in it and what it called): what took longest first."""
-    code = PLAIN
-    once = "main.1 f.0 f.1 g.0 g.1 f.2 "
-    calls = CallHistory(history_of(code.pcs(once * 2 + "main.1 g.0 g.1 main.2")), code.image)
-    found = [(level, code.name(n.function), n.calls, n.own, n.total) for level, n in tree_rows(call_tree(calls), 9)]
-    assert found == [
-        (0, "main", 0, 4, 16),
-        (1, "f", 2, 6, 10),
-        (2, "g", 2, 4, 4),
-        (1, "g", 1, 2, 2),
-    ]
-
-
-def test_the_tree_of_traps() -> None:
-    """A function that is called and one entered by a trap are two."""
-    traps = [HANDLED.trap(n, "main.1", "handler.0") for n in (1, 4)]
-    calls = CallHistory(
-        history_of(HANDLED.pcs("main.0 handler.0 handler.2 main.0 handler.0 handler.2 main.1 handler.0"), traps),
-        HANDLED.image,
-    )
-    found = [(level, HANDLED.name(n.function), n.trap, n.calls) for level, n in tree_rows(call_tree(calls), 9)]
-    assert found == [(0, "main", False, 0), (1, "handler", True, 2), (1, "handler", False, 1)]
-
-
-def test_the_tree_of_what_a_handler_calls() -> None:
-    """It hangs on the handler that was entered by a trap."""
-    places = "main.0 handler.0 handler.1 f.0 f.1 handler.2 main.1"
-    calls = CallHistory(history_of(HANDLED.pcs(places), [HANDLED.trap(1, "main.1", "handler.0")]), HANDLED.image)
-    found = [(level, HANDLED.name(n.function), n.trap, n.calls, n.own) for level, n in tree_rows(call_tree(calls), 9)]
-    assert found == [(0, "main", False, 0, 2), (1, "handler", True, 1, 3), (2, "f", False, 1, 2)]

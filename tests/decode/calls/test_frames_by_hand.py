@@ -1,4 +1,4 @@
-"""Calls under way in small programs, by hand: tail calls, traps, gaps, and calls deeper than any stack."""
+"""Calls under way in small programs, by hand: what random ones do not have, and calls deeper than any stack."""
 
 from itertools import islice
 
@@ -18,8 +18,6 @@ from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import CALL, JUMP, NOP, PLAIN, RET, Code
 from tests.helpers.amounts import LONG
-
-HANDLED = Code(main=[NOP, CALL, NOP, NOP], f=[NOP, CALL, RET], handler=[NOP, CALL, asm.MRET], g=[NOP, RET])
 
 
 def frames_of(history: History, image: Image | ContextImages) -> CallFrames:
@@ -44,50 +42,6 @@ def at_each(code: Code, places: str, *traps: Event) -> list[str]:
     return [shown(code, history, position) for position in range(len(history))]
 
 
-def levels(history: History, image: Image, position: int) -> list[int]:
-    return [frame.level for frame in frames_of(history, image).frames(position)]
-
-
-def test_calls_and_returns() -> None:
-    assert at_each(PLAIN, "main.0 main.1 f.0 f.1 g.0 g.1 f.2 main.2") == [
-        "main.0", "main.1", "f.0 main.2@1", "f.1 main.2@1", "g.0 f.2@3 main.2@1", "g.1 f.2@3 main.2@1", "f.2 main.2@1",
-        "main.2",
-    ]  # fmt: skip
-
-
-def test_a_tail_call_takes_the_place_of_its_caller() -> None:
-    places = "main.1 h.0 h.1 g.0 g.1 main.2"
-    assert at_each(PLAIN, places)[2:] == ["h.1 main.2@0", "g.0 main.2@0", "g.1 main.2@0", "main.2"]
-    history = history_of(PLAIN.pcs(places))
-    assert [levels(history, PLAIN.image, k) for k in range(6)] == [[0], [1, 0], [1, 0], [1, 0], [1, 0], [0]]
-
-
-def test_levels_of_callers_that_were_not_seen() -> None:
-    """The function that runs first returns, and so does its caller; then both are called again."""
-    code = Code(main=[NOP, CALL, CALL, NOP], f=[NOP, CALL, RET], g=[NOP, RET])
-    history = history_of(code.pcs("g.0 g.1 f.2 main.2 f.0 f.1 g.0"))
-    found = [levels(history, code.image, k) for k in range(7)]
-    assert found == [[0], [0], [-1], [-2], [-1, -2], [-1, -2], [0, -1, -2]]
-    assert shown(code, history, 1) == "g.1" and shown(code, history, 2) == "f.2"
-
-
-def test_a_trap_goes_on_where_it_hit() -> None:
-    trap = HANDLED.trap(2, "main.2", "handler.0")
-    assert at_each(HANDLED, "main.0 main.1 handler.0 handler.1 g.0 g.1 handler.2 main.2", trap)[1:] == [
-        "main.1", "handler.0 main.2!1", "handler.1 main.2!1", "g.0 handler.2@3 main.2!1", "g.1 handler.2@3 main.2!1",
-        "handler.2 main.2!1", "main.2",
-    ]  # fmt: skip
-
-
-def test_a_trap_right_behind_a_call() -> None:
-    """Before the first instruction of what was called: the call is under way, too."""
-    trap = HANDLED.trap(2, "f.0", "handler.0")
-    assert at_each(HANDLED, "main.0 main.1 handler.0 handler.1 g.0 g.1 handler.2 f.0 f.1", trap)[2:] == [
-        "handler.0 f.0!1 main.2@1", "handler.1 f.0!1 main.2@1", "g.0 handler.2@3 f.0!1 main.2@1",
-        "g.1 handler.2@3 f.0!1 main.2@1", "handler.2 f.0!1 main.2@1", "f.0 main.2@1", "f.1 main.2@1",
-    ]  # fmt: skip
-
-
 def test_a_handler_that_returns_to_what_it_put_there() -> None:
     """Its tail call is gone then; the call made next, within the same piece, is found from later ones."""
     code = Code(main=[NOP, NOP], handler=[NOP, JUMP], g=[NOP, RET], k=[CALL, RET], f=[NOP, NOP, RET])
@@ -98,20 +52,6 @@ def test_a_handler_that_returns_to_what_it_put_there() -> None:
     history.events = [code.trap(1, "main.1", "handler.0")]
     assert shown(code, history, 4) == "g.1 main.1!0"
     assert shown(code, history, 6) == shown(code, history, 7).replace("f.1", "f.0") == "f.0 k.1@5 main.1!0"
-
-
-def test_nobody_knows_where_a_trap_goes_on() -> None:
-    """Where the trace does not say it, the frames end."""
-    trap = HANDLED.trap(4, None, "handler.0")
-    history = history_of(HANDLED.pcs("main.1 f.0 f.1 g.0 handler.0 handler.1 g.0"), [trap])
-    assert shown(HANDLED, history, 3) == "g.0 f.2@2 main.2@0"
-    assert shown(HANDLED, history, 4) == "handler.0"
-    assert shown(HANDLED, history, 6) == "g.0 handler.2@5"
-
-
-def test_nothing_is_known_behind_a_gap() -> None:
-    places = "main.1 f.0 f.1 g.0 - f.1 g.0 g.1"
-    assert at_each(PLAIN, places)[3:] == ["g.0 f.2@2 main.2@0", "", "f.1", "g.0 f.2@5", "g.1 f.2@5"]
 
 
 def test_the_end() -> None:
