@@ -221,15 +221,6 @@ def test_sources() -> None:
     )
 
 
-def test_timestamps_of_the_transport() -> None:
-    """As they were sent."""
-    encapsulation = Encapsulation("encap", timestamp_bytes=2)
-    data = encapsulation.framer().packet(jump(4), time=0x1234)
-    taken = items(data, encapsulation=encapsulation)
-    assert [item.timestamp for item in taken] == [0x1234]
-    assert " timestamp=4660 # " in lines(data, encapsulation=encapsulation)[0]
-
-
 def test_timestamps_that_go_back_are_marked() -> None:
     """Each packet where they do, apart for each source, and for times in packets."""
     encapsulation = Encapsulation("encap", src_bits=8, timestamp_bytes=2)
