@@ -107,6 +107,17 @@ def value(expression: str) -> gdb.Value:
         raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
 
 
+def value_or_places(expression: str) -> gdb.Value | list[int]:
+    """Return an expression's value, or the addresses of a breakpoint at the place it names. Raises gdb.error."""
+    try:
+        return value(expression)
+    except gdb.error:
+        places = breakpoint_addresses(expression)
+        if not places:
+            raise
+        return places
+
+
 def is_line(expression: str) -> bool:
     """Return whether an expression is FILE:LINE."""
     return ":" in expression and _LINE.fullmatch(expression) is not None

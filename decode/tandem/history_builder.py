@@ -11,18 +11,18 @@ from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, 
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
+from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.reports import TimeOrder
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break, Index
-from rvtrace_gdb.decode.tandem.plausibility import LOOKAHEAD, TRACE, Beliefs, PreviousGroup
+from rvtrace_gdb.decode.tandem.plausibility import LOOKAHEAD, Beliefs, PreviousGroup
 from rvtrace_gdb.decode.tandem.protocol import Instr
 from rvtrace_gdb.decode.tandem.trace import Flaw
+from rvtrace_gdb.decode.tandem.traced_code import TracedCode
 from rvtrace_gdb.support.errors import Progress, silent
 
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path
-_MOST_PATHS = 1 << 16
 _MOST_CODE = 1 << 20  # addresses whose code is remembered
 
 _H = TypeVar("_H", bound=History)
@@ -44,13 +44,8 @@ class TandemHistoryBuilder:
         stop_at_error: bool = False,
     ) -> None:
         self._index, self._trace, self._progress = index, index.trace, progress
-        self._program, self._builder = program, builder or HistoryBuilder()
-        self._image = program.image_of(ProgramContext())
-        self._known: dict[Image, dict[tuple[int | tuple[bytes, ...], ...], Path]] = {}
-        self._paths = self._known.setdefault(self._image, {})
-        self._missing: dict[Image, dict[int, bytes]] = {}
-        self._unsure: list[tuple[Path, Image, int, bytes]] = []  # instructions that ran where the program had no code
-        self._mismatches: set[int] = set()
+        self._builder = builder or HistoryBuilder()
+        self._code = TracedCode(program, self._builder)
         self._mode: int | None = None
         self._was_reset = self._stopped = False
         self._stop_at_error = stop_at_error
@@ -75,9 +70,8 @@ class TandemHistoryBuilder:
         """Continue with another index of the same trace, which begins at byte *base*, and *before* groups later."""
         self._index, self._base, self._before = index, base, before
         del self.groups[:]
-        if sum(map(len, self._known.values())) > _MOST_PATHS or len(index.code.words) > _MOST_CODE:
-            for paths in self._known.values():
-                paths.clear()
+        if self._code.is_full or len(index.code.words) > _MOST_CODE:
+            self._code.forget()
             index.code.forget()
 
     def follow(self, first: int, *, more: bool = False, waits: bool = False) -> int:
@@ -100,15 +94,8 @@ class TandemHistoryBuilder:
             self._forget_pc(first - 1)
         if not self._stopped and self._stop > first - (not more):
             self._follow(first, more=more)
-        self._last = self._beliefs.last(self._stop, self._image)
-        for image, missing in self._missing.items():
-            for start, code in _stretches(missing):
-                image.add_code(start, code, TRACE)
-            missing.clear()
-        for path, image, pc, code in self._unsure:
-            if image.read(pc, len(code)) != code:
-                self._differs(path, pc, code)
-        self._unsure.clear()
+        self._last = self._beliefs.last(self._stop, self._code.image)
+        self._code.complete()
         return self._stop
 
     def _follow(self, first: int, *, more: bool) -> None:
@@ -137,8 +124,8 @@ class TandemHistoryBuilder:
         """End the history: no more groups follow."""
         self._record_reset(NOWHERE)
         self._record_initialized()
-        if len(self._mismatches) > 1:
-            more = Note(NoteCause.MORE_PLACES, (len(self._mismatches) - 1, self._image.origin(0)))
+        more = self._code.more_places()
+        if more is not None:
             self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), more)
 
     def _offset(self, group: int) -> int:
@@ -212,7 +199,7 @@ class TandemHistoryBuilder:
         """Process a group next to damage: its instruction is not listed if too much contradicts its address."""
         index, beliefs = self._index, self._beliefs
         origin = index.origin(group)
-        if not index.retired[group] or beliefs.believes(group, self._image):
+        if not index.retired[group] or beliefs.believes(group, self._code.image):
             return
         index.retired[group] = 0
         self._forget_pc(group)
@@ -228,7 +215,7 @@ class TandemHistoryBuilder:
         index = self._index
         following = next((after for after in range(group + 1, self._stop) if index.retired[after]), self._stop)
         self._is_unbelieved = following == self._stop
-        if following not in index.origins and not self._beliefs.agrees(following, self._image):
+        if following not in index.origins and not self._beliefs.agrees(following, self._code.image):
             index.pcs[group:following] = array("Q", [NOWHERE] * (following - group))
 
     def _reset(self, group: int) -> None:
@@ -248,7 +235,7 @@ class TandemHistoryBuilder:
         offset = self._offset(trapped.group)
         last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
         beliefs = self._beliefs
-        epc = last if last != NOWHERE and beliefs.origin(trapped.group, self._image) else None
+        epc = last if last != NOWHERE and beliefs.origin(trapped.group, self._code.image) else None
         handler = trapped.handler if beliefs.handler(trapped.group) else None
         self._builder.event(EventKind.TRAP, offset, trapped.fact, last_pc=epc, next_pc=handler)
 
@@ -270,8 +257,7 @@ class TandemHistoryBuilder:
         if mode != self._mode:
             self._mode = mode
             context = ProgramContext(mode)
-            self._image = self._program.image_of(context)
-            self._paths = self._known.setdefault(self._image, {})
+            self._code.enter(context)
             self._builder.context(context)
 
     def _break(self, mark: Break) -> None:
@@ -336,7 +322,7 @@ class TandemHistoryBuilder:
         if self._resuming:
             self._resume(pcs[0], groups[0])
         cuts = [i for i, (pc, following) in enumerate(pairwise(pcs), 1) if not 0 < following - pc <= 4]
-        paths, append, begin, varying = self._paths, self._builder.append, 0, self._index.code.varying
+        paths, append, begin, varying = self._code.paths, self._builder.append, 0, self._index.code.varying
         for end in (*cuts, len(pcs)):
             for first in range(begin, end, _LONGEST):
                 last = min(end, first + _LONGEST)
@@ -364,33 +350,12 @@ class TandemHistoryBuilder:
         return instr.word.to_bytes(instr.length, "little")
 
     def _check(self, path: Path, block: tuple[int, ...], groups: range | list[int]) -> None:
-        """Compare the code that ran, as the trace has it, with the program's; code the program lacks is added to it.
-        The path has what differs, and what does so elsewhere in the trace.
-        """
-        missing, varying = self._missing.setdefault(self._image, {}), self._index.code.varying
+        """Compare the code that ran, as the trace has it, with the program's."""
+        varying = self._index.code.varying
         for pc, group in zip(block, groups, strict=True):
-            code = self._code_of(group)
-            try:
-                found = self._image.read(pc, len(code))
-            except CodeMissing:
-                missing.setdefault(pc, code)
-                self._unsure.append((path, self._image, pc, code))
-                continue
-            if found != code and self._image.origin(pc) != TRACE:
-                self._mismatch(pc, group, code, found)
-            if found != code or pc in varying:
-                self._differs(path, pc, code)
-
-    def _differs(self, path: Path, pc: int, code: bytes) -> None:
-        path.code = {**path.code, pc: code}
-        self._builder.code_varies = True
-
-    def _mismatch(self, pc: int, group: int, code: bytes, found: bytes) -> None:
-        self._mismatches.add(pc)
-        if len(self._mismatches) == 1:
-            detail = (self._image.origin(pc), pc, code[::-1].hex(), found[::-1].hex())
-            mismatch = Loss(LossCause.OTHER_INSTRUCTION, detail)
-            self._builder.event(EventKind.MISMATCH, self._offset(group), mismatch)
+            mismatch = self._code.check(path, pc, self._code_of(group), varies=pc in varying)
+            if mismatch is not None:
+                self._builder.event(EventKind.MISMATCH, self._offset(group), mismatch)
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -404,17 +369,3 @@ def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         last = number
     if first >= 0:
         yield first, last
-
-
-def _stretches(code: dict[int, bytes]) -> Iterator[tuple[int, bytes]]:
-    """Return instructions by address as pieces as long as possible."""
-    start, found = -1, bytearray()
-    for pc, data in sorted(code.items()):
-        if found and pc == start + len(found):
-            found += data
-        else:
-            if found:
-                yield start, bytes(found)
-            start, found = pc, bytearray(data)
-    if found:
-        yield start, bytes(found)

@@ -247,14 +247,8 @@ def _value_or_places(expression: str) -> list[int]:
     """Return an expression's value, or the addresses of a breakpoint at the place it names. Raises gdb.error."""
     if expressions.is_line(expression):
         return expressions.place_addresses(expression)
-    try:
-        value = expressions.value(expression)
-    except gdb.error:
-        places = expressions.breakpoint_addresses(expression)
-        if not places:
-            raise
-        return places
-    return [_address_of_value(expression, value)]
+    value = expressions.value_or_places(expression)
+    return value if isinstance(value, list) else [_address_of_value(expression, value)]
 
 
 def _address_of_value(expression: str, value: gdb.Value) -> int:

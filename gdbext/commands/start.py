@@ -89,13 +89,9 @@ def addresses(expression: str) -> list[int]:
     named = expressions.find_functions(expression)
     if named is not None:
         return named.entries or [named.single_entry()]
-    try:
-        value = expressions.value(expression)
-    except gdb.error:
-        places = expressions.breakpoint_addresses(expression)
-        if not places:
-            raise
-        return places
+    value = expressions.value_or_places(expression)
+    if isinstance(value, list):
+        return value
     code = value.type.strip_typedefs().code
     if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
         raise gdb.error(f"{expression} is neither a function nor an address")
