@@ -1,18 +1,17 @@
 """USB devices through pyusb: finding, claiming and using them, with every possible failure described in words.
 
-pyusb is imported when a device is looked for, so rvtrace runs without it.
+pyusb is imported when a device is looked for (`pyusb`), so rvtrace runs without it.
 
 Ref: pyusb, docs/tutorial.rst; USB 2.0 specification, chapter 9 (descriptors); errno values as Linux has them.
 """
 
 import errno
-import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from rvtrace_gdb.transport.usb.errors import (
     Claimed,
@@ -20,12 +19,20 @@ from rvtrace_gdb.transport.usb.errors import (
     NoSuchDevice,
     NotAnAdapter,
     NotPermitted,
-    PyusbMissing,
     SeveralDevices,
     TransferFailed,
     Unplugged,
     UsbError,
     UsbTimeout,
+)
+from rvtrace_gdb.transport.usb.pyusb import (
+    EndpointDescriptor,
+    InterfaceDescriptor,
+    PyusbBackend,
+    PyusbCore,
+    UsbDevice,
+    pyusb_core,
+    pyusb_util,
 )
 
 TIMEOUT = 2.0  # seconds for one transfer; nothing an adapter does takes a hundredth of that
@@ -52,13 +59,22 @@ def udev_rule(vendor: int, product: int) -> str:
     return f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor:04x}", ATTR{{idProduct}}=="{product:04x}", TAG+="uaccess"'
 
 
+class BulkEndpoints(NamedTuple):
+    """The bulk endpoints of an interface. *out*: to the device; *into*: from it, IN in the specification."""
+
+    out: EndpointDescriptor
+    into: EndpointDescriptor
+
+
 class UsbInterface:
     """One claimed interface of a USB device, with a bulk endpoint in each direction.
 
     All methods raise `UsbLost` leaves. *name*: the device, for messages.
     """
 
-    def __init__(self, device: Any, name: str, number: int, endpoints: tuple[Any, Any], core: Any) -> None:
+    def __init__(
+        self, device: UsbDevice, name: str, number: int, endpoints: BulkEndpoints, core: PyusbCore
+    ) -> None:
         self.name, self.number = name, number
         self._device, self._core = device, core
         self._out, self._in = endpoints
@@ -98,7 +114,7 @@ class UsbInterface:
 
     def claim(self) -> None:
         """Claim the interface. Raises Claimed, NotPermitted and UsbLost leaves."""
-        util = _pyusb_util()
+        util = pyusb_util()
         with self._in_words("it was claimed"):
             with suppress(NotImplementedError):
                 if self._device.is_kernel_driver_active(self.number):
@@ -108,7 +124,7 @@ class UsbInterface:
 
     def close(self) -> None:
         """Release the interface for others. Raises nothing: a device that is gone is also released."""
-        util = _pyusb_util()
+        util = pyusb_util()
         errors = (self._core.USBError, NotImplementedError)
         with suppress(*errors):
             util.release_interface(self._device, self.number)
@@ -119,7 +135,7 @@ class UsbInterface:
             util.dispose_resources(self._device)
 
     @contextmanager
-    def _stalling(self, endpoint: Any) -> Iterator[None]:
+    def _stalling(self, endpoint: EndpointDescriptor) -> Iterator[None]:
         """Clear a stall of the endpoint, so that the next program can use the device."""
         try:
             yield
@@ -136,14 +152,17 @@ class UsbInterface:
 
 
 def open_interface(
-    wanted: DeviceQuery, choose: Callable[[Any], bool], interface: int | None = None, backend: Any = None
+    wanted: DeviceQuery,
+    choose: Callable[[InterfaceDescriptor], bool],
+    interface: int | None = None,
+    backend: PyusbBackend | None = None,
 ) -> UsbInterface:
     """Return the interface that *choose* picks (or number *interface*) of the only device that matches *wanted*,
     claimed.
 
     *backend*: pyusb's, None: libusb. Raises UsbError leaves.
     """
-    core = _pyusb_core()
+    core = pyusb_core()
     device, name = _only(wanted, core, backend)
     with _words(device, name, core, "its descriptors were read", TIMEOUT):
         configuration = device.get_active_configuration()
@@ -174,13 +193,13 @@ class AttachedDevice:
     problem: str | None
 
 
-def attached_devices(wanted: DeviceQuery, backend: Any = None) -> list[AttachedDevice]:
+def attached_devices(wanted: DeviceQuery, backend: PyusbBackend | None = None) -> list[AttachedDevice]:
     """Return all devices of that kind. Nothing is claimed. Raises UsbError leaves."""
-    core = _pyusb_core()
+    core = pyusb_core()
     return [_present(device, wanted.kind, core) for device in _all(wanted, core, backend)]
 
 
-def _present(device: Any, kind: str, core: Any) -> AttachedDevice:
+def _present(device: UsbDevice, kind: str, core: PyusbCore) -> AttachedDevice:
     problem = None
     try:
         with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
@@ -189,13 +208,20 @@ def _present(device: Any, kind: str, core: Any) -> AttachedDevice:
         problem = f"in use by {', '.join(holders)}" if holders else None
     except UsbError as error:
         problem = str(error)
-    it = device.idVendor, device.idProduct, device.bus, device.address
-    found = AttachedDevice(kind, *it, _serial(device, core), problem)
-    _pyusb_util().dispose_resources(device)
-    return found
+    attached = AttachedDevice(
+        kind=kind,
+        vendor=device.idVendor,
+        product=device.idProduct,
+        bus=device.bus or 0,
+        address=device.address or 0,
+        serial=_serial(device, core),
+        problem=problem,
+    )
+    pyusb_util().dispose_resources(device)
+    return attached
 
 
-def _all(wanted: DeviceQuery, core: Any, backend: Any) -> list[Any]:
+def _all(wanted: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> list[UsbDevice]:
     try:
         found = core.find(find_all=True, backend=backend)
         return [device for device in found if (device.idVendor, device.idProduct) in wanted.ids]
@@ -203,7 +229,7 @@ def _all(wanted: DeviceQuery, core: Any, backend: Any) -> list[Any]:
         raise LibusbMissing from None
 
 
-def _only(wanted: DeviceQuery, core: Any, backend: Any) -> tuple[Any, str]:
+def _only(wanted: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> tuple[UsbDevice, str]:
     devices = _all(wanted, core, backend)
     fitting = [device for device in devices if wanted.serial in (None, _serial(device, core))]
     if not fitting:
@@ -215,18 +241,18 @@ def _only(wanted: DeviceQuery, core: Any, backend: Any) -> tuple[Any, str]:
         raise SeveralDevices(str(wanted), [_name(device, core) for device in fitting])
     for other in devices:  # not when the collector comes to it, which may be in the middle of anything
         if other is not fitting[0]:
-            _pyusb_util().dispose_resources(other)
+            pyusb_util().dispose_resources(other)
     return fitting[0], _name(fitting[0], core)
 
 
-def _name(device: Any, core: Any) -> str:
+def _name(device: UsbDevice, core: PyusbCore) -> str:
     """Return the device's name, such as `303a:1001 at bus 1 device 2, serial 60:55:F9:01:02:03`."""
     serial = _serial(device, core)
     where = f"{device.idVendor:04x}:{device.idProduct:04x} at bus {device.bus} device {device.address}"
     return where + (f", serial {serial}" if serial else "")
 
 
-def _serial(device: Any, core: Any) -> str | None:
+def _serial(device: UsbDevice, core: PyusbCore) -> str | None:
     """Return the serial number; None if the device has none, or if it may not be read."""
     try:
         serial: str | None = device.serial_number
@@ -235,18 +261,17 @@ def _serial(device: Any, core: Any) -> str | None:
     return serial.strip("\0") if serial else None
 
 
-def _bulk_endpoints(interface: Any, name: str) -> tuple[Any, Any]:
-    """Return the OUT and the IN endpoint."""
+def _bulk_endpoints(interface: InterfaceDescriptor, name: str) -> BulkEndpoints:
     bulk = [endpoint for endpoint in interface if endpoint.bmAttributes & 3 == 2]
     out = next((endpoint for endpoint in bulk if not endpoint.bEndpointAddress & 0x80), None)
     into = next((endpoint for endpoint in bulk if endpoint.bEndpointAddress & 0x80), None)
     if out is None or into is None:
         raise NotAnAdapter(name, "its interface lacks bulk endpoints")
-    return out, into
+    return BulkEndpoints(out, into)
 
 
 @contextmanager
-def _words(device: Any, name: str, core: Any, doing: str, seconds: float) -> Iterator[None]:
+def _words(device: UsbDevice, name: str, core: PyusbCore, doing: str, seconds: float) -> Iterator[None]:
     """Translate pyusb's errors to `UsbError` leaves."""
     try:
         yield
@@ -254,7 +279,7 @@ def _words(device: Any, name: str, core: Any, doing: str, seconds: float) -> Ite
         raise _in_words(error, device, name, core, doing, seconds) from error
 
 
-def _in_words(error: Any, device: Any, name: str, core: Any, doing: str, seconds: float) -> UsbError:
+def _in_words(error: OSError, device: UsbDevice, name: str, core: PyusbCore, doing: str, seconds: float) -> UsbError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return _not_permitted(device, name)
     if error.errno == errno.EBUSY:
@@ -266,11 +291,11 @@ def _in_words(error: Any, device: Any, name: str, core: Any, doing: str, seconds
     return TransferFailed(name, doing, " ".join(str(error).split()))
 
 
-def _not_permitted(device: Any, name: str) -> NotPermitted:
+def _not_permitted(device: UsbDevice, name: str) -> NotPermitted:
     return NotPermitted(name, _node(device), udev_rule(device.idVendor, device.idProduct))
 
 
-def _node(device: Any) -> str:
+def _node(device: UsbDevice) -> str:
     return f"/dev/bus/usb/{device.bus or 0:03d}/{device.address or 0:03d}"
 
 
@@ -288,14 +313,3 @@ def _holders(node: str, processes: Path = Path("/proc")) -> list[str]:
 
 def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
-
-
-def _pyusb_core() -> Any:
-    try:
-        return importlib.import_module("usb.core")
-    except ImportError:
-        raise PyusbMissing from None
-
-
-def _pyusb_util() -> Any:
-    return importlib.import_module("usb.util")

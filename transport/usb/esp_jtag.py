@@ -8,12 +8,12 @@ Ref: ESP32-C6 Technical Reference Manual, section 32.3 "USB Serial/JTAG Controll
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 from rvtrace_gdb.transport.usb.device import DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, NotAnAdapter, UsbError
 from rvtrace_gdb.transport.usb.jtag import NOTHING
+from rvtrace_gdb.transport.usb.pyusb import InterfaceDescriptor, PyusbBackend
 
 VENDOR_SPECIFIC, JTAG_SUBCLASS, JTAG_PROTOCOL = 0xFF, 0xFF, 0x01
 
@@ -40,7 +40,7 @@ class EspJtag:
         serial: str | None = None,
         khz: int | None = None,
         adapter: Adapter = ADAPTERS["esp"],
-        backend: Any = None,
+        backend: PyusbBackend | None = None,
     ) -> None:
         self._usb = open_interface(DeviceQuery(adapter.kind, adapter.ids, serial), _is_jtag, backend=backend)
         self.name = f"{adapter.kind} {self._usb.name}"
@@ -135,7 +135,7 @@ class EspJtag:
 _LEVELS = bytes.maketrans(b"01", bytes((0, TDI)))
 
 
-def _is_jtag(interface: Any) -> bool:
+def _is_jtag(interface: InterfaceDescriptor) -> bool:
     found = interface.bInterfaceClass, interface.bInterfaceSubClass, interface.bInterfaceProtocol
     return bool(found == (VENDOR_SPECIFIC, JTAG_SUBCLASS, JTAG_PROTOCOL))
 

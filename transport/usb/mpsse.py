@@ -11,12 +11,12 @@ requests as in Linux, drivers/usb/serial/ftdi_sio.h.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 from rvtrace_gdb.transport.usb.device import TIMEOUT, DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, UsbTimeout
 from rvtrace_gdb.transport.usb.jtag import NOTHING
+from rvtrace_gdb.transport.usb.pyusb import PyusbBackend
 
 _VENDOR_OUT = 0x40
 RESET, SET_LATENCY_TIMER, SET_BITMODE = 0, 9, 11
@@ -55,7 +55,7 @@ class Mpsse:
         interface: int = 0,
         layout: Sequence[int] | None = None,
         adapter: Adapter = ADAPTERS["mpsse"],
-        backend: Any = None,
+        backend: PyusbBackend | None = None,
     ) -> None:
         self._usb = open_interface(DeviceQuery(adapter.kind, adapter.ids, serial), lambda _: True, interface, backend)
         self.name = f"{adapter.kind} {self._usb.name}"
