@@ -15,7 +15,6 @@ from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, Pr
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
 from rvtrace_gdb.transport.simulated.devices.output import LosingOutput, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, RamSink
-from rvtrace_gdb.transport.simulated.hart.block import InProgress
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Memory
 from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder, V0Source
@@ -165,13 +164,13 @@ class Devices:
         self.by_name.update(self._sinks)
         self.by_name.update(self._funnels)
 
-    def encoder(self, hart: Hart, in_progress: InProgress) -> AnyTraceEncoder | None:
+    def encoder(self, hart: Hart) -> AnyTraceEncoder | None:
         """Create the encoder of *hart*, if it has one."""
         part = self._encoders.get(hart.hartid)
         if part is None:
             return None
         make = self._encoder if part.version else self._v0_encoder
-        device = self.by_name[part.name] = make(part, hart, in_progress)
+        device = self.by_name[part.name] = make(part, hart)
         return device
 
     def attach(self) -> None:
@@ -189,17 +188,15 @@ class Devices:
 
     # -- encoders
 
-    def _encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> TraceEncoder:
+    def _encoder(self, part: EncoderPart, hart: Hart) -> TraceEncoder:
         return TraceEncoder(
             hart,
             self._outputs(part),
-            in_progress,
             protocols=Protocols(part.formats, part.built_with, part.etrace),
             absent=part.absent,
             filters=part.filters,
             triggers=self._triggers(part),
             time_from=self._above(part),
-            polls=part.polls,
             build=part.build,
         )
 
@@ -208,16 +205,14 @@ class Devices:
             part.trigger_inputs, part.trigger_outputs, lambda number: self._fired(part.name, number)
         )
 
-    def _v0_encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> V0Encoder:
+    def _v0_encoder(self, part: EncoderPart, hart: Hart) -> V0Encoder:
         src_id, src_bits = source_of(self._wiring, part.name)
         return V0Encoder(
             hart,
-            in_progress,
             receivers=self._v0_receivers(part),
             source=V0Source(src_id, src_bits, hartid=part.hart & _HARTIDS),
             triggers=self._triggers(part),
             time_from=self._above(part),
-            polls=part.polls,
             build=build_of(part.build),
         )
 
@@ -233,7 +228,6 @@ class Devices:
             system_clock=self._elapsed if own else None,
             external=self._elapsed if part.external_clock else None,
             above=above,
-            polls=part.polls,
             build=part.build,
         )
 
@@ -244,7 +238,6 @@ class Devices:
             inputs=part.input_count,
             system_clock=self._elapsed if above is None else None,
             above=above,
-            polls=part.polls,
             build=build_of(part.build),
         )
 
@@ -282,9 +275,8 @@ def _sink(part: Sink, bus: Bus) -> SinkDevice:
             access_bytes=part.access_bytes,
             address_bits=part.address_bits,
             window=part.window,
-            polls=part.polls,
             build=part.build,
         )
     if isinstance(part, PibSinkPart):
-        return PibSink(part.probe, modes=part.modes, divider_bits=part.divider_bits, polls=part.polls, build=part.build)
-    return AtbBridge(part.transfer, width=part.width, polls=part.polls, build=part.build)
+        return PibSink(part.probe, modes=part.modes, divider_bits=part.divider_bits, build=part.build)
+    return AtbBridge(part.transfer, width=part.width, build=part.build)

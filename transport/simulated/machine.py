@@ -23,7 +23,7 @@ from rvtrace_gdb.transport.simulated.debug.run_control import HartListener, RunC
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
-from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, InProgress, LostCause
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, LostCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.uart import SIZE as UART_SIZE
 from rvtrace_gdb.transport.simulated.uart import Uart
@@ -61,17 +61,16 @@ class Untraced:
 
 
 class Core:
-    """A hart with its trace encoder and its run control. *encoder* creates the trace encoder from the hart and a
-    function that returns what the hart is executing; None: it has none.
+    """A hart with its trace encoder and its run control. *encoder* creates the trace encoder from the hart; None:
+    it has none.
     """
 
-    def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], HartTracer | None]) -> None:
+    def __init__(self, hart: Hart, encoder: Callable[[Hart], HartTracer | None]) -> None:
         self.hart = hart
-        tracer = encoder(hart, self._in_progress) or Untraced()
+        tracer = encoder(hart) or Untraced()
         self.control = RunControl(hart, tracer)
         hart.trigger_effects.trace_action = tracer.triggered
         self._drain = tracer.drain
-        self._executing = False
 
     @property
     def asleep(self) -> bool:
@@ -81,16 +80,10 @@ class Core:
     def run(self, instructions: int) -> None:
         """Execute about so many instructions, unless something stops the hart, and encode what it retired."""
         self.control.look_at_memory()
-        self._executing = True
         cause = self.hart.run(instructions)
-        self._executing = False
         self._drain()
         if cause is not None:
             self.control.halt(cause)
-
-    def _in_progress(self) -> tuple[HartBlock, int] | None:
-        """Return the block being executed and how much of it has retired, when the program itself accesses a device."""
-        return (self.hart.block, self.hart.position) if self._executing else None
 
 
 class Turns:

@@ -71,12 +71,11 @@ class UnconnectedPins:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentPart:
-    """One component. *base*: where its registers are. *polls*: see `TraceComponent`."""
+    """One component. *base*: where its registers are."""
 
     name: str
     base: int
     build: ComponentBuild = field(default_factory=ComponentBuild)
-    polls: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +243,6 @@ class EncoderProperties(TypedDict, total=False):
     etrace: ETraceBuild | None
     absent: Collection[str]
     filters: FilterUnits
-    polls: int
 
 
 def standard(memory_map: MemoryMap, harts: int = 1, **properties: Unpack[EncoderProperties]) -> Wiring:
@@ -253,8 +251,8 @@ def standard(memory_map: MemoryMap, harts: int = 1, **properties: Unpack[Encoder
         EncoderPart(name=f"encoder{hart}", base=memory_map.encoder_of(hart), hart=hart, to=(SINK,), **properties)
         for hart in range(harts)
     )
-    start, size, polls = memory_map.trace_ram, memory_map.trace_ram_size, properties.get("polls", 1)
-    sink = RamSinkPart(name=SINK, base=memory_map.ram_sink, start=start, size=size, sram_size=size, polls=polls)
+    start, size = memory_map.trace_ram, memory_map.trace_ram_size
+    sink = RamSinkPart(name=SINK, base=memory_map.ram_sink, start=start, size=size, sram_size=size)
     return Wiring((*encoders, sink))
 
 

@@ -109,22 +109,22 @@ class ComponentTable:
 
     # -- keys of every component
 
-    def build(self) -> tuple[ComponentBuild, int]:
-        """Return the construction of a component, and how many polls a change takes."""
+    def build(self) -> ComponentBuild:
+        """Return the construction of a component."""
         before = self.part.build
-        build = replace(
+        return replace(
             before,
             version=self._version(before.version),
             comp_type=self.number("comp_type", _NIBBLE, 0) if "comp_type" in self else before.comp_type,
             vendor=self.number("vendor", _BYTE, before.vendor),
             fixed={name: self._number(f"fixed.{name}", value) for name, value in self._named("fixed").items()},
             allowed={name: self._values(f"allowed.{name}", value) for name, value in self._named("allowed").items()},
+            polls=self.number("polls", _HALFWORD, before.polls),
             flush_polls=self.number("flush_polls", _HALFWORD, before.flush_polls),
             stuck={name: self._level(name, value) for name, value in self._named("stuck").items()},
             faults=self._faults(),
             powered_down=self.switch("powered_down", before.powered_down),
         )
-        return build, self.number("polls", _HALFWORD, self.part.polls)
 
     def _version(self, default: tuple[int, int]) -> tuple[int, int]:
         if "version" not in self:
@@ -244,8 +244,7 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: S
         return part
     inside = not isinstance(part, SourcePart) and part.inside
     section = ComponentTable(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
-    build, polls = section.build()
-    part = _changed(section, replace(part, build=build, polls=polls))
+    part = _changed(section, replace(part, build=section.build()))
     if not inside:
         for key, problem in problems(part):
             raise section.error(key, problem)

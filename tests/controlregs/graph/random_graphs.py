@@ -91,12 +91,13 @@ def _options(name: str) -> st.SearchStrategy[dict[str, Any]]:
         return st.fixed_dictionaries({"delay": st.integers(0, 4), "junk": st.integers(0, 99)})
     build = st.builds(
         ComponentBuild,
+        polls=st.integers(0, 3),
         flush_polls=st.integers(0, 5),
         powered_down=st.booleans(),
         vendor=st.integers(0, 255),
         version=st.sampled_from([(1, 0), (1, 0), (1, 1), (1, 15)]),
     )
-    common = {"build": build, "polls": st.integers(0, 3)}
+    common = {"build": build}
     more: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "ram": {
             "sram_size": st.sampled_from([64, 256, 1024]),

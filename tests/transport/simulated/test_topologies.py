@@ -10,6 +10,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
+from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.wiring import AnyPart, Wiring, WiringError
@@ -174,8 +175,9 @@ def test_trace_is_lost_where_it_is_to_be(elf: Path) -> None:
 
 
 def test_what_takes_many_polls_takes_no_longer_than_a_slice(elf: Path) -> None:
-    top = funnel("top", 0x2002_0000, {"encoder0": 0}, "smem", polls=100)
-    parts: list[AnyPart] = [encoder(0, "top", polls=100), top, smem(polls=100)]
+    slow = ComponentBuild(polls=100)
+    top = funnel("top", 0x2002_0000, {"encoder0": 0}, "smem", build=slow)
+    parts: list[AnyPart] = [encoder(0, "top", build=slow), top, smem(build=slow)]
     chip = Chip(elf, Wiring(tuple(parts)), harts=1)
     for part in parts:
         chip[part.name][CONTROL] = ACTIVE

@@ -33,6 +33,8 @@ class ComponentBuild:
     version      tr??VerMajor and tr??VerMinor
     comp_type    tr??CompType, None: the right one
     vendor       bits 31:24 of tr??Impl
+    polls        how many reads of tr??Control still show the old Active and Enable after a change, and Empty as 0 after
+                 Enable was cleared; any other access also ends the wait
     flush_polls  for so many reads of tr??Control tr??Enable reads 0 already, and tr??Empty does not read 1 yet
     stuck        bits of tr??Control that always read the same: "Active", "Enable", "Empty" and their values
     faults       offsets of registers whose accesses are bus errors
@@ -44,6 +46,7 @@ class ComponentBuild:
     version: tuple[int, int] = VERSION
     comp_type: int | None = None
     vendor: int = 0
+    polls: int = 1
     flush_polls: int = 0
     stuck: Mapping[str, int] = field(default_factory=dict)
     faults: Collection[int] = ()
@@ -95,9 +98,8 @@ class TraceComponent:
     """The storage and the access rules of one component.
 
     *implemented* gives, by field name, the bits of a WARL field that can be written; fields not named there read 0.
-    *constant* gives the value of read-only fields. *polls*: how many reads of tr??Control still show the old Active and
-    Enable after a change, and Empty as 0 after Enable was cleared; any other access also ends the wait. *build*: the
-    choices of the implementation, and its faults.
+    *constant* gives the value of read-only fields. *build*: the choices of the
+    implementation, and its faults.
     """
 
     def __init__(
@@ -107,7 +109,6 @@ class TraceComponent:
         implemented: Mapping[str, int],
         constant: Mapping[str, int],
         control_default: Mapping[str, int],
-        polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
         self.block = block
@@ -117,7 +118,6 @@ class TraceComponent:
         self._impl = self.build.impl(block, block.impl.reset_value | _pack(block.impl, constant))
         self._control_default = block.control.pack(**control_default)
         self._never, self._always = self.build.stuck_bits(block)
-        self._polls = polls
         self._polls_left = 0
         self._flush_left = 0
         self._unsettled = False
@@ -285,7 +285,7 @@ class TraceComponent:
         if (before ^ self._control) & (ACTIVE | ENABLE):
             self._shown = before & (ACTIVE | ENABLE)
             self._flush_left = self.build.flush_polls if self._shown & ENABLE else 0
-            self._polls_left = self._polls + self._flush_left
+            self._polls_left = self.build.polls + self._flush_left
             self._unsettled = True
             if not self._polls_left:
                 self.settle()

@@ -26,8 +26,7 @@ from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.devices.follower import HartFollower, HartSide, HartView, Qualifier, Underway
 from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
-from rvtrace_gdb.transport.simulated.devices.protocol import Begin, TracedHart, TracePath, TraceProtocol
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, ExecutingHart, TracedHart, TracePath, TraceProtocol
 from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAction
 
 __all__ = ["OPTIONAL", "TraceEncoder"]
@@ -148,16 +147,14 @@ class TraceEncoder(HartSide, TraceComponent):
 
     def __init__(
         self,
-        hart: TracedHart,
+        hart: ExecutingHart,
         outputs: Sequence[TraceOutput],
-        in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
         *,
         protocols: Protocols | None = None,
         absent: Collection[str] = (),
         filters: FilterUnits | None = None,
         triggers: ExternalTriggers | None = None,
         time_from: TimestampUnit | None = None,
-        polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
         protocols = protocols or Protocols()
@@ -182,11 +179,10 @@ class TraceEncoder(HartSide, TraceComponent):
             implemented=implemented(absent, several_formats=len(formats) > 1),
             constant={},
             control_default={"trTeInstMode": te.ENCODER_CONTROL.get(mode, "trTeInstMode"), "trTeFormat": formats[0]},
-            polls=polls,
             build=build,
         )
         self._legal |= self._units.legal() | self._triggers.legal()
-        self._in_progress = in_progress
+        self._hart = hart
         self._traced = False  # trTeInstTracing, as the trigger outputs have it
         self._outputs.connect(self.drain)
 
@@ -266,7 +262,7 @@ class TraceEncoder(HartSide, TraceComponent):
         self.timestamps.reset(self._legal[component_registers.TS_CONTROL.offset], UNDEFINED)
 
     def deactivated(self) -> None:
-        self._follower.follow(False, False, Begin.ENABLED, self._in_progress())
+        self._follower.follow(False, False, Begin.ENABLED, self._hart.in_progress)
         self._path.protocol.trace_data(False)
         self._outputs.clear()
         self._traced = False
@@ -283,7 +279,7 @@ class TraceEncoder(HartSide, TraceComponent):
             self._follower.set_up(self._qualifier())
             self._path.protocol.set_up(self)
         self._path.protocol.trace_data(self.enabled and bool(self.field("trTeDataTracing")))
-        self._follow(Begin.ENABLED, self._in_progress())
+        self._follow(Begin.ENABLED, self._hart.in_progress)
 
     def flushed(self) -> None:
         self._outputs.fill()

@@ -161,7 +161,6 @@ class Funnel(MessageFunnel):
         system_clock: TimeSource | None = None,
         external: TimeSource | None = None,
         above: TimestampUnit | None = None,
-        polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
         if not 1 <= inputs <= component_registers.FUNNEL_INPUTS or depth < 1:
@@ -180,7 +179,6 @@ class Funnel(MessageFunnel):
             implemented={"trFunnelDisInput": (1 << inputs) - 1} | (time if self._has_time else {}),
             constant={},
             control_default={},
-            polls=polls,
             build=build,
         )
         self.timestamps = TimestampUnit(

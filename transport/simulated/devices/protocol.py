@@ -44,6 +44,14 @@ class TracedHart(Protocol):
     def situation(self) -> Situation: ...
 
 
+class ExecutingHart(TracedHart, Protocol):
+    """The hart itself, of which an encoder also wants to know what it executes."""
+
+    @property
+    def in_progress(self) -> tuple[HartBlock, int] | None:
+        """The block being executed and how much of it has retired, when the program itself accesses a device."""
+
+
 class IngressEncoder(Protocol):
     """The part of an encoder that the hart's side uses."""
 

@@ -51,7 +51,6 @@ class RamSink(TraceConsumer):
         access_bytes: int = _WORD,
         address_bits: int = 32,
         window: bool = False,
-        polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
         _check(sram_size, access_bytes)
@@ -67,7 +66,6 @@ class RamSink(TraceConsumer):
             implemented={"trRamMode": 1, "trRamStopOnWrap": 1, "trRamAsyncFreq": 7, "trRamWrap": 1, **low, **high},
             constant={"trRamHasSRAM": int(RamMode.SRAM in modes), "trRamHasSMEM": int(RamMode.SMEM in modes)},
             control_default={"trRamMode": self._modes[0]},
-            polls=polls,
             build=build,
         )
 
@@ -240,7 +238,6 @@ class PibSink(TraceConsumer):
         *,
         modes: Collection[PibMode] = tuple(PibMode),
         divider_bits: int = 16,
-        polls: int = 1,
         build: ComponentBuild | None = None,
     ) -> None:
         slowest = (1 << divider_bits) - 1
@@ -253,7 +250,6 @@ class PibSink(TraceConsumer):
             },
             constant={},
             control_default={"trPibDivider": slowest},
-            polls=polls,
             build=build,
         )  # fmt: skip
 
@@ -325,7 +321,7 @@ class AtbBridge(TraceConsumer):
     """An ATB bridge. Every transfer has *width* bytes, except the last one of a flush."""
 
     def __init__(
-        self, bus: SinkTransfer, *, width: int = 4, polls: int = 1, build: ComponentBuild | None = None
+        self, bus: SinkTransfer, *, width: int = 4, build: ComponentBuild | None = None
     ) -> None:
         if width not in (1, 2, 4, 8, 16):
             raise ValueError(f"ATB is 1, 2, 4, 8 or 16 bytes wide, not {width}")
@@ -334,7 +330,6 @@ class AtbBridge(TraceConsumer):
             implemented={"trAtbBridgeAsyncFreq": 7},
             constant={},
             control_default={},
-            polls=polls,
             build=build,
         )
         self._bus = bus

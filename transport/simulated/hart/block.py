@@ -167,6 +167,3 @@ STORE_MISALIGNED = 6
 STORE_ACCESS_FAULT = 7
 ECALL_FROM_U = 8
 ECALL_FROM_M = 11
-
-
-InProgress = Callable[[], tuple[HartBlock, int] | None]

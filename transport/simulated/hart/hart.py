@@ -106,6 +106,7 @@ class Hart:
         self.reports = RetirementReports()
         self._deadline = 0
         self._slice_end = 0
+        self._executing = False
         self._code = TranslatedCode(Translator(self, extensions))
 
     # -- what a debugger and an owner use
@@ -222,6 +223,11 @@ class Hart:
         return self.privilege < MACHINE or bool(self.csr.mstatus & MIE_BIT)
 
     @property
+    def in_progress(self) -> tuple[HartBlock, int] | None:
+        """The block being executed and how much of it has retired, when the program itself accesses a device."""
+        return (self.block, self.position) if self._executing else None
+
+    @property
     def mtime(self) -> int:
         return self.now & (1 << 64) - 1 if self.clint is None else self.clint.mtime
 
@@ -264,7 +270,10 @@ class Hart:
         """
         self._slice_end = self.instret + max_instructions
         self._deadline = 0
-        return self._witnessed(self._run)
+        self._executing = True
+        cause = self._witnessed(self._run)
+        self._executing = False
+        return cause
 
     def _witnessed(self, execute: Callable[[], DebugCause | None]) -> DebugCause | None:
         witness = self.reports.witness

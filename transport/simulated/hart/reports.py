@@ -1,7 +1,6 @@
 """What a hart reports of its execution: what retired, to a list; each single instruction, to a witness."""
 
 from collections.abc import Callable
-from typing import Any
 
 from rvtrace_gdb.transport.simulated.hart.block import (
     Accessed,
@@ -41,14 +40,16 @@ class RetirementReports:
         self.listening = self.retired is not None
         return None if self.retired is None else self.retired.append
 
-    def accessed(self, *fields: Any) -> None:
+    def accessed(
+        self, place: int, kind: str, size: int, operation: str, address: int, value: int, *operand: int
+    ) -> None:
         """Note what an instruction has accessed: the fields of `Accessed`. Called by compiled code."""
         if self.witness is not None:
-            self.witness.accessed(*fields)
+            self.witness.accessed(place, kind, size, operation, address, value, *operand)
             if not self.accesses:
                 return
         if self.listening and self.retired is not None:
-            self.retired.append(Accessed(*fields))
+            self.retired.append(Accessed(place, kind, size, operation, address, value, *operand))
 
     def single(self, block: HartBlock) -> None:
         """Report a block of one instruction."""

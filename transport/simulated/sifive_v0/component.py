@@ -266,7 +266,6 @@ class V0Component(TraceComponent):
         fields: Mapping[str, int],
         constant: Mapping[str, int],
         reset: Mapping[str, int],
-        polls: int,
         build: V0Build | None,
     ) -> None:
         self._to, self._memory, self._pins, self._atb = receivers.to, receivers.memory, receivers.pins, receivers.atb
@@ -283,7 +282,6 @@ class V0Component(TraceComponent):
             implemented={**_IMPLEMENTED, prefix + "Sink": 15, **stops, **flag, **fields},
             constant={**{_HAS[k]: 1 for k in self._sinks}, "sinkBytes": width.bit_length() - 3, **constant},
             control_default={prefix + "Sink": self._sinks[0], **reset},
-            polls=polls,
             build=build,
         )
         self.timestamps: TimestampUnit

@@ -28,8 +28,7 @@ from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers
 from rvtrace_gdb.transport.simulated.devices.follower import HartFollower, HartSide, Underway
 from rvtrace_gdb.transport.simulated.devices.ntrace import NTraceProtocol
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
-from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, TracedHart, TracePath
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, ExecutingHart, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAction
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Build, V0Component
 
@@ -105,24 +104,22 @@ class V0Encoder(HartSide, V0Component):
 
     def __init__(
         self,
-        hart: TracedHart,
-        in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
+        hart: ExecutingHart,
         *,
         receivers: Receivers,
         source: V0Source = V0Source(),
         modes: Collection[int] = P550_MODES,
         triggers: ExternalTriggers | None = None,
         time_from: TimestampUnit | None = None,
-        polls: int = 1,
         build: V0Build | None = None,
     ) -> None:
         self._outputs = Outputs((_EncoderOutput(self),))
         self._path = TracePath(V0Trace(hart, self._outputs.put), lambda: self.takes)
         self._follower = HartFollower(hart, self._path)
         self._modes = sorted(modes)
-        self._in_progress = in_progress
         triggers = triggers or ExternalTriggers()
         self._fired = triggers.fired
+        self._hart = hart
         self._traced = False  # teTracing, as the trigger outputs have it
         self._source = {"srcID": source.src_id, "nSrcBits": source.src_bits}
         self._fixed_source = source.fixed
@@ -141,7 +138,6 @@ class V0Encoder(HartSide, V0Component):
                 **(self._source if source.fixed else {}),
             },
             reset=_RESET,
-            polls=polls,
             build=build,
         )  # fmt: skip
         self.timestamps = TimestampUnit(
@@ -214,7 +210,7 @@ class V0Encoder(HartSide, V0Component):
         self._outputs.clear()
 
     def deactivated(self) -> None:
-        self._follower.follow(False, False, Begin.ENABLED, self._in_progress())
+        self._follower.follow(False, False, Begin.ENABLED, self._hart.in_progress)
         self._outputs.clear()
         self._traced = False
         super().deactivated()
@@ -224,7 +220,7 @@ class V0Encoder(HartSide, V0Component):
         if self.enabled and not before & _CONTROL.mask("teEnable"):
             self._follower.set_up(None)
             self._path.protocol.set_up(self)
-        self._follow(Begin.ENABLED, self._in_progress())
+        self._follow(Begin.ENABLED, self._hart.in_progress)
 
     def flushed(self) -> None:
         self._deliver()

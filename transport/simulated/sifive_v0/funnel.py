@@ -43,7 +43,6 @@ class V0Funnel(MessageFunnel, V0Component):
         inputs: int = 4,
         system_clock: TimeSource | None = None,
         above: TimestampUnit | None = None,
-        polls: int = 1,
         build: V0Build | None = None,
     ) -> None:
         self.inputs = tuple(V0FunnelInput(self) for _ in range(inputs))
@@ -55,7 +54,6 @@ class V0Funnel(MessageFunnel, V0Component):
             fields={"tsEnable": 0, "tsBranch": 0, **no_time},
             constant={},
             reset={},
-            polls=polls,
             build=build,
         )
         self._has_time = has_time

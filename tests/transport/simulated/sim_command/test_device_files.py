@@ -46,7 +46,7 @@ def test_what_every_component_has(tmp_path: Path) -> None:
     build = found.build
     assert (build.version, build.comp_type, build.vendor) == ((1, 15), 9, 0x5F)
     assert (build.fixed, build.allowed) == ({"trTeInstMode": 3, "trTsMode": 0}, {"trTeInstSyncMax": (4, 8)})
-    assert (found.polls, build.flush_polls, build.stuck) == (7, 9, {"Active": 0, "Enable": 1})
+    assert (build.polls, build.flush_polls, build.stuck) == (7, 9, {"Active": 0, "Enable": 1})
     assert (build.faults, build.powered_down) == ((0x10, 0x50), True)
 
 
