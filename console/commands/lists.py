@@ -311,6 +311,29 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     aligned = f"\n{' ' * 24}" if modifiers else ""
     parser.usage = f"%(prog)s {verb.usage}{words}{aligned} [--hart N] [options]"
     parser.description = verb.description
+    _add_place(name, parser)
+    for it in modifiers:
+        parser.add_argument(
+            f"--{it.word}", dest="modifiers", action="append_const", const=it.word, default=[], help=it.help
+        )
+    _add_own(name, parser)
+    parser.add_argument(
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
+    )
+    if name in CHECKED:
+        add_check(parser)
+    output.add_arguments(parser, verb.of_json)
+    if verb.show is not None:
+        output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES[name]
+    parser.set_defaults(run=run, verb=verb)
+
+
+def _add_place(name: str, parser: CommandParser) -> None:
+    """Add the trace, and which part of it a command is about."""
+    verb = VERBS[name]
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
     if name == "find":
@@ -320,10 +343,10 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
         text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all){more}"
         parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=text)
-    for it in modifiers:
-        parser.add_argument(
-            f"--{it.word}", dest="modifiers", action="append_const", const=it.word, default=[], help=it.help
-        )
+
+
+def _add_own(name: str, parser: CommandParser) -> None:
+    """Add the options that a few commands have."""
     if name == "calls":
         depth = inputs.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
@@ -337,18 +360,6 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         )  # fmt: skip
     if name == "coverage":
         parser.add_argument("--all", action="store_true", help="also functions that did not run")
-    parser.add_argument(
-        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
-    )
-    if name in CHECKED:
-        add_check(parser)
-    output.add_arguments(parser, verb.of_json)
-    if verb.show is not None:
-        output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES[name]
-    parser.set_defaults(run=run, verb=verb)
 
 
 add_functions, add_calls, add_find = (partial(_add_arguments, name) for name in ("functions", "calls", "find"))

@@ -47,6 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         parser, RAW, "how a raw trace was encoded",
         f"{when} the bytes were encoded. In parentheses: the encoder's registers with these settings.",
     )  # fmt: skip
+    _add_formats(formats, capture=capture)
+    _add_shared(group, program=program)
+    _add_ntrace(group_of(parser, RAW, "raw N-Trace", "With --ntrace." if capture else ""))
+    options_etrace.add_arguments(parser)
+    options_tandem.add_own_arguments(group_of(parser, RAW, "raw tandem trace", "With --tandem." if capture else ""))
+
+
+def _add_formats(formats: "argparse._MutuallyExclusiveGroup", *, capture: bool) -> None:
+    """Add the options of which one says what the file is."""
     rest = ", not a capture" if capture else " (the default)"
     formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
     rest = ", not a capture" if capture else ""
@@ -56,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         "--settings", metavar="FILE.rvt",
         help=f"the file is raw bytes{rest}, encoded with the settings that `trace save` has kept in FILE.rvt",
     )  # fmt: skip
+
+
+def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
+    """Add the options that several formats have."""
     group.add_argument(
         "--xlen", type=int, choices=(32, 64),
         help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
@@ -76,9 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
     )  # fmt: skip
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
-    _add_ntrace(group_of(parser, RAW, "raw N-Trace", "With --ntrace." if capture else ""))
-    options_etrace.add_arguments(parser)
-    options_tandem.add_own_arguments(group_of(parser, RAW, "raw tandem trace", "With --tandem." if capture else ""))
 
 
 def _add_ntrace(group: "argparse._ArgumentGroup") -> None:

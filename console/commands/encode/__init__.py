@@ -223,6 +223,18 @@ def add_arguments(parser: CommandParser) -> None:
         "Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
         " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int."
     )
+    _add_log(parser)
+    _add_outputs(parser)
+    output.add_arguments(parser, "what was written; with --dump, for each message")
+    parser.add_page(ENCODER)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+    parser.prepare = _add_options
+    parser.variants = ((), ("--etrace",), ("--tandem",))
+
+
+def _add_log(parser: argparse.ArgumentParser) -> None:
+    """Add the log, and what of it is encoded."""
     parser.add_argument(
         "--elf", required=True, action="append", metavar="FILE",
         help="the program that ran; may be repeated for other code that ran, such as a boot loader",
@@ -237,6 +249,10 @@ def add_arguments(parser: CommandParser) -> None:
         help="address, symbol or FILE:FUNCTION to start at (default: the first instruction in the ELF)",
     )  # fmt: skip
     parser.add_argument("--limit", type=_at_least_one, metavar="N", help="stop after N instructions")
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the format of the trace, and where it goes."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default)")
     chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help-encoder")
@@ -251,12 +267,6 @@ def add_arguments(parser: CommandParser) -> None:
         help='file to write; .rvt: a capture, which includes the options; otherwise raw bytes; "-": standard output',
     )
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
-    output.add_arguments(parser, "what was written; with --dump, for each message")
-    parser.add_page(ENCODER)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
-    parser.prepare = _add_options
-    parser.variants = ((), ("--etrace",), ("--tandem",))
 
 
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:

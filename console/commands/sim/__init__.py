@@ -185,12 +185,31 @@ def add_arguments(parser: CommandParser) -> None:
         " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use."
     )
     parser.usage = "%(prog)s --elf FILE [--port PORT | --unix PATH] [options]"
+    _add_program(parser)
+    _add_target(parser)
+    built = group_of(parser, HARDWARE, "the trace encoder")
+    encoder.add_arguments(built)
+    etrace.add_arguments(built)
+    encoder.add_ctr_arguments(group_of(parser, HARDWARE, "Control Transfer Records"))
+    target.add_tandem_arguments(group_of(parser, HARDWARE, "the tandem trace"))
+    _add_files(parser)
+    output.add_arguments(parser, "what it serves, and for what happens")
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    """Add the program, and where the JTAG port is served."""
     parser.add_argument("--elf", required=True, metavar="FILE", help="the program to load")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--port", type=int, default=DEFAULT_PORT, help=f"TCP port on 127.0.0.1, 0: a free one (default {DEFAULT_PORT})"
     )
     where.add_argument("--unix", metavar="PATH", help="listen on a unix socket instead")
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    """Add what the target is built of, except for its trace encoders."""
     parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="XLEN (default: the program's)")
     parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
     parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
@@ -220,11 +239,10 @@ def add_arguments(parser: CommandParser) -> None:
         "--separate-harts", action="store_true",
         help="a gdb server for each hart, from --gdb-port on, instead of one in which each hart is a thread",
     )  # fmt: skip
-    built = group_of(parser, HARDWARE, "the trace encoder")
-    encoder.add_arguments(built)
-    etrace.add_arguments(built)
-    encoder.add_ctr_arguments(group_of(parser, HARDWARE, "Control Transfer Records"))
-    target.add_tandem_arguments(group_of(parser, HARDWARE, "the tandem trace"))
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Add what is written for others, and how they reach the target."""
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -241,9 +259,6 @@ def add_arguments(parser: CommandParser) -> None:
         help="write the address of each instruction retired while traced, for comparison; for several harts to FILE.0,"
         " ...",
     )  # fmt: skip
-    output.add_arguments(parser, "what it serves, and for what happens")
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

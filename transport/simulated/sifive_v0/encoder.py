@@ -93,6 +93,22 @@ class V0Source:
     fixed: bool = True
     hartid: int | None = None
 
+    @property
+    def own(self) -> dict[str, int]:
+        """What the fields hold after a reset."""
+        return {"srcID": self.src_id, "nSrcBits": self.src_bits}
+
+    @property
+    def writable(self) -> dict[str, int]:
+        """The bits of the fields that software can write."""
+        return {} if self.fixed else {"srcID": 15, "nSrcBits": 7}
+
+    @property
+    def constant(self) -> dict[str, int]:
+        """What always reads the same."""
+        hartid = self.src_id if self.hartid is None else self.hartid
+        return {"hartid": hartid, **(self.own if self.fixed else {})}
+
 
 class V0Encoder(HartSide, V0Component):
     """Follows one hart, and sends to a funnel or to a sink inside of it, as teSink says.
@@ -121,8 +137,7 @@ class V0Encoder(HartSide, V0Component):
         self._fired = triggers.fired
         self._hart = hart
         self._traced = False  # teTracing, as the trigger outputs have it
-        self._source = {"srcID": source.src_id, "nSrcBits": source.src_bits}
-        self._fixed_source = source.fixed
+        self._source = source
         super().__init__(
             ENCODER,
             receivers,
@@ -131,12 +146,9 @@ class V0Encoder(HartSide, V0Component):
                 "teSyncMaxBTM": 15, "teSyncMaxInst": 15, "itcTraceEnable": 0xFFFF_FFFF, "itcTrigEnable": 0xFFFF_FFFF,
                 **{f"xtiAction{n}": 15 for n in range(triggers.inputs)},
                 **{f"xtoEvent{n}": STARTS | STOPS for n in range(triggers.outputs)},
-                **({} if source.fixed else {"srcID": 15, "nSrcBits": 7}),
+                **source.writable,
             },
-            constant={
-                "hartid": source.src_id if source.hartid is None else source.hartid,
-                **(self._source if source.fixed else {}),
-            },
+            constant=source.constant,
             reset=_RESET,
             build=build,
         )  # fmt: skip
@@ -203,9 +215,9 @@ class V0Encoder(HartSide, V0Component):
 
     def activated(self) -> None:
         super().activated()
-        if not self._fixed_source:
+        if not self._source.fixed:
             self._registers[component_registers.ENCODER_IMPL.offset] = component_registers.ENCODER_IMPL.pack(
-                **self._source
+                **self._source.own
             )
         self._outputs.clear()
 
