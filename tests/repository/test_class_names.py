@@ -1,5 +1,6 @@
 """A name of a class, or of a type at module level, stands for one thing: a search for it finds one definition."""
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,13 +14,15 @@ A role has the same name in them (`Options`, `Itemizer`, `StreamDecoder`), and n
 """
 PACKAGES = re.compile(r"decode\.(?:ntrace|etrace)\.")
 """Where a format has one class of a name, the other may have one, too, in whatever module: `EncoderOptions`."""
-DEFINED = re.compile(r"^ *class _*(\w+)[(:]|^_*(\w+) = ", re.M)
 
 
 def _defined(path: Path) -> Iterator[str]:
     """The names of classes at any depth, and of types at module level, without the underscore of private ones."""
-    found = DEFINED.findall(path.read_text(encoding="utf-8"))
-    return (name for name in map("".join, found) if name[0].isupper() and not name.isupper())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    types = (node.targets[0] for node in tree.body if isinstance(node, ast.Assign))
+    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    names += [target.id for target in types if isinstance(target, ast.Name)]
+    return (name.lstrip("_") for name in names if name.lstrip("_")[:1].isupper() and not name.isupper())
 
 
 def several(defined: dict[str, set[str]]) -> set[str]:
