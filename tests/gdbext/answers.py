@@ -29,7 +29,7 @@ PAST = (
 LIVE = (
     "trace start -function fib", "trace start -range main,+0x10", "trace start -range 0x80000000,0x80000010",
     "trace info", "trace status", "trace stop", "trace close", "trace ctr start -depth 16", "tbreak fib", "continue",
-    "trace ctr status", "trace ctr show", "trace ctr stack", "trace ctr stop", "trace start", *["stepi"] * 20,
+    "trace ctr status", "trace ctr show", "trace ctr stack", "trace ctr stop", "trace start", *["stepi"] * 5,
     "trace history", *["reverse-stepi"] * 3, "trace position", "backtrace", "trace live", "trace stop", "trace close",
     "monitor reset halt", "maintenance flush register-cache", "delete",
 )  # fmt: skip

@@ -20,7 +20,7 @@ LISTS = (
     "trace goto live",
 )  # fmt: skip
 RECORDS = (
-    "trace ctr show 0,63", "trace ctr show /i 0,63", "trace ctr show /m 0,63", "trace ctr stack", "trace ctr status",
+    "trace ctr show 0,15", "trace ctr show /i 0,15", "trace ctr show /m 0,15", "trace ctr stack", "trace ctr status",
     "trace history 1,500", "trace functions 1,500",
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
         with connected("1.0", elf, tmp_path / name[0]) as first:
             said[name] = run_gdb(
                 elf,
-                [*first, f"tbreak *{finish(folder):#x}", "trace ctr start -depth 64", "continue", *RECORDS,
+                [*first, f"tbreak *{finish(folder):#x}", "trace ctr start -depth 16", "continue", *RECORDS,
                  f"trace save {capture}", "trace ctr stop", "disconnect", f"trace open {capture}",
                  *(f"{it} " for it in RECORDS)],
                 gdb=gdb,

@@ -165,7 +165,7 @@ def test_an_openocd_that_exposes_nothing(elf: Path, tmp_path: Path) -> None:
         assert re.fullmatch(r"OpenOCD has no registers .* `riscv expose_csrs 334=sctrctl,.*", text), name
 
 
-STOPPED = ["trace ctr start", "tbreak finish", "continue", f"trace ctr show {ALL}"]
+STOPPED = ["trace ctr start -depth 64", "tbreak start_timer", "continue", f"trace ctr show {ALL}"]
 WHILE_RUNNING = ("show", "stack", "clear", "start -depth 64", "stop", "status")
 OPTIONS = {"1.0": ["--ctr-misp"]}
 """The simulated hart predicts that forward branches are not taken, and tells where that was wrong."""
@@ -188,7 +188,7 @@ def test_while_the_hart_runs(stopped_and_running: dict[str, str]) -> None:
     status = said.pop("status")
     for name, text in said.items():
         assert text.splitlines()[-1].endswith(RUNS), name
-    assert re.match(r"ctr0: +CTR \S+, 256 entries, ", status) and RUNS in status
+    assert re.match(r"ctr0: +CTR \S+, 64 entries, ", status) and RUNS in status
 
 
 def test_mispredictions_are_told(stopped_and_running: dict[str, str]) -> None:
@@ -197,14 +197,15 @@ def test_mispredictions_are_told(stopped_and_running: dict[str, str]) -> None:
     rows = re.findall(line, stopped_and_running[f"trace ctr show {ALL}"], re.M)
     forward = [bool(told) for source, target, kind, told in rows if kind == "taken branch" and source < target]
     has_them = stopped_and_running["target"] == "1.0"
-    assert len(rows) == 256 and forward and forward == [has_them] * len(forward)
+    assert len(rows) == 64 and forward and forward == [has_them] * len(forward)
     assert not any(told for _, _, kind, told in rows if kind == "direct call")
 
 
 def test_what_the_hart_cannot_do_is_said(elf: Path, tmp_path: Path) -> None:
     options = ["--ctr-without", "RASEMU", "--ctr-without", "EXCINH", "--ctr-depths", "16,32"]
     with connected("1.0", elf, tmp_path, *options) as first:
-        commands = ["trace ctr start -ras", "trace ctr start -without exception", "trace ctr start -depth 64"]
+        starts = ("-ras -depth 16", "-without exception -depth 16", "-depth 64")
+        commands = [f"trace ctr start {start}" for start in starts]
         said = run_gdb(elf, [*first, *commands])
     assert "\nnote: " in said[commands[0]] and "RASEMU" in said[commands[0]]
     assert "\nnote: " in said[commands[1]] and "EXCINH" in said[commands[1]]
