@@ -43,7 +43,7 @@ def main() -> None:
             )
             part = data[: len(data) // 8]
             made = text_rows.TextRows(source, program.xlen, text_rows.Modifiers())
-            listed, rows = measure(part, program, lambda one, made=made: made.of(  # type: ignore[misc]
+            listed, rows = measure(part, program, lambda one, made=made: made.rows_of(  # type: ignore[misc]
                 [text_rows.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
         pace = rows / (len(part) / listed / 1e6) / 1e6
         print(f"{name:12}{whole:9.2f}{followed:10.2f}{followed / whole:7.2f}{told:9.2f}{listed:9.2f}{pace:9.2f}")

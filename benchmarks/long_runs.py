@@ -225,7 +225,7 @@ def executed(elf: Path, count: int) -> Iterator[Block | IngressTrap]:
 
 
 def _block(block: HartBlock, xlen: int) -> Block:
-    return Block.of(block.pc, [classify(word, xlen) for word in block.words], xlen)
+    return Block.from_instructions(block.pc, [classify(word, xlen) for word in block.words], xlen)
 
 
 def held(history: History) -> int:

@@ -43,10 +43,10 @@ def main() -> None:
 def measure(name: str, parameters: TandemParameters, groups: int) -> DecodedTandem:
     """Decodes a trace that has so many groups, and prints how long that took."""
     once = (DATA / "tandem" / f"{name}.tvt").read_bytes()
-    data = once * max(1, groups // len(TraceGroups.of(once, parameters)))
+    data = once * max(1, groups // len(TraceGroups.from_bytes(once, parameters)))
     image = Image.from_elf(DATA / "riscv-tests" / name.partition("_")[2])
     begin = process_time()
-    trace = TraceGroups.of(data, parameters)
+    trace = TraceGroups.from_bytes(data, parameters)
     framed = process_time()
     tandem = DecodedTandem(trace, image)
     done = process_time()
@@ -62,7 +62,7 @@ def kept(data: bytes, parameters: TandemParameters) -> float:
     """Bytes in memory for each group, the trace itself included, of a shorter trace."""
     data = data * max(1, 2_000_000 // len(data))
     tracemalloc.start()
-    tandem = DecodedTandem(TraceGroups.of(data, parameters), Image(parameters.xlen))
+    tandem = DecodedTandem(TraceGroups.from_bytes(data, parameters), Image(parameters.xlen))
     found = tracemalloc.get_traced_memory()[0] / len(tandem.trace)
     tracemalloc.stop()
     return found

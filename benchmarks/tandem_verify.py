@@ -44,7 +44,7 @@ def main() -> None:
     for name, parameters in TRACES.items():
         once = (DATA / "tandem" / f"{name}.tvt").read_bytes()
         elf = DATA / "riscv-tests" / name.partition("_")[2]
-        repeated = once * max(1, groups // len(TraceGroups.of(once, parameters)))
+        repeated = once * max(1, groups // len(TraceGroups.from_bytes(once, parameters)))
         tandem = decode(repeated, Image.from_elf(elf), parameters)  # which puts what ran into the image
         image = Image.from_elf(elf)
         print(f"{name:22}{'spike':12}{measured('spike', tandem, image, parameters)}")

@@ -153,7 +153,7 @@ def every_position(
     while position < end:
         if distances and position >= distances[0]:
             near[distances.pop(0)].join(shown.shares)
-        hart, pc = forward.at(position), pcs[position]
+        hart, pc = forward.hart_at(position), pcs[position]
         truth.go(position)
         claims.integers(hart.x, truth, pc)
         shown.registers(hart.x)
@@ -165,7 +165,7 @@ def every_position(
             claims.memory(hart.memory, truth, pc)
             memory_next = next(memory_at)
         if position + 1 < end:
-            hart = forward.at(position + 1)
+            hart = forward.hart_at(position + 1)
             shown.loaded(position, hart.x, hart.f)
         position += 1 if claims.registers - before < wanted else _SAMPLED
     for distance in distances:
@@ -179,8 +179,8 @@ def anywhere(done: Executed, forward: Forward, claims: Claims, count: int, share
     variables = LocalVariables(done.elf)
     truth = Truth(done.run, done.image, RAM)
     for position, again in zip(places, _elsewhere(places), strict=True):
-        forward.at(again)
-        hart, pc = forward.at(position), done.run.pcs[position]
+        forward.hart_at(again)
+        hart, pc = forward.hart_at(position), done.run.pcs[position]
         truth.go(position)
         claims.integers(hart.x, truth, pc)
         claims.others(hart, truth, pc)

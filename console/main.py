@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         standard_streams.prepare()
     try:
         try:
-            return _run(argv)
+            return _run_command(argv)
         finally:  # not when Python exits, which would not report the error
             standard_streams.flush()
     except standard_streams.NotRead:  # `rvtrace decode ... | head`
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run_command(argv: Sequence[str] | None) -> int:
     """Return the exit status. Raises OSError, for standard output `standard_streams.NotWritten` and `NotRead`."""
     words = _plain(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)

@@ -162,8 +162,8 @@ def _others_print_here() -> bool:
     Where the system does not tell, so it is taken.
     """
     try:
-        terminal, ours = os.ttyname(2), _Process.of("self")
-        others = [_Process.of(name) for name in os.listdir("/proc") if name.isdecimal()]
+        terminal, ours = os.ttyname(2), _Process.from_name("self")
+        others = [_Process.from_name(name) for name in os.listdir("/proc") if name.isdecimal()]
     except (OSError, ValueError, AttributeError):
         return True
     by_number = {it.number: it for it in others if it is not None}
@@ -183,7 +183,7 @@ class _Process(NamedTuple):
     output: str
 
     @classmethod
-    def of(cls, name: str) -> "_Process | None":
+    def from_name(cls, name: str) -> "_Process | None":
         """Return the process of a folder of /proc, None if it has ended."""
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:

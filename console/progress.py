@@ -35,7 +35,7 @@ class ProgressLine:
 
     def __enter__(self) -> Self:
         if self._line is not None:
-            self._begin(self._line)
+            self._start_thread(self._line)
         return self
 
     def __exit__(
@@ -54,7 +54,7 @@ class ProgressLine:
             return
         with self._lock:
             if self._thread is None:
-                self._begin(self._line)
+                self._start_thread(self._line)
             self._line.note(label, done, total)
 
     def clear(self) -> None:
@@ -63,7 +63,7 @@ class ProgressLine:
             with self._lock:
                 self._line.clear()
 
-    def _begin(self, line: progress_bar.BarLine) -> None:
+    def _start_thread(self, line: progress_bar.BarLine) -> None:
         line.begin(self._label)
         self._ended.clear()
         self._thread = threading.Thread(target=self._draw, args=[line], name="progress", daemon=True)

@@ -77,11 +77,11 @@ def prepare() -> None:
                 os.close(device)
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(0, "r", closefd=False)))
-    sys.stdout = _text(sys.stdout, _StandardOutput(1, "w", closefd=False), "backslashreplace")
-    sys.stderr = _text(sys.stderr, _Errors(2, "w", closefd=False), "backslashreplace")
+    sys.stdout = _escaping_stream(sys.stdout, _StandardOutput(1, "w", closefd=False), "backslashreplace")
+    sys.stderr = _escaping_stream(sys.stderr, _Errors(2, "w", closefd=False), "backslashreplace")
 
 
-def _text(before: object, raw: io.FileIO, errors: str) -> io.TextIOWrapper:
+def _escaping_stream(before: object, raw: io.FileIO, errors: str) -> io.TextIOWrapper:
     """Return a stream like Python's, on which characters outside the locale's encoding are escaped."""
     known = before if isinstance(before, io.TextIOWrapper) else None
     encoding = None if known is None else known.encoding

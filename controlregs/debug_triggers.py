@@ -221,11 +221,11 @@ class TriggerModule:
 
     def read(self, number: int) -> tuple[int, int]:
         """Return tdata1 and tdata2."""
-        _, tdata1, tdata2 = self._run([(TSELECT, number), (TDATA1, None), (TDATA2, None)])
+        _, tdata1, tdata2 = self._run_accesses([(TSELECT, number), (TDATA1, None), (TDATA2, None)])
         return tdata1, tdata2
 
     def clear(self, number: int) -> None:
-        self._run([(TSELECT, number), (TDATA1, 0)])
+        self._run_accesses([(TSELECT, number), (TDATA1, 0)])
 
     def set(self, number: int, place: TriggerPoint) -> int | str:
         """Set the trigger. Return tdata1 as read back, or why the setting was not granted; the trigger is then left
@@ -239,7 +239,7 @@ class TriggerModule:
             part = ADDRESS_TYPES[kind]
             modes = {mode: 1 for mode in ("m", "s", "u", "vs", "vu") if mode in part.by_name}
             asked = make_tdata1(kind, part.pack(execute=1, action=place.action, **modes), self.xlen)
-            self._run([(TSELECT, number), (TDATA2, place.address), (TDATA1, asked)])
+            self._run_accesses([(TSELECT, number), (TDATA2, place.address), (TDATA1, asked)])
             tdata1, tdata2 = self.read(number)
             refusal = self._refusal(kind, asked, tdata1, tdata2, place)
             if not refusal:
@@ -266,7 +266,7 @@ class TriggerModule:
         self.clear(one.number)
         if not is_free(self.read(one.number)[0], self.xlen):
             raise TriggersRefused(self.hart, f"keeps trigger {one.number}, which was set to {one.place}")
-        self._run([(TSELECT, one.number), (TDATA2, tdata2), (TDATA1, tdata1)])
+        self._run_accesses([(TSELECT, one.number), (TDATA2, tdata2), (TDATA1, tdata1)])
 
     def difference(self, one: AllocatedTrigger) -> str:
         """Return how the trigger differs from what `set` wrote, apart from the bits that record that it has fired."""
@@ -277,7 +277,7 @@ class TriggerModule:
         text = "was cleared" if is_free(tdata1, self.xlen) else "was set to something else"
         return f"hart {self.hart}: trigger {one.number} ({one.place}) {text}, by a reset or by the program"
 
-    def _run(self, accesses: Sequence[CsrRequest]) -> list[int]:
+    def _run_accesses(self, accesses: Sequence[CsrRequest]) -> list[int]:
         """Do the accesses and return the values. Raises TriggersRefused if one of them is refused."""
         values: list[int] = []
         for (register, value), answer in zip(accesses, self._access.run(accesses), strict=False):
@@ -302,7 +302,7 @@ def allocate(access: CsrAccess, hart: int, places: Sequence[TriggerPoint]) -> tu
         taken: list[AllocatedTrigger] = []
         try:
             for place in places:
-                one = _take(module, usable, place)
+                one = _allocate(module, usable, place)
                 taken.append(one)
                 usable = [other for other in usable if other.number != one.number]
         except BaseException:
@@ -367,7 +367,7 @@ def _without_leftovers(module: "TriggerModule", found: list[Trigger]) -> tuple[l
     return left, notes
 
 
-def _take(module: "TriggerModule", usable: Sequence[Trigger], place: TriggerPoint) -> AllocatedTrigger:
+def _allocate(module: "TriggerModule", usable: Sequence[Trigger], place: TriggerPoint) -> AllocatedTrigger:
     refused = ""
     for one in reversed(usable):
         got = module.set(one.number, place)

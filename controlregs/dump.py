@@ -26,7 +26,7 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
     reached.
     """
     block = component.block
-    values = {CONTROL_OFFSET: _value(component, block.control)}
+    values = {CONTROL_OFFSET: _register_value(component, block.control)}
     control = values[CONTROL_OFFSET]
     if isinstance(control, str) or not block.control.get(control, block.prefix + "Active"):
         return values
@@ -34,7 +34,7 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
     for done, register in enumerate(registers):
         progress(f"reading registers of {component.name} (registers)", done, len(registers))
         if register is not block.control:
-            values[register.offset] = _value(component, register)
+            values[register.offset] = _register_value(component, register)
     return values
 
 
@@ -66,13 +66,13 @@ def field_texts(register: FieldSet, value: int) -> Iterator[str]:
         field = register.by_name[name]
         meaning = field.meaning(n)
         if meaning or len(register.by_name) > 1:
-            yield f"{name}={_number(field, n)}" + (f" ({meaning})" if meaning else "")
+            yield f"{name}={_number_text(field, n)}" + (f" ({meaning})" if meaning else "")
     unnamed = value & ~register.mask(*register.by_name)
     if unnamed:
         yield f"reserved={unnamed:#x}"
 
 
-def _number(field: Field, value: int) -> str:
+def _number_text(field: Field, value: int) -> str:
     return f"{value * field.unit:#x}" if field.width > _WIDE else str(value)
 
 
@@ -81,7 +81,7 @@ def _is_required(block: RegisterBlock, offset: int) -> bool:
     return register is not None and register.compliance is Compliance.REQUIRED
 
 
-def _value(component: Component, register: Register) -> int | str:
+def _register_value(component: Component, register: Register) -> int | str:
     try:
         return component.read(register)
     except ComponentAccess as error:

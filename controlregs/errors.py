@@ -9,7 +9,7 @@ from rvtrace_gdb.controlregs.fields import Csr, Register
 from rvtrace_gdb.support.errors import RvtraceError
 
 
-def at(component: str, base: int) -> str:
+def place_of(component: str, base: int) -> str:
     return f"{component} at {base:#x}"
 
 
@@ -36,7 +36,7 @@ class ComponentAccess(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {register.name} ({base + register.offset:#x}) cannot be {verb}: {cause}; "
+            f"{place_of(component, base)}: {register.name} ({base + register.offset:#x}) cannot be {verb}: {cause}; "
             + (getattr(cause, "advice", "") or _ACCESS),
         )
 
@@ -55,7 +55,7 @@ class ComponentTimeout(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {register.name} did not reach {waited_for} within {seconds:g} s "
+            f"{place_of(component, base)}: {register.name} did not reach {waited_for} within {seconds:g} s "
             f"(it reads {value:#010x}); {advice}",
         )
 
@@ -68,7 +68,7 @@ class NoAnswer(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: nothing answers here ({register.name} reads {value:#010x}); "
+            f"{place_of(component, base)}: nothing answers here ({register.name} reads {value:#010x}); "
             "check the component's clock and power, and the base address",
         )
 
@@ -81,7 +81,7 @@ class WasReset(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: was reset, its settings are lost ({register.name} reads {value:#010x}); "
+            f"{place_of(component, base)}: was reset, its settings are lost ({register.name} reads {value:#010x}); "
             "start the trace again",
         )
 
@@ -100,7 +100,7 @@ class WrongComponent(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {what} (tr??Impl reads {impl:#010x}); correct the target description",
+            f"{place_of(component, base)}: {what} (tr??Impl reads {impl:#010x}); correct the target description",
         )
 
 
@@ -120,7 +120,7 @@ class UnsupportedVersion(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: trace control interface {version[0]}.{version[1]}, {kind} "
+            f"{place_of(component, base)}: trace control interface {version[0]}.{version[1]}, {kind} "
             f"(rvtrace knows {supported[0]}.{supported[1]}; tr??Impl reads {impl:#010x}); "
             f"check the base address, or {advice}",
         )
@@ -134,7 +134,7 @@ class UnsupportedProtocol(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: produces {protocol} {version[0]}.{version[1]}, which rvtrace cannot decode "
+            f"{place_of(component, base)}: produces {protocol} {version[0]}.{version[1]}, which rvtrace cannot decode "
             f"(trTeImpl reads {impl:#010x}); known are N-Trace 1.x and E-Trace 0.x as reported by trTeProtocolMajor",
         )
 
@@ -143,7 +143,7 @@ class SettingRefused(ComponentError):
     """A setting that is essential did not read back as needed."""
 
     def __init__(self, component: str, base: int, text: str) -> None:
-        super().__init__(component, base, f"{at(component, base)}: {text}")
+        super().__init__(component, base, f"{place_of(component, base)}: {text}")
 
 
 class BufferRefused(SettingRefused):
@@ -177,7 +177,7 @@ class SinkNotReadable(ComponentError):
 
     def __init__(self, component: str, base: int, why: str) -> None:
         self.why = why
-        super().__init__(component, base, f"{at(component, base)}: {why}")
+        super().__init__(component, base, f"{place_of(component, base)}: {why}")
 
 
 class StopFailed(ComponentError):
@@ -201,7 +201,8 @@ class DrainFailed(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), then: {why}",
+            f"{place_of(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), "
+            f"then: {why}",
         )
 
 

@@ -105,7 +105,7 @@ class FieldSet:
     by_name: Mapping[str, Field]
     _lsb: Mapping[str, int]
 
-    def _place(self, *widths: int) -> None:
+    def _compute_positions(self, *widths: int) -> None:
         """Compute the position of each field. Raises ValueError if the table is inconsistent or has none of these
         widths in bits.
         """
@@ -185,7 +185,7 @@ class Register(FieldSet):
     _lsb: Mapping[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._place(REGISTER_BITS)
+        self._compute_positions(REGISTER_BITS)
         if self.offset % 4 or not 0 <= self.offset < BLOCK_BYTES:
             raise ValueError(f"{self.name} cannot be at offset {self.offset:#x}")
 
@@ -206,7 +206,7 @@ class Csr(FieldSet):
     _lsb: Mapping[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._place(*((XLEN_MAX,) if self.wide else (REGISTER_BITS, XLEN_MAX)))
+        self._compute_positions(*((XLEN_MAX,) if self.wide else (REGISTER_BITS, XLEN_MAX)))
         if not 0 <= self.number < CSRS:
             raise ValueError(f"{self.name} cannot be CSR {self.number:#x}")
 
@@ -222,7 +222,7 @@ class IndirectRegister(FieldSet):
     _lsb: Mapping[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._place(XLEN_MAX)
+        self._compute_positions(XLEN_MAX)
 
 
 @dataclass(frozen=True, eq=False)

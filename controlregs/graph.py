@@ -64,7 +64,7 @@ Edge = tuple[str, str]
 _INTERFACES = ("older than 1.0", "1.0")
 
 
-def _version(component: Component) -> int:
+def _component_version(component: Component) -> int:
     """Return the version of the component's registers. Since ratification these tell the kind of component."""
     return int(component.block.comp_type != sifive_v0.NO_COMP_TYPE)
 
@@ -90,8 +90,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         for component in self.order:
-            if _version(component) != self.version:
-                has, other = _INTERFACES[_version(component)], _INTERFACES[self.version]
+            if _component_version(component) != self.version:
+                has, other = _INTERFACES[_component_version(component)], _INTERFACES[self.version]
                 mixed = f"has the trace control interface {has}, {self.order[0].name} has that {other}"
                 text = f"{mixed}: trace with components of one kind only"
                 raise SettingRefused(component.name, component.base, text)
@@ -122,7 +122,7 @@ class Graph:
     @property
     def version(self) -> int:
         """The version of the interface: 0 before ratification, else 1."""
-        return _version(self.order[0]) if self.order else 1
+        return _component_version(self.order[0]) if self.order else 1
 
     @cached_property
     def encoders(self) -> tuple[Component, ...]:

@@ -82,14 +82,14 @@ def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[Functi
     starts = [start for start in starts if (image.symbol(start) or ("", 1))[1] == 0]
     for i, start in enumerate(starts):
         following = starts[i + 1] if i + 1 < len(starts) else section.end + bias
-        size = _size(section.symbols, start - bias)
+        size = _function_size(section.symbols, start - bias)
         end = min(start + size, following) if size else following
         name, _ = image.symbol(start) or ("", 0)
         if end > start:
             yield FunctionCode(start, end, name, _instructions(image, start, end))
 
 
-def _size(symbols: list[Symbol], address: int) -> int:
+def _function_size(symbols: list[Symbol], address: int) -> int:
     """Return the size of the largest function that starts at an address, 0 if no symbol gives one."""
     i = bisect_left(symbols, address, key=lambda symbol: symbol.address)
     sizes = [0]
@@ -174,7 +174,7 @@ def counts(
     if calls is not None and is_whole:
         ran, steps = _of_steps(calls.steps(progress), progress)
     else:
-        ran, steps = _counted(history.entries if is_whole else _entries_of(history, parts), progress)
+        ran, steps = _execution_counts(history.entries if is_whole else _entries_of(history, parts), progress)
     gaps = ran.pop(GAP, 0) - (0 if is_whole else sum(map(bool, parts)))
     return ExecutionCounts(ran, steps, *_traps(history, parts, progress), gaps)
 
@@ -248,7 +248,7 @@ def _returns_from_trap(image: Image, pc: int) -> bool:
         return False
 
 
-def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
+def _execution_counts(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
     """Return how often each instruction of some entries ran, and how often each step was made."""
     followed = _followed(entries, progress)
     different: Counter[AnyPath] = Counter(entries[-1:])
@@ -259,7 +259,7 @@ def _counted(entries: Sequence[AnyPath], progress: Progress) -> tuple[dict[int, 
 
 
 def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
-    """Return the same as `_counted`, for the entries that some steps led to."""
+    """Return the same as `_execution_counts`, for the entries that some steps led to."""
     different: Counter[AnyPath] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
@@ -274,7 +274,9 @@ def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[i
 def _of_parts(
     parts: "_EntryParts", different: Mapping[AnyPath, int], steps: defaultdict[_Transition, int], progress: Progress
 ) -> tuple[dict[int, int], dict[_Transition, int]]:
-    """Return the same as `_counted`, for entries that occur *different* times, with the *steps* between them."""
+    """Return the same as `_execution_counts`, for entries that occur *different* times, with the *steps* between
+    them.
+    """
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
     ran: defaultdict[int, int] = defaultdict(int)
     total = len(parts.order)
@@ -314,7 +316,7 @@ class _EntryParts:
         for number, entry in enumerate(entries):
             if not number % _PROGRESS_INTERVAL:
                 progress("preparing to count (parts)", number, len(entries))
-            self._add(entry)
+            self._add_part(entry)
 
     def first(self, part: PathPart) -> int:
         return self._ends[id(part)][0]
@@ -340,18 +342,18 @@ class _EntryParts:
                     steps[before, first] += count
                 before = last
 
-    def _add(self, part: PathPart) -> None:
+    def _add_part(self, part: PathPart) -> None:
         if id(part) in self._ends or not part:
             return
         if isinstance(part, tuple):
             self._ends[id(part)] = part[0], part[-1]
         elif isinstance(part, RepeatPath):
-            self._add(part.path)
+            self._add_part(part.path)
             self._ends[id(part)] = self._ends[id(part.path)]
         else:
             inner = [piece for piece in part.parts if piece]
             for piece in inner:
-                self._add(piece)
+                self._add_part(piece)
             self._ends[id(part)] = self.first(inner[0]), self.last(inner[-1])
         self.order.append(part)
 

@@ -143,7 +143,7 @@ class ExecutionSearch:
         self._calls, self._history, self._query = calls, calls.history, query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _MatchCount] = {}
-        self._of_step = Computed(self._of if query.not_after else lambda step: self._all(step.unit.part), 0)
+        self._of_step = Computed(self._count_of_step if query.not_after else lambda step: self._all(step.unit.part), 0)
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
@@ -165,7 +165,7 @@ class ExecutionSearch:
         k = bisect_right(span.ends, left)
         left -= span.ends[k - 1] if k else 0
         against = self._is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
-        return span.begins[k] + self._place(span.steps[k].unit.part, left, against)
+        return span.begins[k] + self._match_index(span.steps[k].unit.part, left, against)
 
     def before(self, position: int) -> int:
         """Return how many matches are before a position."""
@@ -234,12 +234,12 @@ class ExecutionSearch:
         return step.origin.last in self._query.not_after
 
     def _is_head(self, step: CallStep) -> bool:
-        return self._count(step.unit.part).head
+        return self._part_count(step.unit.part).head
 
-    def _of(self, step: CallStep) -> int:
+    def _count_of_step(self, step: CallStep) -> int:
         """Return the number of matches in the entry that a step leads to."""
         some = self._all(step.unit.part)
-        return self._count(step.unit.part).after(self._is_against(step)) if some else 0
+        return self._part_count(step.unit.part).after(self._is_against(step)) if some else 0
 
     def _all(self, part: PathPart) -> int:
         """Return how many instructions of a part are at searched addresses, whatever runs before them."""
@@ -258,9 +258,9 @@ class ExecutionSearch:
         except KeyError:
             return sum(map(self._all, part.parts))
 
-    def _count(self, part: PathPart) -> _MatchCount:
+    def _part_count(self, part: PathPart) -> _MatchCount:
         if isinstance(part, RepeatPath):
-            unit = self._count(part.path)
+            unit = self._part_count(part.path)
             return _MatchCount(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
         known = self._counts.get(id(part))
         if known is None:
@@ -272,14 +272,14 @@ class ExecutionSearch:
             return _TAIL[self._ends_against(part)]
         if isinstance(part, tuple):
             return self._in_tuple(part)
-        counts = [self._count(piece) for piece in part.parts if len(piece)]
+        counts = [self._part_count(piece) for piece in part.parts if len(piece)]
         inner = counts[0].inner + sum(following.after(before.tail) for before, following in pairwise(counts))
         return _MatchCount(counts[0].head, inner, counts[-1].tail)
 
     def _ends_against(self, part: tuple[int, ...] | Path) -> bool:
         """Return whether the last instruction of a part excludes a match directly after it."""
         if isinstance(part, Path):
-            return self._count(part.parts[-1]).tail if part.parts else False
+            return self._part_count(part.parts[-1]).tail if part.parts else False
         return bool(part) and part[-1] in self._query.not_after
 
     def _in_tuple(self, pcs: tuple[int, ...]) -> _MatchCount:
@@ -290,32 +290,32 @@ class ExecutionSearch:
             count -= sum(flag and before in not_after for flag, before in zip(flags, pcs, strict=False))
         return _MatchCount(head, count, pcs[-1] in not_after)
 
-    def _place(self, part: PathPart, number: int, tail: bool) -> int:
+    def _match_index(self, part: PathPart, number: int, tail: bool) -> int:
         """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
         the first one.
         """
         if isinstance(part, RepeatPath):
             return self._in_repetition(part, number, tail)
         if isinstance(part, tuple):
-            return next(islice(self._places(part, tail), number, None))
+            return next(islice(self._match_indices(part, tail), number, None))
         place = 0
         for piece in part.parts:
-            count = self._count(piece)
+            count = self._part_count(piece)
             if number < count.after(tail):
-                return place + self._place(piece, number, tail)
+                return place + self._match_index(piece, number, tail)
             number -= count.after(tail)
             place += len(piece)
             tail = count.tail
         raise AssertionError("the counts are wrong")
 
     def _in_repetition(self, part: RepeatPath, number: int, tail: bool) -> int:
-        unit = self._count(part.path)
+        unit = self._part_count(part.path)
         if number < unit.after(tail):
-            return self._place(part.path, number, tail)
+            return self._match_index(part.path, number, tail)
         times, number = divmod(number - unit.after(tail), unit.after(unit.tail))
-        return (times + 1) * part.path.count + self._place(part.path, number, unit.tail)
+        return (times + 1) * part.path.count + self._match_index(part.path, number, unit.tail)
 
-    def _places(self, pcs: tuple[int, ...], tail: bool) -> Iterator[int]:
+    def _match_indices(self, pcs: tuple[int, ...], tail: bool) -> Iterator[int]:
         addresses, not_after = self._query.addresses, self._query.not_after
         before = chain([tail], (pc in not_after for pc in pcs))
         for k, (pc, against) in enumerate(zip(pcs, before, strict=False)):

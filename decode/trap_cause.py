@@ -113,7 +113,7 @@ def _has_returned(history: History, program: Program, event: Event) -> bool:
     """Return whether the handler of *event* may have returned: an instruction for that ran, or an unknown one."""
     images = _images(history, program, event.position)
     seen: set[int] = set()
-    for pcs in _addresses(history, event.position):
+    for pcs in _entry_addresses(history, event.position):
         for pc in pcs:
             if pc not in seen:
                 if _may_return(pc, images):
@@ -130,11 +130,11 @@ def _images(history: History, program: Program, position: int) -> list[Image]:
 
 
 def _may_return(pc: int, images: Sequence[Image]) -> bool:
-    found = [instruction for image in images if (instruction := _instruction(image, pc)) is not None]
+    found = [instruction for image in images if (instruction := _decoded_instruction(image, pc)) is not None]
     return not found or any(one.itype is IType.TRAP_RETURN for one in found)
 
 
-def _addresses(history: History, position: int) -> Iterator[tuple[int, ...]]:
+def _entry_addresses(history: History, position: int) -> Iterator[tuple[int, ...]]:
     """Yield the addresses of the instructions from *position* on, of each different entry and part once."""
     if position >= len(history):
         return
@@ -168,7 +168,7 @@ def _ends_at(history: History, program: Program, event: Event, pc: int) -> bool:
     if event.position >= len(history):
         return event.next_pc == pc
     last = history.pc(len(history) - 1)
-    code = _instruction(program.image_of(history.context_at(len(history) - 1)), last)
+    code = _decoded_instruction(program.image_of(history.context_at(len(history) - 1)), last)
     if code is None or code.itype is IType.EXCEPTION:
         return False
     if code.is_uninferable:
@@ -180,7 +180,7 @@ def _ends_at(history: History, program: Program, event: Event, pc: int) -> bool:
     return pc == (target if code.is_inferable_jump and target is not None else following) & mask
 
 
-def _instruction(image: Image, pc: int) -> Instruction | None:
+def _decoded_instruction(image: Image, pc: int) -> Instruction | None:
     try:
         return image.instruction(pc)
     except (CodeMissing, UndecodableInstruction):

@@ -163,7 +163,7 @@ class Client:
         if not self.running:
             if self._process is not None and not self._is_end_reported:  # the user must know that its trace is lost
                 raise self._gone()
-            self._start()
+            self._start_session()
         return self._exchange(method, params)
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Client:
             process.kill()
             process.wait()
 
-    def _start(self) -> None:
+    def _start_session(self) -> None:
         self.close()
         try:
             interpreter = find_interpreter(self._home, os.environ)
@@ -240,19 +240,19 @@ class Client:
 
     def _wait(self, number: int, timeout: float | None = None) -> Any:
         while True:
-            message = json.loads(self._line(timeout))
+            message = json.loads(self._read_line(timeout))
             if "need" in message:  # also of an interrupted request: it restores what it changed
-                self._answer(message)
+                self._answer_need(message)
             elif message.get("id") != number:
                 continue
             elif "progress" in message:
-                self._report(message["progress"])
+                self._report_progress(message["progress"])
             elif "error" in message:
                 raise SessionError(message["error"]["message"], message["error"].get("kind", ""))
             else:
                 return message.get("result")
 
-    def _answer(self, message: dict[str, Any]) -> None:
+    def _answer_need(self, message: dict[str, Any]) -> None:
         """Do what the session needs. It gets an answer even if this is interrupted, because it waits for one."""
         found = _NOT_DONE
         with defer_interrupt():
@@ -265,11 +265,11 @@ class Client:
             finally:
                 self._send({"answer": message["id"], "question": message.get("question"), **found})
 
-    def _report(self, progress: dict[str, Any]) -> None:
+    def _report_progress(self, progress: dict[str, Any]) -> None:
         if self._progress is not None:
             self._progress(progress["label"], progress["done"], progress.get("total"))
 
-    def _line(self, timeout: float | None) -> bytes:
+    def _read_line(self, timeout: float | None) -> bytes:
         process = self._process
         if process is None or process.stdout is None:
             raise SessionError("the rvtrace session is not running", "SessionGone")

@@ -151,7 +151,7 @@ def _monitor(need: dict[str, Any]) -> str:
     return neutral.printed("monitor " + need["command"])
 
 
-def _registers(need: dict[str, Any]) -> dict[str, Any]:
+def _access_registers(need: dict[str, Any]) -> dict[str, Any]:
     """Read and write registers by name.
 
     The names are looked up first: gdb takes the name of a register that does not exist for a convenience variable.
@@ -180,7 +180,7 @@ def _access(name: str, value: int | None, xlen: int) -> Any:
     return 0
 
 
-_ACTIONS = {"packets": _packets, "monitor": _monitor, "registers": _registers}
+_ACTIONS = {"packets": _packets, "monitor": _monitor, "registers": _access_registers}
 
 
 # Threads and frames

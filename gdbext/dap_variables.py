@@ -47,9 +47,9 @@ def show_unknown(varref: Any) -> None:
         try:
             result: dict[str, Any] = describe(self)
         except gdb.error:
-            name = _of(self, "name")  # an expression has none
+            name = _private_attribute(self, "name")  # an expression has none
             result = Unknown("" if name is None else str(name)).to_object()
-            result[_of(self, "result_name")] = result.pop("value")
+            result[_private_attribute(self, "result_name")] = result.pop("value")
             if name is None:
                 del result["name"]
         return result
@@ -58,7 +58,7 @@ def show_unknown(varref: Any) -> None:
     base.rvtrace_shows_unknown = True
 
 
-def _of(reference: Any, name: str) -> Any:
+def _private_attribute(reference: Any, name: str) -> Any:
     """Return an attribute of the server's, which begins with an underscore since gdb 18."""
     return getattr(reference, f"_{name}") if hasattr(reference, f"_{name}") else getattr(reference, name)
 
@@ -66,6 +66,6 @@ def _of(reference: Any, name: str) -> Any:
 def _name_of(scope: Any, index: int) -> str:
     """Return the name of a scope's variable or register."""
     with contextlib.suppress(AttributeError, IndexError, TypeError, gdb.error):
-        found = _of(scope, "var_list")[index]
+        found = _private_attribute(scope, "var_list")[index]
         return str(found.symbol().print_name if hasattr(found, "symbol") else found.name)
     return f"#{index + 1}"

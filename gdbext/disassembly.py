@@ -162,11 +162,11 @@ class DisassemblyTexts:
         self._given: dict[tuple[int, bytes], str] = {}  # code that gdb does not have at these addresses
         self._there: set[tuple[int, bytes]] = set()  # code that it has
 
-    def at(self, pc: int) -> str:
+    def text_at(self, pc: int) -> str:
         """Return the text of the instruction at an address. Raises gdb.MemoryError if there is no code."""
         if pc not in self._known:
             _, offset = symbol_of(pc)
-            if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
+            if not 0 < offset <= FUNCTION_BYTES or pc not in self._read_function(pc - offset, pc):
                 self._known[pc] = self._disassemble(pc, pc)[pc]
         return self._known[pc]
 
@@ -191,10 +191,10 @@ class DisassemblyTexts:
         if (pc, code) not in self._given:
             self.add_codes([(pc, code)])
             if (pc, code) in self._there:
-                return self.at(pc)
+                return self.text_at(pc)
         return self._given[pc, code]
 
-    def _read(self, start: int, pc: int) -> dict[int, str]:
+    def _read_function(self, start: int, pc: int) -> dict[int, str]:
         """Read the instructions of a function up to *pc* and well beyond it, if one of them begins at *pc*.
 
         Without the rest, a listing of a function would read its beginning again for each line. Returns all texts known.
@@ -218,18 +218,18 @@ class DisassemblyTexts:
 
 def _those_in_memory(codes: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
     """Return which of these instructions gdb's memory has; code that lies together is read at once."""
-    pieces = [(start, _memory(start, len(code))) for start, code in _runs(dict(codes))]
+    pieces = [(start, _code_bytes(start, len(code))) for start, code in _runs(dict(codes))]
     starts = [start for start, _ in pieces]
 
     def is_there(pc: int, code: bytes) -> bool:
         start, memory = pieces[bisect_right(starts, pc) - 1]
         inside = memory[pc - start : pc - start + len(code)]
-        return inside == code if len(inside) == len(code) else _memory(pc, len(code)) == code
+        return inside == code if len(inside) == len(code) else _code_bytes(pc, len(code)) == code
 
     return {key for key in codes if is_there(*key)}
 
 
-def _memory(address: int, size: int) -> bytes:
+def _code_bytes(address: int, size: int) -> bytes:
     """Return what gdb's memory has; nothing if gdb cannot read it."""
     try:
         return bytes(gdb.selected_inferior().read_memory(address, size))
@@ -349,7 +349,7 @@ class InstructionCounts:
     def _comment(self, pc: int, text: str) -> str:
         """Return the comment that gdb would have printed after an instruction, because of those before it."""
         with contextlib.suppress(gdb.error):
-            whole = self._texts.at(pc) if self._texts is not None else ""
+            whole = self._texts.text_at(pc) if self._texts is not None else ""
             if whole.startswith(text) and whole[len(text) :].startswith(" #"):
                 return whole[len(text) :]
         return ""

@@ -289,7 +289,7 @@ def _symbol_address(text: str) -> int | None:
         value = neutral.evaluate(f"&{text}") if _VARIABLE.fullmatch(text) else None
     except gdb.error:
         return None
-    return _address(value) if value is not None and "no debug info" in str(value.type) else None
+    return _unsigned_address(value) if value is not None and "no debug info" in str(value.type) else None
 
 
 def _sized(text: str, size: str) -> Storage:
@@ -311,7 +311,7 @@ def _storage_of(text: str, value: gdb.Value) -> Storage:
         if field is not None:
             return field
         _check_size(max(value.type.sizeof, 1))
-        return Storage(text, where=[_address(value.address), max(value.type.sizeof, 1)], kind=value.type)
+        return Storage(text, where=[_unsigned_address(value.address), max(value.type.sizeof, 1)], kind=value.type)
     register = _register_of(text)
     if register is not None:
         return Storage(text, register, kind=value.type)
@@ -325,13 +325,13 @@ def _storage_of(text: str, value: gdb.Value) -> Storage:
         member, target = _ADDRESS_OF.fullmatch(text), kind.target()
         size = max(target.sizeof, 1)
         _check_size(size)
-        return Storage(member[1] if member else f"*({text})", where=[_address(value), size], kind=target)
+        return Storage(member[1] if member else f"*({text})", where=[_unsigned_address(value), size], kind=target)
     if kind.code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR):
         raise gdb.error(f"it is a value of type {value.type}, not something that can be written")
-    return Storage(f"the byte at {_address(value):#x}", where=[_address(value), 1])
+    return Storage(f"the byte at {_unsigned_address(value):#x}", where=[_unsigned_address(value), 1])
 
 
-def _address(value: gdb.Value) -> int:
+def _unsigned_address(value: gdb.Value) -> int:
     """Return a value as an address: gdb's Python may return a negative one."""
     return int(value) & neutral.address_mask()
 
@@ -381,7 +381,7 @@ def _bit_field(text: str) -> Storage | None:
         return None
     first, shift = divmod(field.bitpos or 0, 8)
     size = (shift + field.bitsize + 7) // 8
-    return Storage(text, where=[_address(whole.address) + first, size], bits=(shift, field.bitsize))
+    return Storage(text, where=[_unsigned_address(whole.address) + first, size], bits=(shift, field.bitsize))
 
 
 def innermost_member(kind: gdb.Type, begin: int, end: int) -> tuple[str, gdb.Type, int]:

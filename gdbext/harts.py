@@ -82,7 +82,7 @@ class _ConnectionHarts:
                 _OpenOcdTarget(name, int(core), int(at) if at.isdigit() else None) for name, core, at in found
             ]
         self.threads = tuple(gdb.selected_inferior().threads())
-        is_served = len(self.targets) > 1 and _number(gdb.selected_thread()) is None
+        is_served = len(self.targets) > 1 and _hart_number(gdb.selected_thread()) is None
         if is_served:
             self.served = self._served(port)
         has_tasks = self._look_for_tasks()
@@ -102,7 +102,7 @@ class _ConnectionHarts:
 
     def _look_for_tasks(self) -> bool:
         """Look whether threads are tasks, and which one is on the hart."""
-        self._named = {thread.ptid: self._named.get(thread.ptid) or _name(thread) for thread in self.threads}
+        self._named = {thread.ptid: self._named.get(thread.ptid) or _thread_name(thread) for thread in self.threads}
         self.current = None
         has_tasks = len(self.threads) > 1 and any(map(self.is_task, self.threads))
         if has_tasks:
@@ -116,12 +116,12 @@ class _ConnectionHarts:
             return False
         name = self._named.get(thread.ptid)
         if name is None:
-            return _number(thread) is None
+            return _hart_number(thread) is None
         return name not in [target.name for target in self.targets]
 
     def hart(self, thread: gdb.InferiorThread) -> int | None:
         """Return the hart of a thread, as `hart_of`."""
-        number = _number(thread)
+        number = _hart_number(thread)
         if self.is_task(thread):
             return self.served if self.current in (None, 0, thread.ptid[1]) else OFF_HART
         if not self.targets:
@@ -165,7 +165,7 @@ def hart_of(thread: gdb.InferiorThread | None) -> int | None:
     if thread is None or not thread.is_valid():
         return None
     if _known.connection != getattr(gdb.selected_inferior(), "connection_num", None):
-        return _number(thread)
+        return _hart_number(thread)
     return _known.hart(thread)
 
 
@@ -197,7 +197,7 @@ def candidates() -> int:
     return len(_known.targets) if selected_hart() is None else 0
 
 
-def _number(thread: gdb.InferiorThread | None) -> int | None:
+def _hart_number(thread: gdb.InferiorThread | None) -> int | None:
     """Return the hart by the number of its thread. Threads of an operating system, and the one thread of a target that
     has none, have large numbers, or 0.
     """
@@ -208,7 +208,7 @@ def _in_order(number: int) -> int | None:
     return number - 1 if 0 < number <= HARTS_AT_MOST else None
 
 
-def _name(thread: gdb.InferiorThread) -> str | None:
+def _thread_name(thread: gdb.InferiorThread) -> str | None:
     """Return the stub's name of a thread, None if it has none; the user may have named it otherwise."""
     details: Any = getattr(thread, "details", None)  # gdb 9
     found = _NAME.match(details or "")

@@ -40,7 +40,7 @@ class HistoryFormat(NamedTuple):
     omit_times: bool = False
 
     @classmethod
-    def of(cls, modifiers: Collection[str]) -> HistoryFormat:
+    def from_modifiers(cls, modifiers: Collection[str]) -> HistoryFormat:
         """Return the format for the words of modifiers; others than these say nothing."""
         return cls(*(name in modifiers for name in cls._fields))
 
@@ -188,7 +188,7 @@ class Lister:
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(screen.address(pc, self._digits), "address")
         symbol = self._symbol(*((name, offset) if name else symbol_of(pc)))
-        instruction = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._instruction(pc)
+        instruction = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._instruction_text(pc)
         return f"{address}{symbol}:\t{instruction}"
 
     def _symbol(self, name: str | None, offset: int) -> str:
@@ -197,15 +197,15 @@ class Lister:
         shown = "" if self._style.omit_function else _styled(name, "function")
         return f" <{shown}+{offset}>"
 
-    def _instruction(self, pc: int) -> str:
+    def _instruction_text(self, pc: int) -> str:
         try:
-            return self._texts.at(pc)
+            return self._texts.text_at(pc)
         except gdb.error as error:  # gdb.MemoryError included
             problem = str(error).partition("\n")[0]
         if gdb.parameter("trust-readonly-sections"):
             return problem
         with contextlib.suppress(gdb.error), _read_from_file():  # the target is gone
-            return self._texts.at(pc)
+            return self._texts.text_at(pc)
         return problem
 
 

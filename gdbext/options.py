@@ -112,7 +112,7 @@ class Table:
         """Return {key: value} for the words of a command line; options may have two hyphens. Raises OptionError."""
         found, rest = self._parse_options(words)
         if rest:
-            raise OptionError(self._unknown(rest[0]))
+            raise OptionError(self._unknown_option(rest[0]))
         return found
 
     def parse_line(self, words: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
@@ -137,11 +137,11 @@ class Table:
                 break
             option = self.option(word)
             if option is None:
-                raise OptionError(self._unknown(word))
-            value = self._value(option, rest)
+                raise OptionError(self._unknown_option(word))
+            value = self._option_value(option, rest)
             other = given.setdefault(option.key, option)
             if other is not option:
-                raise OptionError(f"{self._name(other)} and {self._name(option)} exclude each other.")
+                raise OptionError(f"{self._spelled_name(other)} and {self._spelled_name(option)} exclude each other.")
             found[option.key] = _added(option, found.get(option.key, ()), value)
         return found, rest
 
@@ -149,23 +149,23 @@ class Table:
         """Return the option with this name, None if there is none."""
         return self._by_name.get(word[1:] if word.startswith("--") else word)
 
-    def _name(self, option: Option) -> str:
+    def _spelled_name(self, option: Option) -> str:
         return self._spelling.hyphens + option.name[1:]
 
-    def _unknown(self, word: str) -> str:
+    def _unknown_option(self, word: str) -> str:
         return self._spelling.unknown.format(word=word, command=self._command, usage=self._usage_line())
 
-    def _value(self, option: Option, rest: list[str]) -> Any:
+    def _option_value(self, option: Option, rest: list[str]) -> Any:
         """Remove the option's value from the *rest* of the words, and return it. Raises OptionError."""
         if not option.takes_value:
             return option.value
         if not rest and self._spelling.missing:
-            raise OptionError(self._spelling.missing.format(option=self._name(option)))
+            raise OptionError(self._spelling.missing.format(option=self._spelled_name(option)))
         text = rest.pop(0) if rest else ""
         if option.several:
             return self._several(option, text)
         if not _fits(option, text) or (option.text and self.option(text)):
-            raise OptionError(f"{self._name(option)} takes {option.expected}, got: {text or 'none'}.")
+            raise OptionError(f"{self._spelled_name(option)} takes {option.expected}, got: {text or 'none'}.")
         return int(text, 0 if text[:2].lower() == "0x" else 10) if option.number or option.most else text
 
     def _several(self, option: Option, text: str) -> list[Any]:
@@ -173,7 +173,9 @@ class Table:
         for word in words:
             known = word in option.words if option.words else is_plain_number(word) if option.number else bool(word)
             if not known or self.option(text):
-                message = f"{self._name(option)} takes {option.several}, separated by commas, got: {text or 'none'}."
+                message = (
+                    f"{self._spelled_name(option)} takes {option.several}, separated by commas, got: {text or 'none'}."
+                )
                 is_listed = set(option.words) <= set(_WORD.findall(option.several))
                 raise OptionError(message if is_listed else f"{message} There are {', '.join(option.words)}.")
         return [int(word) if option.number else word for word in dict.fromkeys(words)]

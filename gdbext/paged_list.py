@@ -161,7 +161,7 @@ class PagedList:
             self._question.update({it.word: True for it in options_of(self._what) if it.computed})
         page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
-            _print(line)
+            _print_printable(line)
         if self._what in HEADINGS and page.rows:
             print(HEADINGS[self._what])
         if results.WANTED:
@@ -171,9 +171,9 @@ class PagedList:
                 results.add(results.makers["page"](self._what, piece))
             with readable_code():
                 for line in lines(piece) if page.folds is None else _folded(piece, lines):
-                    _print(line)
+                    _print_printable(line)
         if page.notice:
-            _print(page.notice)
+            _print_printable(page.notice)
         return page
 
     def _keep(self, page: Page) -> None:
@@ -207,7 +207,7 @@ def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]
             yield f"\tthese {fold.lines} lines {repetition(fold)}"
 
 
-def _print(line: str) -> None:
+def _print_printable(line: str) -> None:
     print(line if line.isprintable() else shown(line))
 
 

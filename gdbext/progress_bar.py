@@ -88,7 +88,7 @@ class Bar:
     def _rate(self) -> str:
         """Return the rate per second as text."""
         pace = self._speed()
-        return f"{_number(pace, self._unit)}/s" if pace and self._unit not in _WITHOUT_RATE else ""
+        return f"{_number_text(pace, self._unit)}/s" if pace and self._unit not in _WITHOUT_RATE else ""
 
     def _speed(self) -> float | None:
         taken = self._clock() - self._since
@@ -112,7 +112,7 @@ class Bar:
         if self._unit == "parts":
             return ""
         if not self._total:
-            return _number(self._done, self._unit, named=True) if self._done else ""
+            return _number_text(self._done, self._unit, named=True) if self._done else ""
         factor, name = _scale(self._total, self._unit)
         digits = 0 if factor == 1 else 1
         word = " ".join(part for part in (name, _word(self._unit)) if part)
@@ -179,13 +179,13 @@ class BarLine:
         columns = _columns(self._terminal)
         text = self._bar.text(columns - 1, self._ascii)
         gone, self._columns = self._gone(columns), len(text)
-        self._write(gone + text)
+        self._write_terminal(gone + text)
 
     def clear(self) -> None:
         """Erase the line; the next report draws it again."""
         self._cleared = True
         if self._columns:
-            self._write(self._gone(_columns(self._terminal)))
+            self._write_terminal(self._gone(_columns(self._terminal)))
             self._columns = 0
 
     def end(self) -> None:
@@ -198,7 +198,7 @@ class BarLine:
         rows = (self._columns - 1) // columns if self._reflows and self._columns > columns else 0
         return f"\r\033[{rows}A\033[J" if rows else CLEAR
 
-    def _write(self, text: str) -> None:
+    def _write_terminal(self, text: str) -> None:
         data = text.encode("utf-8", "replace")
         try:
             while data:
@@ -226,7 +226,7 @@ def speaks_utf8(environ: Mapping[str, str]) -> bool:
     return "utf8" in chosen.lower().replace("-", "")
 
 
-def _number(value: float, unit: str, named: bool = False) -> str:
+def _number_text(value: float, unit: str, named: bool = False) -> str:
     factor, name = _scale(value, unit)
     words = [f"{value / factor:.{0 if factor == 1 else 1}f}", name, _word(unit) if named else ""]
     return " ".join(word for word in words if word)

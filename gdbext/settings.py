@@ -212,41 +212,41 @@ def target_settings() -> tuple[str | None, dict[str, Any]]:
 
 def hart() -> int | None:
     """Return the hart that was set, None if none was."""
-    value: int | None = _value("hart")
+    value: int | None = _setting_value("hart")
     return value
 
 
 def ctr_access() -> str:
     """Return how to access the CSRs of Control Transfer Records: auto, openocd, packets, named or usb."""
-    return str(_value("ctr_access"))
+    return str(_setting_value("ctr_access"))
 
 
 def ctr_version() -> str | None:
     """Return the version of Control Transfer Records that was set, None: the one that the hart has."""
-    version = str(_value("ctr_version"))
+    version = str(_setting_value("ctr_version"))
     return None if version == "auto" else version
 
 
 def position() -> str:
     """Return where gdb shows the number of the instruction it is at in the past: stop, prompt or off."""
-    return str(_value("position"))
+    return str(_setting_value("position"))
 
 
 def save_memory() -> str | None:
     """Return which memory is saved with a trace, None if nothing was set."""
-    value: str | None = _value("save_memory")
+    value: str | None = _setting_value("save_memory")
     return value
 
 
 def values() -> str:
     """Return which values of the past are reconstructed: on, registers or off."""
-    return str(_value("values"))
+    return str(_setting_value("values"))
 
 
 def openocd() -> tuple[str | None, int | None]:
     """Return host and port of OpenOCD's Tcl server; None for what was not set."""
-    return _value("openocd_host"), _value("openocd_port")
+    return _setting_value("openocd_host"), _setting_value("openocd_port")
 
 
-def _value(key: str) -> Any:
+def _setting_value(key: str) -> Any:
     return next(parameter.parsed for parameter in _parameters if parameter.setting.key == key)

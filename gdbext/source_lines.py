@@ -151,7 +151,7 @@ class CodeLines:
         first, last = bisect_left(self.entries, (begin,)), bisect_left(self.entries, (end,))
         return self._only(entry for entry in self.entries[first:last] if not self._is_inlined(entry))
 
-    def of(self, function: str) -> CodeLines:
+    def function_lines(self, function: str) -> CodeLines:
         """Return the lines of all copies of a function, without what is inlined there."""
         scopes = {entry: self.scope(entry) for entry in self.entries}
         own = {entry.line for entry, scope in scopes.items() if scope is not None and scope.name == function}
@@ -188,9 +188,9 @@ class CodeLines:
         by_line: dict[int, list[LineCode]] = {}
         for entry in self.entries:
             by_line.setdefault(entry.line, []).append(entry)
-        return {line: self._count(entries, ran, places) for line, entries in by_line.items()}
+        return {line: self._line_count(entries, ran, places) for line, entries in by_line.items()}
 
-    def _count(self, entries: list[LineCode], ran: dict[int, int], places: list[int]) -> Count:
+    def _line_count(self, entries: list[LineCode], ran: dict[int, int], places: list[int]) -> Count:
         statements = [entry for entry in entries if entry.statement] or entries  # compilers leave some without
         count = self._most(statements, ran, places)
         return Count(count, True) if count else Count(self._most(entries, ran, places), False)

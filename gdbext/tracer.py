@@ -60,7 +60,7 @@ class GdbProgressLine(progress_bar.BarLine):
     def _show(self) -> None:
         if self._plain:
             self._columns = 1
-            self._write(f"{progress_bar.CLEAR}{self._bar.plain}")
+            self._write_terminal(f"{progress_bar.CLEAR}{self._bar.plain}")
         elif self._able and (self._in_thread or _no_window()):  # a thread must not call gdb
             super()._show()
 
@@ -102,7 +102,7 @@ class Tracer:
 
     def __init__(self, home: str) -> None:
         self._progress = GdbProgressLine()
-        self._client = Client(home, self._report, csr_access.answer, self._tick)
+        self._client = Client(home, self._show_progress, csr_access.answer, self._tick)
         self._work: tuple[str, float] | None = None  # the label and the beginning of a request, until it takes long
         self._runs = 0  # how often the program was resumed: shows the session whether there can be new trace
         self._tvec: int | None = None
@@ -136,7 +136,7 @@ class Tracer:
         """The result of the request that Ctrl-C has interrupted last, if only a part of it was left out; else None."""
         return self._client.late
 
-    def _report(self, label: str, done: int, total: int | None = None) -> None:
+    def _show_progress(self, label: str, done: int, total: int | None = None) -> None:
         """Show progress that the session reports."""
         self._begin_progress()
         self._progress(label, done, total)

@@ -67,28 +67,28 @@ def lines(row: ValuesRow, xlen: int = 64) -> Iterator[str]:
         return
     what = "Registers and memory are" if row.ram else "Registers are"
     yield f"{what} reconstructed from the instructions that ran."
-    yield from _line("start", _STARTS[row.start])
-    yield from _line("stop", _STARTS[row.stop])
+    yield from _folded_line("start", _STARTS[row.start])
+    yield from _folded_line("stop", _STARTS[row.stop])
     digits = xlen // 4
     for begin, end in row.ram:
-        yield from _line("memory", f"0x{begin:0{digits}x}-0x{end - 1:0{digits}x}")
+        yield from _folded_line("memory", f"0x{begin:0{digits}x}-0x{end - 1:0{digits}x}")
     yield from _shares(row)
-    yield from _line("assumed", _ASSUMED) if row.ram else ()
+    yield from _folded_line("assumed", _ASSUMED) if row.ram else ()
     for it in row.contradicted:
-        yield from _line("wrong", _CONTRADICTED.format(it.number, it.pc, DROPPED[it.dropped]))
+        yield from _folded_line("wrong", _CONTRADICTED.format(it.number, it.pc, DROPPED[it.dropped]))
     for limit in row.limits:
-        yield from _line("limit", LIMITS[limit.what].format(at=_place(limit), number=limit.number))
+        yield from _folded_line("limit", LIMITS[limit.what].format(at=_limit_place(limit), number=limit.number))
     for remedy in row.remedies:
-        yield from _line("helps", REMEDIES[remedy])
+        yield from _folded_line("helps", REMEDIES[remedy])
 
 
-def _place(limit: ValueLimit) -> str:
+def _limit_place(limit: ValueLimit) -> str:
     if limit.number is None:
         return ""
     return f", at {limit.number}" + (f" (the first of {limit.places})" if limit.places > 1 else "")
 
 
-def _line(what: str, text: str) -> Iterator[str]:
+def _folded_line(what: str, text: str) -> Iterator[str]:
     """Yield a line, in as many as fit on a terminal of 80 columns."""
     yield from textwrap.wrap(
         f"{what + ':':<{_INDENT}}{text}", _WIDTH, subsequent_indent=" " * _INDENT, break_on_hyphens=False,
@@ -98,9 +98,9 @@ def _line(what: str, text: str) -> Iterator[str]:
 
 def _shares(row: ValuesRow) -> Iterator[str]:
     if row.known:
-        yield from _line("known", f"{_shared(row.known)}, at {row.places} places of the trace")
+        yield from _folded_line("known", f"{_shared(row.known)}, at {row.places} places of the trace")
     if row.here:
-        yield from _line("here", f"{_counted(row.here)}, at {row.number}")
+        yield from _folded_line("here", f"{_known_counts(row.here)}, at {row.number}")
 
 
 def _shared(known: Sequence[KnownRegisters]) -> str:
@@ -113,7 +113,7 @@ def _share(it: KnownRegisters) -> str:
     return f"{min(100 * it.known / it.of, 99.9):.1f} % of the {it.kind}"
 
 
-def _counted(known: Sequence[KnownRegisters]) -> str:
+def _known_counts(known: Sequence[KnownRegisters]) -> str:
     return ", ".join(f"{it.known} of {it.of} {it.kind}" for it in known if it.of)
 
 
@@ -124,16 +124,16 @@ def fields(row: ValuesRow) -> RowFields:
     made["ram"] = [{"begin": f"{begin:#x}", "end": f"{end:#x}"} for begin, end in row.ram] or None
     made["known"] = [it._asdict() for it in row.known] or None
     made["here"] = [it._asdict() for it in row.here] or None
-    made["limits"] = [_known({**it._asdict(), "pc": None, "addr": _hex(it.pc)}) for it in row.limits] or None
+    made["limits"] = [_present_fields({**it._asdict(), "pc": None, "addr": _hex(it.pc)}) for it in row.limits] or None
     made["contradicted"] = [
         {"number": it.number, "addr": _hex(it.pc), "dropped": it.dropped} for it in row.contradicted
     ] or None
-    return _known(made)
+    return _present_fields(made)
 
 
 def _hex(number: int | None) -> str | None:
     return None if number is None else f"{number:#x}"
 
 
-def _known(made: RowFields) -> RowFields:
+def _present_fields(made: RowFields) -> RowFields:
     return {name: value for name, value in made.items() if value is not None}

@@ -147,7 +147,7 @@ class LoadedProgram:
             self._contexts = ContextImages(image)
             for part in self._images:
                 self._contexts.attach(
-                    _loaded(part, image.xlen),
+                    _captured_code(part, image.xlen),
                     scontext=part.scontext,
                     hcontext=part.hcontext,
                     virtual=part.virtual,
@@ -186,7 +186,7 @@ class LoadedProgram:
             return partial or None
 
 
-def _loaded(captured: CapturedImage, xlen: int) -> Image:
+def _captured_code(captured: CapturedImage, xlen: int) -> Image:
     """Return the code of a captured image, with the symbols of those of its files that still exist."""
     image = Image(xlen)
     for placed in captured.elfs:

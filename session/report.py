@@ -165,9 +165,9 @@ def history(text: str) -> Line:
 
 def _ran(history: History) -> str:
     kinds = Counter(event.kind for event in history.events)
-    parts = [_count(history.instructions, "instruction"), _count(history.gaps, "gap")]
+    parts = [_counted_text(history.instructions, "instruction"), _counted_text(history.gaps, "gap")]
     parts += [
-        _count(kinds[kind], name)
+        _counted_text(kinds[kind], name)
         for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))
         if kinds[kind]
     ]
@@ -304,5 +304,5 @@ def _image(image: CapturedImage) -> str:
     return f"{image.name} for {values}: {counted(sum(len(data) for _, data in image.code), 'byte')}{missing}"
 
 
-def _count(number: int, what: str) -> str:
+def _counted_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -233,7 +233,7 @@ class Session:
             raise (self.live.failure if self.live else None) or decoded_capture.nothing_traced(
                 live=self.live is not None
             )
-        listing = reading.select_messages(args, size, offset, _hart(context), progress)
+        listing = reading.select_messages(args, size, offset, _selected_hart(context), progress)
         return listing._replace(lines=report.failure(self.live))
 
     def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
@@ -525,6 +525,6 @@ class Session:
             self._recording.read_out(context, self.debugger, progress)
 
 
-def _hart(context: Context) -> int | None:
+def _selected_hart(context: Context) -> int | None:
     """Return the hart that the context selects, None for any."""
     return context.thread_hart if context.hart is None else context.hart

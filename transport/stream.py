@@ -127,7 +127,7 @@ class GrowingFile:
         self.name = path
         self._file: BinaryIO | None = None
         self._notices: list[str] = []
-        if not self._open():
+        if not self._open_file():
             self._notices.append(f"{path}: is not there yet: waiting for it")
 
     def read(self, wait: float) -> bytes | None:
@@ -150,7 +150,7 @@ class GrowingFile:
         if self._file is not None:
             self._file.close()
 
-    def _open(self) -> bool:
+    def _open_file(self) -> bool:
         try:
             self._file = open(self.name, "rb", buffering=0)  # noqa: SIM115 - until `close`
         except FileNotFoundError:
@@ -165,7 +165,7 @@ class GrowingFile:
         """
         try:
             if self._file is None:
-                return self._now() if self._open() else b""
+                return self._now() if self._open_file() else b""
             data = self._file.read(PIECE)
             return data or self._after_the_end(self._file)
         except OSError as error:

@@ -35,7 +35,7 @@ class Disassembler(Closeable):
         if self._gdb is not None:
             self._gdb.close()
 
-    def of(self, context: ProgramContext) -> "Disassembler":
+    def disassembler_of(self, context: ProgramContext) -> "Disassembler":
         """Return itself: the program is the same in all contexts. See `Disassemblers` for programs that are not."""
         return self
 
@@ -146,7 +146,7 @@ class Disassemblers(Closeable):
         for disassembler in self._known.values():
             disassembler.close()
 
-    def of(self, context: ProgramContext) -> Disassembler:
+    def disassembler_of(self, context: ProgramContext) -> Disassembler:
         """Return the disassembler of the program in a context."""
         image = self._images.image_of(context)
         if image not in self._known:

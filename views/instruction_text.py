@@ -83,7 +83,7 @@ class GdbText:
         for name in GDB_NAMES:
             program = shutil.which(name)
             if program is not None:
-                gdb = cls(_start(program, elf))
+                gdb = cls(_start_gdb(program, elf))
                 if gdb._knows_riscv():
                     return gdb
                 gdb.close()
@@ -128,7 +128,7 @@ class GdbText:
         return "".join(said)
 
 
-def _start(program: str, elf: str) -> subprocess.Popen[str]:
+def _start_gdb(program: str, elf: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [program, "-nx", "-q", "-i=mi", "-iex", "set print asm-demangle on", "--", elf],
         stdin=subprocess.PIPE,
@@ -230,9 +230,9 @@ class ObjdumpText:
         }
 
     def _as_gdb(self, text: str) -> str:
-        return _ADDRESS.sub(lambda match: match[1] + self._named(int(match[2], 16)), text)
+        return _ADDRESS.sub(lambda match: match[1] + self._symbolic_address(int(match[2], 16)), text)
 
-    def _named(self, address: int) -> str:
+    def _symbolic_address(self, address: int) -> str:
         symbol = self._symbols(address)
         if symbol is None:
             return f"{address:#x}"

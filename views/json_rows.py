@@ -112,13 +112,13 @@ class _Shown(NamedTuple):
         fields = {"position": None if position is None else position + 1, **(at or {}), "kind": access.kind}
         fields |= {"operation": access.operation or None, "size": access.size, "trace-byte": access.offset}
         if access.address is not None:
-            fields |= _csr(access.address) if access.kind == CSR else self._memory(access.address, position)
+            fields |= _csr(access.address) if access.kind == CSR else self._memory_fields(access.address, position)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
         text = access_text(access._replace(notes=()), self.program.xlen, image.symbol)
         return {**fields, "failed": access.failed or None, "note": note_text(access) or None, "text": text}
 
-    def _memory(self, address: int, position: int | None) -> JsonFields:
+    def _memory_fields(self, address: int, position: int | None) -> JsonFields:
         found = self.place(address, position or 0) or {}
         name = {"symbol": found.pop("func")} if "func" in found else {}
         return {"memory": {"addr": found.pop("addr"), **name, **found}}

@@ -77,7 +77,7 @@ class ModifierError(RvtraceError):
 class TextSource(Protocol):
     """The source of instruction text, which may differ between contexts."""
 
-    def of(self, context: ProgramContext) -> Disassembler:
+    def disassembler_of(self, context: ProgramContext) -> Disassembler:
         """Return the disassembler of the program in a context."""
         ...
 
@@ -165,7 +165,7 @@ def lines(
     hart: int = 0,
 ) -> Iterator[str]:
     """Yield the rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    return TextRows(source, xlen, shape, progress).of([Stretch(shape.before(hart, False), history, begin, end)])
+    return TextRows(source, xlen, shape, progress).rows_of([Stretch(shape.before(hart, False), history, begin, end)])
 
 
 def merged_lines(
@@ -180,7 +180,7 @@ def merged_lines(
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
         for run in HartOrder(histories).runs()
     )
-    return TextRows(source, xlen, shape, progress).of(stretches)
+    return TextRows(source, xlen, shape, progress).rows_of(stretches)
 
 
 def prefix(hart: int) -> str:
@@ -197,7 +197,7 @@ class TextRows:
         self._source, self._shape, self._progress = source, shape, progress
         self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
 
-    def of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
+    def rows_of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
         """Yield the rows of *stretches*, one after the other."""
         page: list[_ContextRun] = []
         size = 0
@@ -237,7 +237,7 @@ class TextRows:
                 following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
                 changes = following < len(history.contexts)
                 end = min(stop, history.contexts[following][0] + 1) if changes else stop
-                bodies = self._bodies_of(self._source.of(history.context_at(begin - 1)))
+                bodies = self._bodies_of(self._source.disassembler_of(history.context_at(begin - 1)))
                 pcs = history.pcs(begin - 1, end - 1)
                 while some := list(islice(pcs, _AT_ONCE)):
                     code = history.code(begin - 1, begin - 1 + len(some))

@@ -66,19 +66,19 @@ class Gdb(Closeable):
         said: TextListener = lambda kind, text: None,
         progress: Progress = silent,
     ) -> None:
-        self._begin(Engine(elf, target, gdb=gdb, said=said, progress=progress), within)
+        self._use_engine(Engine(elf, target, gdb=gdb, said=said, progress=progress), within)
 
     @classmethod
-    def of(cls, engine: Engine, within: float = WITHIN) -> Self:
+    def of_engine(cls, engine: Engine, within: float = WITHIN) -> Self:
         """Create a bench with a gdb that is already running.
 
         *within*: how many seconds the program may run where a method is not given another limit.
         """
         bench = cls.__new__(cls)
-        bench._begin(engine, within)
+        bench._use_engine(engine, within)
         return bench
 
-    def _begin(self, engine: Engine, within: float) -> None:
+    def _use_engine(self, engine: Engine, within: float) -> None:
         self.within, self.engine = within, engine
         self._registers: frozenset[str] | None = None
 
@@ -172,7 +172,7 @@ class BenchTarget(Gdb):
 
         Raises `NotReached` if it does not within *within* seconds.
         """
-        stop = self._run(within, "no breakpoint was reached")
+        stop = self._run_to_stop(within, "no breakpoint was reached")
         if stop.reason != "breakpoint-hit":
             raise NotReached(f"no breakpoint was reached: the program stopped at {stop}", stop)
         return stop
@@ -184,9 +184,9 @@ class BenchTarget(Gdb):
         """
         made = self._inserted(location, temporary=True)
         try:
-            stop = self._run(within, f"{location} was not reached")
+            stop = self._run_to_stop(within, f"{location} was not reached")
             there = stop.reason == "breakpoint-hit" and (
-                stop.breakpoint == int(made["number"]) or stop.address in _addresses(made)
+                stop.breakpoint == int(made["number"]) or stop.address in _breakpoint_addresses(made)
             )
             if not there:
                 raise NotReached(f"{location} was not reached: the program stopped at {stop}", stop)
@@ -226,7 +226,7 @@ class BenchTarget(Gdb):
         made: dict[str, Any] = found[0] if isinstance(found, list) else found
         return made
 
-    def _run(self, within: float | None, failed: str) -> ProgramStop:
+    def _run_to_stop(self, within: float | None, failed: str) -> ProgramStop:
         seconds = self.within if within is None else within
         before = self.engine.state.stops
         with self.engine.lock:
@@ -249,7 +249,7 @@ class BenchTarget(Gdb):
             raise
 
 
-def _addresses(made: dict[str, Any]) -> Sequence[int]:
+def _breakpoint_addresses(made: dict[str, Any]) -> Sequence[int]:
     """Return the addresses of a breakpoint."""
     places = made.get("locations", [made])
     return [int(str(place["addr"]), 16) for place in places if str(place.get("addr", "")).startswith("0x")]
@@ -351,7 +351,7 @@ class Bench(BenchTarget):
         """Return instructions from number *begin* on; None: the newest. *count* is at most 4096."""
         first = "" if begin is None else f" --begin {begin}"
         rows = self.engine.query(f"-rvtrace-history{first} --count {count}")["history"]
-        return [_instruction(row) for row in rows]
+        return [_row_instruction(row) for row in rows]
 
     def events(self, *kinds: str) -> list[TraceEvent]:
         """Return the events between the instructions; *kinds*: as for `trace events`, none: all."""
@@ -368,13 +368,13 @@ class Bench(BenchTarget):
                 raise
 
 
-def _address(row: dict[str, Any]) -> int | None:
+def _row_address(row: dict[str, Any]) -> int | None:
     return int(row["addr"], 16) if "addr" in row else None
 
 
-def _instruction(row: dict[str, Any]) -> HistoryInstruction:
+def _row_instruction(row: dict[str, Any]) -> HistoryInstruction:
     return HistoryInstruction(
-        int(row["number"]), _address(row), row.get("func", ""), int(row.get("offset", 0)),
+        int(row["number"]), _row_address(row), row.get("func", ""), int(row.get("offset", 0)),
         row.get("fullname") or row.get("file", ""), int(row["line"]) if "line" in row else None,
         row.get("gap") or row.get("inst") or row.get("error", ""),
     )  # fmt: skip
@@ -382,6 +382,6 @@ def _instruction(row: dict[str, Any]) -> HistoryInstruction:
 
 def _event(row: dict[str, Any]) -> TraceEvent:
     return TraceEvent(
-        int(row["number"]), int(row["position"]), row["kind"], row.get("text", ""), _address(row),
+        int(row["number"]), int(row["position"]), row["kind"], row.get("text", ""), _row_address(row),
         row.get("func", ""), int(row["time"]) if "time" in row else None,
     )  # fmt: skip

@@ -96,13 +96,13 @@ class Processes:
         """
         with contextlib.ExitStack() as ends:  # all of them even when a wait is interrupted
             for child in self._children:
-                ends.callback(_end, child)
+                ends.callback(_end_child, child)
         self._children.clear()
         if self._reader is not None:
             self._reader.join(_LAST_WORDS)
             self._reader = None
 
-    def _start(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
+    def _start_child(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
         """Start a child whose output goes to the file *log*: a pipe that is not read would block the child.
 
         *printed*: the file descriptor for its standard output, if that is another one.
@@ -170,11 +170,11 @@ class Rig(Processes):
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
         if self._printed is None:
-            self.simulator = self._start(command, log)
+            self.simulator = self._start_child(command, log)
         else:
             theirs = self._pipe(_ProgramOutput(log, self._printed))
             try:
-                self.simulator = self._start(command, log, theirs)
+                self.simulator = self._start_child(command, log, theirs)
             finally:
                 os.close(theirs)
         wait_until(self.simulator, "the simulated target", log, lambda: _LISTENS in log.read_bytes())
@@ -186,7 +186,7 @@ class Rig(Processes):
             raise RigError("openocd is not installed", "apt install openocd")
         command = [openocd, "-f", str(self.folder / "openocd.cfg")]
         command += ["-c", self.openocd_commands]
-        self.openocd = self._start(command, self.openocd_log)
+        self.openocd = self._start_child(command, self.openocd_log)
         # The gdb port is opened by `init`; the Tcl port is opened last, after all commands.
         ready = f"Listening on port {self.tcl_port} for tcl".encode()
         wait_until(self.openocd, "openocd", self.openocd_log, lambda: ready in self.openocd_log.read_bytes())
@@ -198,7 +198,7 @@ def _tied() -> list[str]:
     return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end_child(child: subprocess.Popen[bytes]) -> None:
     child.terminate()
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -298,7 +298,7 @@ class QemuRig(Processes):
         command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]
         theirs = None if self._printed is None else self._pipe(self._printed)
         try:
-            qemu = self._start(command, log, theirs)
+            qemu = self._start_child(command, log, theirs)
         finally:
             if theirs is not None:
                 os.close(theirs)

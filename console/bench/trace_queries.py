@@ -158,7 +158,7 @@ class _FunctionRows:
     def __len__(self) -> int:
         return self.length
 
-    def at(self, position: int) -> int:
+    def row_at(self, position: int) -> int:
         """Return the index of the row that contains a position."""
         return bisect.bisect_right(self, position, key=lambda row: int(row["begin"])) - 1
 
@@ -184,16 +184,16 @@ class _Walk:
 
         *inner*: the number of interrupts that followed immediately.
         """
-        start = self._functions.at(trap.position)
+        start = self._functions.row_at(trap.position)
         if start < 0 or "level" not in self._functions[start] or int(self._functions[start]["begin"]) != trap.position:
             at_once = self._handler is not None and trap.position in (entry.position for entry in self._entries[-1:])
             return Latency(trap.position, trap.position, 0, None, reached=at_once)
         level = int(self._functions[start]["level"]) - inner
         if self._handler is None:
             return self._first_called(trap, start, level)
-        return self._named(trap, start, level)
+        return self._latency_of_handler(trap, start, level)
 
-    def _named(self, trap: PlaceExecution, start: int, level: int) -> Latency | None:
+    def _latency_of_handler(self, trap: PlaceExecution, start: int, level: int) -> Latency | None:
         index = bisect.bisect_left(self._entries, trap.position, key=lambda entry: entry.position)
         wanted = self._entries[index] if index < len(self._entries) else None
         last = trap.position
@@ -311,19 +311,19 @@ class Latencies(NamedTuple):
     @property
     def instructions(self) -> int:
         """The longest latency in instructions. Raises `CheckFailed` if no interrupt reached its handler."""
-        self._check()
+        self._require_reached()
         return max(one.instructions for one in self.each)
 
     @property
     def ticks(self) -> int:
         """The longest latency in ticks of the trace's clock. Raises `CheckFailed` as above, or if times are missing."""
-        self._check()
+        self._require_reached()
         known = [one.ticks for one in self.each if one.ticks is not None]
         if len(known) < sum(1 for one in self.each if one.reached):
             raise CheckFailed("interrupt latency: the trace has no times; `start -timestamps` has them traced")
         return max(known)
 
-    def _check(self) -> None:
+    def _require_reached(self) -> None:
         if not self.each:
             raise CheckFailed(f"interrupt latency: no interrupt{self._to} is in the trace")
         if not any(one.reached for one in self.each):

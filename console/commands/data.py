@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         if not any(history.accesses for history in found.values()):
             raise no_accesses_error(next(iter(found.values())))
-        where = None if args.where is None else _place(args.where, decoded.image)
+        where = None if args.where is None else _memory_place(args.where, decoded.image)
         if not shown.rows(_rows(found, decoded, where, shown)) and where is not None:
             shown.say([no_access_message((access for history in found.values() for access in history.accesses), where)])
     return 0
@@ -84,7 +84,7 @@ def _rows(
         yield from (before + line for line in text_rows.access_lines(history, decoded.program, where, shown.paint))
 
 
-def _place(text: str, image: Image) -> tuple[int, int]:
+def _memory_place(text: str, image: Image) -> tuple[int, int]:
     """Return (address, size) of a place in memory. Raises DataError and LocationError."""
     found = memory_place(text, image)
     if found is None or found[1] <= 0:

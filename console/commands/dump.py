@@ -98,7 +98,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError, DumpError."""
-    numbers, with_bytes = _range(args.range)
+    numbers, with_bytes = _shown_range(args.range)
     named = options_raw.trace_request(args, args.file, options_first=True, also_for_captures=("src",))
     request = DumpRequest(named, numbers, args.src, args.offset, args.raw or with_bytes)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
@@ -106,11 +106,11 @@ def run(args: argparse.Namespace) -> int:
         for trace in traces:
             if len(traces) > 1:
                 shown.say([f"sink {trace.name}:"])
-            _print(shown, trace, request)
+            _print_dump(shown, trace, request)
     return 0
 
 
-def _range(words: Sequence[str]) -> tuple[range, bool]:
+def _shown_range(words: Sequence[str]) -> tuple[range, bool]:
     """The numbers to show, and whether with the bytes, which /r says too, as in gdb."""
     modifiers = {word for word in words if word.startswith("/")}
     if modifiers - {"/r"}:
@@ -119,7 +119,7 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
     return range(selected.begin, selected.end), bool(modifiers)
 
 
-def _print(shown: CommandOutput, trace: _Trace, request: DumpRequest) -> None:
+def _print_dump(shown: CommandOutput, trace: _Trace, request: DumpRequest) -> None:
     looked = _Looked(trace, request)
     shown.rows(looked.rows(shown))
     if trace.imported and isinstance(trace.trace_options, EncoderTraceOptions):
@@ -178,7 +178,7 @@ def _traces(request: RequestedTrace) -> Iterator[_Trace]:
     raw, file = request.raw, request.file
     if raw is not None:
         trace_options, xlen = raw.messages(file, request.programs)
-        yield _Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, imported=True, size=_size(file))
+        yield _Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, imported=True, size=_file_size(file))
         return
     capture = request.capture()
     for sink in capture.sinks:
@@ -197,7 +197,7 @@ def _pieces(sink: Captured) -> Iterator[bytes]:
         yield sink.data[start : start + _PIECE]
 
 
-def _size(file: str) -> int | None:
+def _file_size(file: str) -> int | None:
     """Return the size of a file in bytes, None if it is not a regular file."""
     try:
         return os.path.getsize(file) or None

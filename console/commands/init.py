@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     with atomic_output(output) as file:
         file.write(found.text.encode())
     if not args.quiet:
-        _report(found, output, args.elf)
+        _report_written(found, output, args.elf)
     return 0
 
 
@@ -74,7 +74,7 @@ def _tree(name: str) -> devicetree.DeviceTreeContents:
     return devicetree.trace_components(dtb.read(compiled(name), name), {})
 
 
-def _report(found: WrittenDescription, output: str, elf: str | None) -> None:
+def _report_written(found: WrittenDescription, output: str, elf: str | None) -> None:
     names = ", ".join(f"{each.name} at {each.base:#x}" for each in found.description.components)
     beside = elf is not None and Path(output) == Path(elf).parent / FILE_BESIDE_ELF
     select = "" if beside else f"`set trace target {os.path.abspath(output)}`, "
@@ -140,7 +140,7 @@ class Interview:
         if question.explanation:
             print(printable(question.explanation))
         while True:
-            text = self._line(f"{printable(question.text)}{default}: ").strip()
+            text = self._input_line(f"{printable(question.text)}{default}: ").strip()
             if not text and question.default is None:
                 continue
             try:
@@ -151,7 +151,7 @@ class Interview:
             return Answered(value, "given by you" if text else question.because)
 
     @staticmethod
-    def _line(prompt: str) -> str:
+    def _input_line(prompt: str) -> str:
         with contextlib.suppress(ImportError):  # Python was built without it: the line is read as it comes
             import readline  # noqa: F401 (it edits what `input` reads, and keeps the lines before)
         try:

@@ -64,7 +64,7 @@ class ShownTrace(NamedTuple):
         given = self.modifiers if not self.output.json else {it.word for it in options_of(what)}
         columns = {word: True for word in computed_words(what) if word in given}
         params = self.params(what=what, size=0, **columns, **parameters)
-        found = pages.LISTS[what](self.session, params, pages.Range.of(params), self.output.progress)
+        found = pages.LISTS[what](self.session, params, pages.Range.from_params(params), self.output.progress)
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
         begin, end, _ = found.selection
@@ -144,7 +144,7 @@ def _find(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     return shown.lines("executions", args=request.range, since=request.since, **first, also=also)
 
 
-def _check(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
+def _check_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     row = next((row for row in shown.decoded.checked or () if row.hart == shown.hart), None)
     if row is None:
         return
@@ -237,7 +237,7 @@ VERBS = {
         "each gap",
     ),
     "check": ListVerb(
-        _check, "FILE",
+        _check_lines, "FILE",
         "Checks a trace: what is listed of it, encoded again with the capture's own settings, must give its bytes."
         " Where most intervals between synchronizations agree, one that differs is damaged; where most differ, the"
         " encoder is built in a way that is not known here, and the check cannot tell. N-Trace and E-Trace. Exit"
@@ -374,7 +374,7 @@ def run(args: argparse.Namespace) -> int:
     `Session.harts`.
     """
     verb: ListVerb = args.verb
-    return _print(verb, _request(verb, args), OutputOptions.from_arguments(args))
+    return _print_list(verb, _request(verb, args), OutputOptions.from_arguments(args))
 
 
 def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
@@ -396,11 +396,11 @@ def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
         depth=args.depth,
         modifiers=frozenset(args.modifiers),
         idle=args.all,
-        checked=args.check or verb.show is _check,
+        checked=args.check or verb.show is _check_lines,
     )
 
 
-def _print(verb: ListVerb, request: ListRequest, options: OutputOptions) -> int:
+def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) -> int:
     with CommandOutput(options, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
@@ -408,7 +408,7 @@ def _print(verb: ListVerb, request: ListRequest, options: OutputOptions) -> int:
         if request.checked:
             decoded = session.check(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
-        lines = [*about, *report.histories(decoded.harts), *_check_lines(verb, decoded), *session.warnings(), *hint]
+        lines = [*about, *report.histories(decoded.harts), *_own_check_lines(verb, decoded), *session.warnings(), *hint]
         found = decoded.harts.histories
         harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
@@ -418,12 +418,12 @@ def _print(verb: ListVerb, request: ListRequest, options: OutputOptions) -> int:
         shown.say(lines)
         for hart in harts:
             shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers), request))
-    return _checked_status(decoded, harts) if verb.show is _check else 0
+    return _checked_status(decoded, harts) if verb.show is _check_lines else 0
 
 
-def _check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:
+def _own_check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:
     """Return what a check has found, except for the command that prints it anyway."""
-    return [] if verb.show is _check else report.checks(decoded.checked or ())
+    return [] if verb.show is _check_lines else report.checks(decoded.checked or ())
 
 
 def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:

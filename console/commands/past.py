@@ -148,12 +148,12 @@ def add_values(parser: CommandParser) -> None:
 
 def run_who_wrote(args: argparse.Namespace) -> int:
     """Print who wrote a place. Raises PastError, and as `raw.trace_request` and `Session.selected`."""
-    return _answer(_who_wrote, _request(args, (args.place,), args.count))
+    return _answer_request(_who_wrote, _request(args, (args.place,), args.count))
 
 
 def run_values(args: argparse.Namespace) -> int:
     """Print values of the past. Raises PastError, and as `raw.trace_request` and `Session.selected`."""
-    return _answer(_values, _request(args, tuple(args.place)))
+    return _answer_request(_value_lines, _request(args, tuple(args.place)))
 
 
 def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) -> PastRequest:
@@ -161,7 +161,7 @@ def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) 
     return PastRequest(trace, options, args.hart, args.at, places, args.values, count)
 
 
-def _answer(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: PastRequest) -> int:
+def _answer_request(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: PastRequest) -> int:
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
@@ -182,7 +182,7 @@ def _answer(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: P
 
 def _who_wrote(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
     (name,) = request.places
-    place = _place(name, asked)
+    place = _place_parameters(name, asked)
     below = previous = None
     for _ in range(request.count):
         context = {"hart": asked.selected.hart, "values": request.values}
@@ -246,14 +246,14 @@ def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: V
 # Values
 
 
-def _values(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
+def _value_lines(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
     if request.at is None and not request.places:
         return _summary(asked)
-    places = [_place(text, asked) for text in request.places]
+    places = [_place_parameters(text, asked) for text in request.places]
     past = asked.past()
     if past is None:
         raise PastError("no value is known in this trace: see `rvtrace values FILE`")
-    return _known(asked, past, places)
+    return _known_rows(asked, past, places)
 
 
 def _summary(asked: _PastQuery) -> Iterator[str]:
@@ -264,7 +264,7 @@ def _summary(asked: _PastQuery) -> Iterator[str]:
         yield from values_text.lines(row, asked.selected.program.xlen)
 
 
-def _known(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _known_rows(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
     known = past.registers(asked.number - 1)
     if not asked.shown.json:
         yield _where(asked)
@@ -313,7 +313,7 @@ def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: i
             )
 
 
-def _place(text: str, asked: _PastQuery) -> dict[str, Any]:
+def _place_parameters(text: str, asked: _PastQuery) -> dict[str, Any]:
     """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
     name = text.removeprefix("$")
     is_symbol = not text.startswith("$") and any(asked.image.symbols_named(text))

@@ -37,7 +37,7 @@ def add_arguments(parser: CommandParser) -> None:
         " (default: the plugin if it can be used)",
     )  # fmt: skip
     parser.add_argument(
-        "--ring", type=_size, default=DEFAULT_BYTES, metavar="BYTES",
+        "--ring", type=_size_argument, default=DEFAULT_BYTES, metavar="BYTES",
         help="size of the ring for recorded blocks that are not read yet, for each hart: a power of two; four bytes"
         " per block (default 4M)",
     )  # fmt: skip
@@ -109,7 +109,7 @@ def _shows_progress(args: argparse.Namespace) -> bool:
     return args.output is not None and not (args.quiet or args.json or taken)
 
 
-def _size(text: str) -> int:
+def _size_argument(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
     try:

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(verbs.listing())
         return 0
     try:
-        return _run(arguments)
+        return _run_script(arguments)
     except RvtraceError as error:
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
     except standard_streams.NotRead:
@@ -66,13 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 2
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run_script(arguments: argparse.Namespace) -> int:
     if arguments.script is None:
         raise RvtraceError("run: which script? `rvtrace run --verbs` lists the verbs of scripts")
     nodes = load(arguments.script)
     settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
     versions = {"rvtrace": tool(), "python": platform.python_version()}
-    report = ScriptReport(str(arguments.script), versions, _text(arguments.elf), _text(arguments.target))
+    report = ScriptReport(str(arguments.script), versions, _path_text(arguments.elf), _path_text(arguments.target))
     began = time.monotonic()
     try:
         _on_bench(arguments, nodes, settings, within, report)
@@ -158,5 +158,5 @@ def _within(text: str) -> float:
         raise RvtraceError(f"--timeout: {error}") from None
 
 
-def _text(path: Path | None) -> str | None:
+def _path_text(path: Path | None) -> str | None:
     return None if path is None else str(path)

@@ -73,11 +73,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--adapter", choices=sorted(usb.ADAPTER_NAMES), help="the kind of adapter, instead of --target")
     parser.add_argument("--serial", metavar="SERIAL", help="its serial number, if there are several")
-    parser.add_argument("--khz", type=_number, metavar="KHZ", help="of TCK")
-    parser.add_argument("--interface", type=_number, metavar="N", help="channel of an FTDI chip, 0 is A")
-    parser.add_argument("--tap", type=_number, metavar="N", help="which TAP of the scan chain, counted from TDO")
-    parser.add_argument("--ir-lengths", type=_numbers, metavar="N,N", help="of the TAPs, in bits, from TDO on")
-    parser.add_argument("--hart", type=_number, metavar="N", help="one hart (default: 0; of halt and resume: all)")
+    parser.add_argument("--khz", type=_number_argument, metavar="KHZ", help="of TCK")
+    parser.add_argument("--interface", type=_number_argument, metavar="N", help="channel of an FTDI chip, 0 is A")
+    parser.add_argument(
+        "--tap", type=_number_argument, metavar="N", help="which TAP of the scan chain, counted from TDO"
+    )
+    parser.add_argument("--ir-lengths", type=_numbers_argument, metavar="N,N", help="of the TAPs, in bits, from TDO on")
+    parser.add_argument(
+        "--hart", type=_number_argument, metavar="N", help="one hart (default: 0; of halt and resume: all)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="read: write the bytes to FILE, -: standard output")
     parser.add_argument("--json", action="store_true", help="print one JSON object; also of an error")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -94,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         if request.json:
             print(json.dumps({"error": str(error)}))
         raise
-    _print(request, found, lines)
+    _print_result(request, found, lines)
     return 0
 
 
@@ -120,7 +124,7 @@ def _check(request: UsbRequest) -> None:
         raise UsbUsage("-o - and --json both want standard output")
 
 
-def _print(request: UsbRequest, found: Mapping[str, Any], lines: list[str]) -> None:
+def _print_result(request: UsbRequest, found: Mapping[str, Any], lines: list[str]) -> None:
     if request.json:
         print(json.dumps(found))
     else:
@@ -175,7 +179,7 @@ def _described(request: AdapterRequest) -> UsbDescription | None:
     return description.usb
 
 
-def _harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _show_harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     described = bench.description()
     found, lines = _states(bench.harts())
     return {"debug_module": described, **found}, [described, *lines]
@@ -185,11 +189,11 @@ def _halt(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list
     return _states(bench.halt(request.hart))
 
 
-def _resume(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _resume_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     return _states(bench.resume(request.hart))
 
 
-def _step(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _step_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     return _states(bench.step(request.hart or 0))
 
 
@@ -206,10 +210,10 @@ def _reg(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[
     return {"hart": hart, "registers": values, "refused": refused}, usb.register_lines(found)
 
 
-def _read(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _read_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     if not 1 <= len(request.words) <= 2:
         raise UsbUsage("read takes an address, and how many bytes (default 4)")
-    address, size = _address(request.words[0]), _word(request.words[1], "a number") if request.words[1:] else 4
+    address, size = _address_argument(request.words[0]), _word(request.words[1], "a number") if request.words[1:] else 4
     if not size or address + size > 1 << 64:
         raise UsbUsage(f"{counted(size, 'byte')} at {address:#x}: there is no such memory")
     if request.output is None and size > _MOST_SHOWN:
@@ -255,10 +259,10 @@ def _rows(address: int, data: bytes) -> list[str]:
     ]
 
 
-def _write(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _write_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
     if len(request.words) < 2:
         raise UsbUsage("write takes an address and words of 32 bits")
-    address, words = _address(request.words[0]), [_word(word, "a number") for word in request.words[1:]]
+    address, words = _address_argument(request.words[0]), [_word(word, "a number") for word in request.words[1:]]
     for word in words:
         if word >> 32:
             raise UsbUsage(f"{word:#x} is not a word of 32 bits")
@@ -266,7 +270,7 @@ def _write(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], lis
     return {"address": f"{address:#x}", "words": len(words)}, []
 
 
-def _address(text: str) -> int:
+def _address_argument(text: str) -> int:
     try:
         return commands.address(text)
     except commands.NoAddress as error:
@@ -283,7 +287,7 @@ def _word(text: str, what: str) -> int:
     return value
 
 
-def _number(text: str) -> int:
+def _number_argument(text: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
@@ -293,12 +297,12 @@ def _number(text: str) -> int:
     return value
 
 
-def _numbers(text: str) -> list[int]:
-    return [_number(part) for part in text.split(",")]
+def _numbers_argument(text: str) -> list[int]:
+    return [_number_argument(part) for part in text.split(",")]
 
 
 _UsbVerb = Callable[[UsbBench, UsbRequest], tuple[Mapping[str, Any], list[str]]]
 _VERBS: Mapping[str, _UsbVerb | None] = {
-    "list": None, "harts": _harts, "halt": _halt, "resume": _resume, "step": _step, "reg": _reg, "read": _read,
-    "write": _write,
+    "list": None, "harts": _show_harts, "halt": _halt, "resume": _resume_hart, "step": _step_hart, "reg": _reg,
+    "read": _read_memory, "write": _write_memory,
 }  # fmt: skip

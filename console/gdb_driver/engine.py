@@ -172,12 +172,14 @@ class Engine(Closeable):
             try:
                 done = self.query(f"-target-download {words}".rstrip())
                 address, size, rate = (str(done.get(key, 0)) for key in ("address", "load-size", "transfer-rate"))
-                self._report(f"Start address {address}, load size {size}\nTransfer rate: {int(rate) // 8192} KB/sec.\n")
+                self._report_text(
+                    f"Start address {address}, load size {size}\nTransfer rate: {int(rate) // 8192} KB/sec.\n"
+                )
                 return "".join(self._texts)
             finally:
                 self._texts = None
 
-    def _report(self, text: str) -> None:
+    def _report_text(self, text: str) -> None:
         """Report a text as if gdb had printed it."""
         if self._texts is not None:
             self._texts.append(text)
@@ -202,7 +204,7 @@ class Engine(Closeable):
         """
         found = self.query("-rvtrace-told")
         for line in found.get("messages", []):
-            self._report(f"{line}\n")
+            self._report_text(f"{line}\n")
         state: Mapping[str, Any] | None = found.get("told")
         return state
 
@@ -312,7 +314,7 @@ class Engine(Closeable):
     def _downloaded(self, fields: Mapping[str, str]) -> None:
         """Report the progress of `load`: a section begins, or is under way."""
         if self._texts is not None and "section-size" in fields and "section-sent" not in fields:
-            self._report(f"Loading section {fields.get('section')}, size {int(fields['section-size']):#x}\n")
+            self._report_text(f"Loading section {fields.get('section')}, size {int(fields['section-size']):#x}\n")
         sent, total = fields.get("total-sent"), fields.get("total-size")
         if sent and total:
             self.mi.progress(f"loading {fields.get('section', '')}".strip(), int(sent), int(total))
@@ -332,7 +334,7 @@ class Engine(Closeable):
         self.mi.forget(ping)
         late = self.mi.answered(token)  # a file that was sourced ends with an error
         if late is not None:
-            self._check(late)
+            self._raise_error(late)
 
     def _report_log(self, besides: str = "") -> None:
         """Report gdb's warnings, except lines in *besides*, an error that gdb repeats there."""
@@ -363,7 +365,7 @@ class Engine(Closeable):
             self._log = []
             raise Cancelled
         self._interrupt_requested = self._interrupt_requested or (self.remembers and interrupted > 0)
-        self._check(found[0])
+        self._raise_error(found[0])
         return found[0]
 
     def _begin_command(self) -> None:
@@ -392,7 +394,7 @@ class Engine(Closeable):
             self.mi.process.kill()
             raise GdbGone(f"gdb did not react to {INTERRUPTS_AT_MOST} interrupts, and was killed")
 
-    def _check(self, record: MiRecord) -> None:
+    def _raise_error(self, record: MiRecord) -> None:
         if record.name == "error":
             message = str(record.fields.get("msg", "")).strip().removeprefix(_IN_PYTHON)
             self._report_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")

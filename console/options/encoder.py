@@ -130,10 +130,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for title, fields in HELP.items():
         group = group_of(parser, ENCODER, title)
         for name, text in fields.items():
-            _add(group, name, text)
+            _add_option(group, name, text)
 
 
-def _add(group: Any, name: str, text: str) -> None:
+def _add_option(group: Any, name: str, text: str) -> None:
     default = FIELDS[name].default
     common: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS}
     if default is True:
@@ -148,10 +148,14 @@ def _add(group: Any, name: str, text: str) -> None:
         group.add_argument(f"--{dashed(name)}", choices=words, help=_with_default(text, shown), **common)
     elif isinstance(default, tuple):
         shown = ",".join(map(str, default)) or None
-        group.add_argument(f"--{dashed(name)}", type=_numbers, metavar="N,N", help=_with_default(text, shown), **common)
+        group.add_argument(
+            f"--{dashed(name)}", type=_numbers_argument, metavar="N,N", help=_with_default(text, shown), **common
+        )
     else:
         shown = None if "default" in text else str(default)
-        group.add_argument(f"--{dashed(name)}", type=_number, metavar="N", help=_with_default(text, shown), **common)
+        group.add_argument(
+            f"--{dashed(name)}", type=_number_argument, metavar="N", help=_with_default(text, shown), **common
+        )
 
 
 def _with_default(text: str, shown: str | None) -> str:
@@ -221,15 +225,15 @@ def without_effect(given: Mapping[str, Any], encoder: EncoderOptions) -> list[st
     return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
 
 
-def _number(text: str) -> int:
+def _number_argument(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(_number(part) for part in text.split(",") if part)
+def _numbers_argument(text: str) -> tuple[int, ...]:
+    return tuple(_number_argument(part) for part in text.split(",") if part)
 
 
 def one_of(members: type[IntEnum]) -> Callable[[str], Any]:

@@ -79,11 +79,11 @@ class _FileValues:
             return
         key, where = _key(name), "" if line is None else f"line {line}: "
         width = _WIDTHS.get(name.lower().removesuffix("_p"))
-        if width is not None and self._number(name, value, where):
+        if width is not None and self._number_of_value(name, value, where):
             self._absent.append(width)
         if key is None:
             return
-        number = self._number(name, value, where)
+        number = self._number_of_value(name, value, where)
         if SETTINGS[key].kind is SettingKind.FLAG:
             if number not in (0, 1):
                 raise BadParametersFile(self._file, f"{where}{name} is {value}, must be true or false")
@@ -97,7 +97,7 @@ class _FileValues:
     def settings(self) -> dict[str, SettingValue]:
         return {key: value for key, (_, value) in self._found.items()} | dict.fromkeys(self._absent, 0)
 
-    def _number(self, name: str, value: Any, where: str) -> int:
+    def _number_of_value(self, name: str, value: Any, where: str) -> int:
         """Return a value as a number: some files have numbers for switches, or all values in quotes."""
         if isinstance(value, int):
             return int(value)
@@ -232,7 +232,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
         group = group_of(parser, RAW if raw else ENCODER, title, text)
         for key, setting in SETTINGS.items():
             if setting.owner is owner and _is_option(key, setting):
-                _add(group, key, setting)
+                _add_setting_option(group, key, setting)
         if owner is Owner.PARAMETERS:
             group.add_argument(
                 "--parameters", metavar="FILE",
@@ -243,10 +243,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
 
 def add_shared(group: Any) -> None:
     """Add the options in `SHARED`, for a command without N-Trace."""
-    group.add_argument("--src-bits", type=_number(SETTINGS["src_bits"]), metavar="N", help="width of srcID")
+    group.add_argument("--src-bits", type=_default_number(SETTINGS["src_bits"]), metavar="N", help="width of srcID")
     for key in (feature.etrace for feature in ETRACE if feature.ntrace):
         names = dict.fromkeys((option(key), f"--{key.replace('_', '-')}"))
-        group.add_argument(*names, action="store_const", const=True, help=_text(SETTINGS[key]))
+        group.add_argument(*names, action="store_const", const=True, help=_setting_help(SETTINGS[key]))
     group.add_argument(
         "--dialect", choices=list(SETTINGS["dialect"].allowed),
         help="the encoder that sent the packets (default standard)",
@@ -255,7 +255,7 @@ def add_shared(group: Any) -> None:
 
 def whole_number(bits: int) -> Any:
     """Return an argparse type: a number of at most *bits* bits."""
-    return _number(EtraceSetting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
+    return _default_number(EtraceSetting(Owner.NOTHING, SettingKind.NUMBER, "", "", range(1 << bits)))
 
 
 @dataclass(frozen=True)
@@ -295,8 +295,8 @@ def _is_option(key: str, setting: EtraceSetting) -> bool:
     return key not in SHARED and setting.owner is not Owner.NOTHING
 
 
-def _add(group: Any, key: str, setting: EtraceSetting) -> None:
-    text = _text(setting)
+def _add_setting_option(group: Any, key: str, setting: EtraceSetting) -> None:
+    text = _setting_help(setting)
     common: dict[str, Any] = {"dest": dest(key), "default": None}
     if setting.kind is SettingKind.FLAG:
         group.add_argument(option(key), action="store_const", const=True, help=text, **common)
@@ -306,15 +306,15 @@ def _add(group: Any, key: str, setting: EtraceSetting) -> None:
     elif setting.kind is SettingKind.NUMBER:
         shown = "XLEN" if key == "iaddress_width" else default(key)
         text += "" if "default" in text or shown is None else f", default {shown}"
-        group.add_argument(option(key), type=_number(setting), metavar="N", help=text, **common)
+        group.add_argument(option(key), type=_default_number(setting), metavar="N", help=text, **common)
     elif setting.kind is SettingKind.ADDRESS:
-        group.add_argument(option(key), type=_address, metavar="TVEC", help=text, **common)
+        group.add_argument(option(key), type=_address_argument, metavar="TVEC", help=text, **common)
     else:
         text += ': the number of the cause, of an interrupt with an "i" before; may be repeated'
         group.add_argument(option(key), type=_handler, action="append", metavar="CAUSE=ADDRESS", help=text, **common)
 
 
-def _text(setting: EtraceSetting) -> str:
+def _setting_help(setting: EtraceSetting) -> str:
     return setting.meaning + (f" ({setting.source})" if setting.source else "")
 
 
@@ -328,7 +328,7 @@ def _given(args: argparse.Namespace, key: str) -> SettingValue | None:
     return None if value is False else value
 
 
-def _number(setting: EtraceSetting) -> Any:
+def _default_number(setting: EtraceSetting) -> Any:
     def number(text: str) -> int:
         assert isinstance(setting.allowed, range)
         try:
@@ -343,7 +343,7 @@ def _number(setting: EtraceSetting) -> Any:
     return number
 
 
-def _address(text: str) -> str:
+def _address_argument(text: str) -> str:
     return f"{commands.address_argument(text):#x}"
 
 
@@ -351,7 +351,7 @@ def _handler(text: str) -> tuple[str, str]:
     cause, equals, handler = text.partition("=")
     if not equals or not re.fullmatch(r"i?\d{1,19}", cause):
         raise argparse.ArgumentTypeError(f"{text!r} is not a cause and a handler, as in 2=0x80000100 or i7=0x80000200")
-    return cause, _address(handler)
+    return cause, _address_argument(handler)
 
 
 def words(said: Mapping[str, SettingValue], better: Mapping[str, SettingValue]) -> list[str]:
@@ -366,11 +366,11 @@ def words(said: Mapping[str, SettingValue], better: Mapping[str, SettingValue]) 
         _change(key, better.get(key), by_dialect=key in new)
         for key in sorted(SETTINGS, key=lambda key: key != "dialect")
         if SETTINGS[key].owner is not Owner.NOTHING
-        and _value(key, better) != _value(key, said if key == "dialect" else effective)
+        and _setting_value(key, better) != _setting_value(key, said if key == "dialect" else effective)
     ]
 
 
-def _value(key: str, values: Mapping[str, SettingValue]) -> SettingValue | None:
+def _setting_value(key: str, values: Mapping[str, SettingValue]) -> SettingValue | None:
     return values.get(key, default(key))
 
 

@@ -216,7 +216,7 @@ def _order(text: str) -> Check | None:
     return run
 
 
-def _value(text: str) -> Check | None:
+def _value_check(text: str) -> Check | None:
     expression = _after("value", text)
     if expression is None:
         return None
@@ -253,5 +253,5 @@ FORMS = (
     Form(LATENCY, "from interrupts to their handler (also <=)", _interrupt_latency),
     Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions),
     Form(ORDER, "the first time of each comes after that of the preceding one", _order),
-    Form("value EXPRESSION", "an expression of the program's language is not zero", _value),
+    Form("value EXPRESSION", "an expression of the program's language is not zero", _value_check),
 )

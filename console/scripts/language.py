@@ -92,11 +92,13 @@ class _Parser:
         self._verb = verb
 
     def script(self) -> tuple[Node, ...]:
-        nodes, ender = self._block(None)
+        nodes, ender = self._parse_block(None)
         assert ender is None
         return nodes
 
-    def _block(self, opened: ScriptLine | None, ends: tuple[str, ...] = ()) -> tuple[tuple[Node, ...], str | None]:
+    def _parse_block(
+        self, opened: ScriptLine | None, ends: tuple[str, ...] = ()
+    ) -> tuple[tuple[Node, ...], str | None]:
         """Return the nodes up to one of the words that end the block, and that word."""
         nodes: list[Node] = []
         while self._next < len(self._lines):
@@ -131,16 +133,16 @@ class _Parser:
         found = _REPEAT.fullmatch(rest)
         if found is None:
             raise ScriptError(place, f"expected: {BLOCKS['repeat']}")
-        body, _ = self._block(place, ("end",))
+        body, _ = self._parse_block(place, ("end",))
         return Repeat(place, found["times"], found["name"] or "", body)
 
     def _if(self, place: ScriptLine, rest: str) -> If:
         if not rest:
             raise ScriptError(place, f"expected: {BLOCKS['if']}")
-        body, ender = self._block(place, ("else", "end"))
+        body, ender = self._parse_block(place, ("else", "end"))
         other: tuple[Node, ...] = ()
         if ender == "else":
-            other, _ = self._block(place, ("end",))
+            other, _ = self._parse_block(place, ("end",))
         return If(place, rest, body, other)
 
 

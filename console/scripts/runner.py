@@ -183,34 +183,36 @@ class Runner:
     def _all(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if self._cancelled:
-                self._end(ERROR, "interrupted", node.place)
+                self._end_script(ERROR, "interrupted", node.place)
             if isinstance(node, ScriptStep):
-                self._step(node)
+                self._run_step(node)
             elif isinstance(node, If):
-                self._all(node.body if self._number(node.place, node.condition) else node.other)
+                self._all(node.body if self._expression_number(node.place, node.condition) else node.other)
             else:
                 self._repeat(node)
 
     def _repeat(self, node: Repeat) -> None:
-        times = self._number(node.place, node.times)
+        times = self._expression_number(node.place, node.times)
         if not 0 <= times <= REPEATS_AT_MOST:
-            self._end(ERROR, f"expected a number from 0 to {REPEATS_AT_MOST}, {node.times} is {times}", node.place)
+            self._end_script(
+                ERROR, f"expected a number from 0 to {REPEATS_AT_MOST}, {node.times} is {times}", node.place
+            )
         for number in range(1, times + 1):
             if node.name:
                 try:
                     self.bench.set(node.name, str(number))
                 except RvtraceError as error:
-                    self._end(ERROR, str(error), node.place)
+                    self._end_script(ERROR, str(error), node.place)
             self._all(node.body)
 
-    def _number(self, place: ScriptLine, expression: str) -> int:
+    def _expression_number(self, place: ScriptLine, expression: str) -> int:
         try:
             return self.bench.number(expression)
         except RvtraceError as error:
-            self._end(ERROR, str(error), place)
-            raise AssertionError from None  # _end has raised
+            self._end_script(ERROR, str(error), place)
+            raise AssertionError from None  # _end_script has raised
 
-    def _step(self, step: ScriptStep) -> None:
+    def _run_step(self, step: ScriptStep) -> None:
         self._watcher.begins(step.place)
         began = time.monotonic()
         try:
@@ -222,13 +224,13 @@ class Runner:
             outcome, status = Outcome(str(error)), ERROR
         self._done(step, status, outcome, time.monotonic() - began)
         if status == ERROR or (status == FAILED and outcome.passed is None):
-            self._end(status, outcome.text, step.place)
+            self._end_script(status, outcome.text, step.place)
 
     def _done(self, step: ScriptStep, status: str, outcome: Outcome, seconds: float) -> None:
         self.report.step(step.place, status, seconds, outcome.text, outcome.data)
         self._watcher.ended(step.place, status, outcome, seconds)
 
-    def _end(self, status: str, what: str, place: ScriptLine) -> None:
+    def _end_script(self, status: str, what: str, place: ScriptLine) -> None:
         self.report.ended_by(status, what, place)
         raise Ended
 
@@ -278,7 +280,7 @@ class StepLines:
         if not self._shown:
             return
         with self._lock:
-            self._write(_told(place, status, outcome, seconds) + "\n")
+            self._write_text(_told(place, status, outcome, seconds) + "\n")
 
     def progress(self, label: str, done: int, total: int | None = None) -> None:
         """Show progress, as `support.errors.Progress`."""
@@ -294,12 +296,12 @@ class StepLines:
             progress.clear()
         with self._lock:
             if kind == "log":
-                self._write("")
+                self._write_text("")
                 print(text.rstrip("\n"), file=sys.stderr)
             elif text:
-                self._write(text, own=True)
+                self._write_text(text, own=True)
 
-    def _write(self, text: str, *, own: bool = False) -> None:
+    def _write_text(self, text: str, *, own: bool = False) -> None:
         """Print a text. *own*: it is the program's, which may continue a line. Raises RvtraceError."""
         begin = "\n" if self._open and not own else ""
         self._open = (self._open and not begin and not text) or (own and not text.endswith("\n"))

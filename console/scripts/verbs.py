@@ -133,14 +133,14 @@ def _delete(arguments: str) -> VerbAction:
     return run
 
 
-def _start(arguments: str) -> VerbAction:
+def _start_verb(arguments: str) -> VerbAction:
     def run(context: VerbContext) -> Outcome:
         return _said(context.bench.start(arguments))
 
     return run
 
 
-def _run(arguments: str) -> VerbAction:
+def _run_verb(arguments: str) -> VerbAction:
     kind, rest = _first(arguments)
     if kind == "for":
         time = seconds(rest)
@@ -169,7 +169,7 @@ def _stopped(place: str) -> Outcome:
     return Outcome(f"at {place}", {"at": place})
 
 
-def _stop(context: VerbContext) -> Outcome:
+def _stop_verb(context: VerbContext) -> Outcome:
     return _said(context.bench.stop())
 
 
@@ -184,7 +184,7 @@ def _decode(context: VerbContext) -> Outcome:
     return Outcome(counted(count, "instruction"), {"instructions": count})
 
 
-def _check(context: VerbContext) -> Outcome:
+def _check_verb(context: VerbContext) -> Outcome:
     checks = context.bench.check()
     agree = [f"hart {row.hart}: {row.agree} of {row.intervals} intervals agree: {row.conclusion}" for row in checks]
     rows = [{**row._asdict(), "damaged": [one._asdict() for one in row.damaged]} for row in checks]
@@ -202,7 +202,7 @@ def _save(arguments: str) -> VerbAction:
     return run
 
 
-def _open(arguments: str) -> VerbAction:
+def _open_verb(arguments: str) -> VerbAction:
     path = _needed(arguments)
 
     def run(context: VerbContext) -> Outcome:
@@ -285,17 +285,19 @@ VERBS: Mapping[str, ScriptVerb] = _table(
     ScriptVerb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
     ScriptVerb("break LOCATION", "set a breakpoint, for `run`", _break),
     ScriptVerb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
-    ScriptVerb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start),
+    ScriptVerb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start_verb),
     ScriptVerb(
         "run [until LOCATION] [within TIME] | run for TIME",
-        "let the program run to a place, to a breakpoint, or for some time; it fails if it stops elsewhere", _run,
+        "let the program run to a place, to a breakpoint, or for some time; it fails if it stops elsewhere", _run_verb,
     ),
-    ScriptVerb("stop", "end the trace, and read out the rest", _alone(_stop)),
+    ScriptVerb("stop", "end the trace, and read out the rest", _alone(_stop_verb)),
     ScriptVerb("pull", "read out the trace so far; tracing goes on", _alone(_pull)),
     ScriptVerb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
-    ScriptVerb("check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check)),
+    ScriptVerb(
+        "check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check_verb)
+    ),
     ScriptVerb("save [FILE]", "write a capture file; the default is that of -o", _save),
-    ScriptVerb("open FILE", "look at a capture file; no target is needed", _open),
+    ScriptVerb("open FILE", "look at a capture file; no target is needed", _open_verb),
     ScriptVerb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),
     ScriptVerb(
         "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ...",

@@ -70,7 +70,7 @@ def options_of(parser: argparse.ArgumentParser) -> tuple[ShellOption, ...]:
 def option(action: argparse.Action) -> ShellOption:
     """Return an option as argparse has it."""
     choices = tuple(map(str, action.choices or ()))
-    value = "" if action.nargs == 0 else _value(action)
+    value = "" if action.nargs == 0 else _value_placeholder(action)
     return ShellOption(tuple(action.option_strings), expanded(action), value, choices, _is_repeated(action))
 
 
@@ -86,7 +86,7 @@ def expanded(action: argparse.Action) -> str:
     return " ".join((action.help or "") % values if "%(" in (action.help or "") else (action.help or "").split())
 
 
-def _value(action: argparse.Action) -> str:
+def _value_placeholder(action: argparse.Action) -> str:
     if isinstance(action.metavar, str):
         return action.metavar
     return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()

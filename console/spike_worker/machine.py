@@ -128,12 +128,12 @@ class SpikeMemory:
 
     def load(self, address: int, size: int) -> str | None:
         """Read memory, in hex; None if not all of it is RAM."""
-        places = self._places(address, size)
+        places = self._host_extents(address, size)
         return None if places is None else b"".join(ctypes.string_at(*place) for place in places).hex()
 
     def store(self, address: int, data: bytes) -> bool:
         """Write memory. Returns False, without writing any of it, if not all of it is RAM."""
-        places = self._places(address, len(data))
+        places = self._host_extents(address, len(data))
         if places is None:
             return False
         done = 0
@@ -142,7 +142,7 @@ class SpikeMemory:
             done += size
         return True
 
-    def _places(self, address: int, size: int) -> list[tuple[int, int]] | None:
+    def _host_extents(self, address: int, size: int) -> list[tuple[int, int]] | None:
         """Return where the bytes are in this process, an address and a size for each page; None if not all are RAM."""
         places = []
         while size:

@@ -72,12 +72,12 @@ class CtrHart:
 
     def ask(self, register: Csr | str | int) -> int | None:
         """Return the register's value, or None when the access is refused."""
-        answer = self.access.run([(_number(register), None)])
+        answer = self.access.run([(_csr_number(register), None)])
         return answer[0] if answer and isinstance(answer[0], int) else None
 
     def run(self, accesses: Sequence[CtrAccess]) -> list[int]:
         """Do all accesses and return the values. Raises RegisterRefused."""
-        answers = self.access.run([(_number(register), value) for register, value in accesses])
+        answers = self.access.run([(_csr_number(register), value) for register, value in accesses])
         done: list[int] = []
         for answer in answers:
             if isinstance(answer, str):
@@ -180,13 +180,13 @@ class CtrHart:
                 raise NotRestored(register, found, error, first) from first
 
 
-def _number(register: Csr | str | int) -> int | str:
+def _csr_number(register: Csr | str | int) -> int | str:
     return register.number if isinstance(register, Csr) else register
 
 
 def refusal(access: CsrAccess, register: Csr | str, value: int | None = None) -> str | None:
     """Return why the register cannot be read, or *value* not be written to it; None if it can."""
-    answer = access.run([(_number(register), value)])
+    answer = access.run([(_csr_number(register), value)])
     return (answer[0] if isinstance(answer[0], str) else None) if answer else "no answer"
 
 
@@ -330,7 +330,7 @@ def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
         for first in range(0, depth, BATCH):
             progress("reading control transfer records (records)", first, depth)
-            entries += [CtrEntry(*words) for words in _read(hart, first, BATCH, *hart.indirect.entry)]
+            entries += [CtrEntry(*words) for words in _read_entries(hart, first, BATCH, *hart.indirect.entry)]
             if not all(entry.valid for entry in entries[first:]):
                 break
         valid = next((n for n, entry in enumerate(entries) if not entry.valid), len(entries))
@@ -344,7 +344,7 @@ def count_recorded(hart: CtrHart, depth: int) -> int:
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
         while low < high:
             middle = (low + high) // 2
-            ((source,),) = _read(hart, middle, 1, hart.indirect.source)
+            ((source,),) = _read_entries(hart, middle, 1, hart.indirect.source)
             if SOURCE.get(source, "V"):
                 low = middle + 1
             else:
@@ -358,7 +358,7 @@ def clear_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> Non
     with hart.keeping(indirect.select, hart.read(indirect.select)):
         for first in range(0, depth, BATCH):
             progress("clearing control transfer records (records)", first, depth)
-            found = enumerate(_read(hart, first, BATCH, *indirect.entry), first)
+            found = enumerate(_read_entries(hart, first, BATCH, *indirect.entry), first)
             _zero(hart, [entry for entry, words in found if any(words)])
 
 
@@ -379,7 +379,7 @@ def _zero(hart: CtrHart, entries: list[int]) -> None:
                 raise WriteIneffective(hart.way, register, 0, got, entry)
 
 
-def _read(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
+def _read_entries(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
     """Read these registers of *count* entries in one batch."""
     accesses: list[CtrAccess] = []
     for entry in range(first, first + count):
@@ -410,8 +410,8 @@ def _must_not_be_stale(hart: CtrHart, entries: list[CtrEntry], depth: int) -> No
     be checked.
     """
     indirect = hart.indirect
-    again, *beyond = _read(hart, 0, 1, *indirect.entry)
+    again, *beyond = _read_entries(hart, 0, 1, *indirect.entry)
     if len(set(entries)) == 1 and entries[0].valid and depth < ENTRIES_MAX:
-        beyond = list(_read(hart, depth, 1, *indirect.entry))
+        beyond = list(_read_entries(hart, depth, 1, *indirect.entry))
     if tuple(again) != entries[0] or any(any(words) for words in beyond):
         raise StaleEntries(hart.way, indirect.source, indirect.select)

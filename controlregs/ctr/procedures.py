@@ -281,7 +281,7 @@ def start(
         before = snapshot(hart)
         others = [] if found else earlier_use_notes(hart, before.control)
         try:
-            notes = others + _start(hart, request, progress)
+            notes = others + _start_recording(hart, request, progress)
             in_force = hart.in_force(name)
         except BaseException as error:
             _undo(hart, before, error)
@@ -289,7 +289,7 @@ def start(
     return Started(in_force, found or before, tuple(notes))
 
 
-def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
+def _start_recording(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
     """Stop recording and clear all earlier settings; then set the depth, the entries, the status, and the control
     register.
     """
@@ -297,7 +297,7 @@ def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
     guest = hart.virtual() is not None
     disable(hart)
     for control in (level.control, *([virtual] if guest else [])):
-        _reset(hart, control)
+        _clear_control(hart, control)
     depth = set_depth(hart, request.depth)
     _clear(hart, depth, progress)
     freeze(hart, False)
@@ -310,7 +310,7 @@ def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
     return notes + result_notes(hart, request, value, vs_control)
 
 
-def _reset(hart: CtrHart, control: Control) -> None:
+def _clear_control(hart: CtrHart, control: Control) -> None:
     """Clear all settings of a control register, which shows whether it can be written at all."""
     checked = tuple(field for field in control.csr.by_name if field not in ("DEPTH", hart.version.clear))
     hart.write_control(control, preserved_bits(hart, control), checked)

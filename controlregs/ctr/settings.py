@@ -109,7 +109,7 @@ def settings(in_force: CtrRegisterValues) -> CtrSettings:
     control, value = guest if in_force.privilege is not None and in_force.privilege & VIRTUALIZED else host
     fields = control.csr.unpack(value)
     status = version.machine.status.unpack(in_force.status)
-    modes = _named(*host, "modes") | _named(*guest, "modes")
+    modes = _recorded_modes(*host, "modes") | _recorded_modes(*guest, "modes")
     inhibited = frozenset(kind for kind, name in version.filters.items() if fields[name]) - {
         TransferType.NOT_TAKEN_BRANCH
     }
@@ -153,7 +153,7 @@ def _may_freeze(control: Control, value: int) -> bool:
     return any(control.csr.get(value, field) for field in ("BPFRZ", "LCOFIFRZ"))
 
 
-def _named(control: Control, value: int, kind: str) -> frozenset[str]:
+def _recorded_modes(control: Control, value: int, kind: str) -> frozenset[str]:
     """Return the modes whose field is 1."""
     fields = control.modes if kind == "modes" else control.external
     return frozenset(mode for mode, field in fields.items() if control.csr.get(value, field))
@@ -163,4 +163,4 @@ def _external(version: CtrVersion, control: Control, value: int) -> frozenset[st
     enable = version.external_enable
     if enable is not None and not control.csr.get(value, enable):
         return frozenset()
-    return _named(control, value, "external")
+    return _recorded_modes(control, value, "external")

@@ -51,10 +51,10 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and the errors of `reset` and `identify`.
     """
-    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
+    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _capabilities_of)
 
 
-def _found(component: Component, identity: Identity) -> Capabilities:
+def _capabilities_of(component: Component, identity: Identity) -> Capabilities:
     found = Findings()
     try:
         with ComponentProbe(component) as probe:

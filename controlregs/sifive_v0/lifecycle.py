@@ -131,11 +131,11 @@ def moved_buffer(sink: Component, before: SinkSettings) -> str | None:
     """
     if not sink.get(sink.block.control, sink.block.prefix + "Active"):
         return None
-    places = _places(before)
+    places = _buffer_limits(before)
     return next((register.name for register, was in places.items() if sink.read(register) != was), None)
 
 
-def _places(before: SinkSettings) -> Mapping[Register, int]:
+def _buffer_limits(before: SinkSettings) -> Mapping[Register, int]:
     """Return the limits of the buffer if it is in system memory; SRAM has none that could change."""
     if before.mode is not RamMode.SMEM:
         return {}
@@ -183,7 +183,7 @@ def _settings(graph: Graph, before: GraphSettings) -> Iterator[tuple[Component, 
         for (register, fields), value in zip(_PASSED.items(), (funnel_.control, funnel_.ts_control), strict=True):
             yield there[funnel_.name], register, value, register.mask(*fields)
     for sink in before.ram_sinks:
-        for register, value in _places(sink).items():
+        for register, value in _buffer_limits(sink).items():
             yield there[sink.name], register, value, _LOW
     for pib in before.pib_sinks:
         yield (

@@ -134,7 +134,7 @@ def read_status(graph: Graph) -> GraphStatus:
             found.append(_status(graph, component, refused))
         except ComponentError as error:
             problems[component.name] = error
-    return GraphStatus.of(found, problems)
+    return GraphStatus.from_components(found, problems)
 
 
 def _status(graph: Graph, component: Component, refused: Collection[str]) -> EncoderStatus | SinkStatus | PassingStatus:
@@ -186,7 +186,7 @@ def stop(graph: Graph, progress: Progress = silent) -> StopResult:
     off = tuple(encoder.name for encoder in graph.encoders if _is_switched_off(encoder))
     order = (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges)
     notes, failures = stop_each(graph, order, lambda component: switch_off(graph, component, progress), full)
-    lost, refusals = _lost(graph, full)
+    lost, refusals = _encoders_with_losses(graph, full)
     return StopResult(lost, (*notes, *refusals), tuple(failures), off)
 
 
@@ -219,7 +219,7 @@ def _is_switched_off(encoder: Component) -> bool:
     return all(_bit(encoder, value, name) for name in ("Active", "Enable")) and not _bit(encoder, value, "Tracing")
 
 
-def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
+def _encoders_with_losses(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the names of encoders that lost trace or stalled their hart, and a line for each sink that has refused
     trace.
     """

@@ -128,9 +128,9 @@ class V0StartSequence(TraceStart):
         """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
         again, if possible.
         """
-        self._check()
+        self._check_graph()
         try:
-            self._reset()
+            self._reset_components()
             self._start_funnels(receive)
             self._start_encoders(receive)
             got = self._in_force()
@@ -142,7 +142,7 @@ class V0StartSequence(TraceStart):
             disable_all(self._graph, self._enabled)
             raise
 
-    def _check(self) -> None:
+    def _check_graph(self) -> None:
         """Refuse graphs that components of version 0 cannot form."""
         for sink in self._graph.sinks:
             host_of(self._graph, sink)
@@ -155,7 +155,7 @@ class V0StartSequence(TraceStart):
         if self._request.trace.async_freq:
             self._notes.append("sinks of version 0 insert no alignment sequences, which only E-Trace needs")
 
-    def _reset(self) -> None:
+    def _reset_components(self) -> None:
         self._keep_off()
         for component in register_hosts(self._graph):
             self._notes += reset(component, self._progress).notes

@@ -333,7 +333,7 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and the errors of `reset` and `identify`.
     """
-    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
+    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _capabilities_of)
 
 
 def probe_disabled(
@@ -366,7 +366,7 @@ def probe_disabled(
     return found
 
 
-def _found(component: Component, identity: Identity) -> Capabilities:
+def _capabilities_of(component: Component, identity: Identity) -> Capabilities:
     try:
         with ComponentProbe(component) as probe:
             found = PROBES[component.block.comp_type](probe)

@@ -169,7 +169,7 @@ class RamMemFormat(IntEnum):
     CUSTOM = 3
 
 
-def _address(name: str, doc: str) -> Field:
+def _address_field(name: str, doc: str) -> Field:
     return Field(name, 30, doc=doc, unit=4)
 
 
@@ -195,14 +195,14 @@ RAM_IMPL = Register("trRamImpl", 0x004, REQUIRED, "identification", (
 ))
 RAM_START_LOW = Register("trRamStartLow", 0x010, REQUIRED, "first address of the buffer, low word", (
     reserved(2),
-    _address("trRamStartLow", "address bits 31:2; usually fixed at 0 in SRAM mode"),
+    _address_field("trRamStartLow", "address bits 31:2; usually fixed at 0 in SRAM mode"),
 ))
 RAM_START_HIGH = Register("trRamStartHigh", 0x014, OPTIONAL, "first address of the buffer, high word", (
     Field("trRamStartHigh", 32, doc="address bits 63:32"),
 ))
 RAM_LIMIT_LOW = Register("trRamLimitLow", 0x018, REQUIRED, "highest address that is written (inclusive), low word", (
     reserved(2),
-    _address("trRamLimitLow", "address bits 31:2; after the word at Limit the write pointer returns to Start"),
+    _address_field("trRamLimitLow", "address bits 31:2; after the word at Limit the write pointer returns to Start"),
 ))
 RAM_LIMIT_HIGH = Register("trRamLimitHigh", 0x01C, OPTIONAL, "highest address that is written, high word", (
     Field("trRamLimitHigh", 32, doc="address bits 63:32"),
@@ -210,14 +210,14 @@ RAM_LIMIT_HIGH = Register("trRamLimitHigh", 0x01C, OPTIONAL, "highest address th
 RAM_WP_LOW = Register("trRamWPLow", 0x020, REQUIRED, "write pointer, low word, and the wrap flag", (
     Field("trRamWrap", 1, doc="the write pointer has wrapped; cleared only by writing this register"),
     reserved(1),
-    _address("trRamWPLow", "where the next trace word goes, address bits 31:2"),
+    _address_field("trRamWPLow", "where the next trace word goes, address bits 31:2"),
 ))
 RAM_WP_HIGH = Register("trRamWPHigh", 0x024, OPTIONAL, "write pointer, high word", (
     Field("trRamWPHigh", 32, doc="address bits 63:32"),
 ))
 RAM_RP_LOW = Register("trRamRPLow", 0x028, OPTIONAL, "read pointer of trRamData; required for SRAM mode", (
     reserved(2),
-    _address("trRamRPLow", "address bits 31:2; +4 with each access to trRamData, from Limit back to Start"),
+    _address_field("trRamRPLow", "address bits 31:2; +4 with each access to trRamData, from Limit back to Start"),
 ))
 RAM_RP_HIGH = Register("trRamRPHigh", 0x02C, OPTIONAL, "read pointer of trRamData, high word", (
     Field("trRamRPHigh", 32, doc="address bits 63:32"),

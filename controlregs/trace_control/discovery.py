@@ -103,7 +103,7 @@ def look(target: Target, base: int) -> ProbedComponent:
         return ProbedComponent(
             base, ProbeAnswer.NOTHING if control & _ACTIVE else ProbeAnswer.MAYBE_IN_RESET, control, cause=error.cause
         )
-    return _identified(target, ProbedComponent(base, _answer(control, impl), control, impl))
+    return _identified(target, ProbedComponent(base, _probe_answer(control, impl), control, impl))
 
 
 def wake(target: Target, seen: ProbedComponent) -> ProbedComponent:
@@ -132,7 +132,7 @@ def wake(target: Target, seen: ProbedComponent) -> ProbedComponent:
 def _awake(component: Component, before: ProbedComponent) -> ProbedComponent:
     control = component.wait(_ANY.control, trFunnelActive=1)
     impl = read_stable(component, _ANY.impl)
-    found = _identified(component.target, ProbedComponent(before.base, _answer(control, impl), control, impl))
+    found = _identified(component.target, ProbedComponent(before.base, _probe_answer(control, impl), control, impl))
     return replace(found, buffer=None)  # which nobody has set up
 
 
@@ -144,7 +144,7 @@ def _field(impl: int, name: str) -> int:
     return _ANY.impl.get(impl, _ANY.prefix + name)
 
 
-def _answer(control: int, impl: int) -> ProbeAnswer:
+def _probe_answer(control: int, impl: int) -> ProbeAnswer:
     """Return what two words show. Every word may be that of another device: only a known type is believed."""
     major, kind = _field(impl, "VerMajor"), _field(impl, "CompType")
     if control == UNANSWERED_READS[1] or impl == UNANSWERED_READS[1]:

@@ -224,14 +224,14 @@ def changed_encoder(graph: Graph, before: GraphSettings) -> tuple[str, str] | No
     """
     was = {encoder.name: encoder for encoder in before.encoders}
     for component in graph.encoders:
-        values = _values(was[component.name])
+        values = _sent_values(was[component.name])
         for (register, fields), value in zip(_SENT.items(), values, strict=True):
             if (component.read(register) ^ value) & register.mask(*fields):
                 return component.name, register.name
     return None
 
 
-def _values(encoder: EncoderSettings) -> tuple[int, ...]:
+def _sent_values(encoder: EncoderSettings) -> tuple[int, ...]:
     """Return the values of the registers of `_SENT`."""
     return encoder.control, encoder.features, encoder.ts_control, encoder.data_control
 

@@ -93,7 +93,7 @@ class GraphStatus:
     problems: Mapping[str, ComponentError]
 
     @classmethod
-    def of(
+    def from_components(
         cls, found: Sequence[EncoderStatus | SinkStatus | PassingStatus], problems: Mapping[str, ComponentError]
     ) -> "GraphStatus":
         return cls(
@@ -113,7 +113,7 @@ def read_status(graph: Graph) -> GraphStatus:
             found.append(_status(component))
         except ComponentError as error:
             problems[component.name] = error
-    return GraphStatus.of(found, problems)
+    return GraphStatus.from_components(found, problems)
 
 
 def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:
@@ -231,7 +231,7 @@ def stop(graph: Graph, progress: Progress = silent) -> StopResult:
         return disable(component, progress)
 
     notes, failures = stop_each(graph, graph.stop_order, switch_off, _full(graph))
-    return StopResult(_lost(graph), tuple(notes), tuple(failures), tuple(off))
+    return StopResult(_encoders_with_losses(graph), tuple(notes), tuple(failures), tuple(off))
 
 
 def stop_each(
@@ -283,7 +283,7 @@ def _is_off(component: Component, error: ComponentTimeout) -> bool:
     return not component.block.control.get(error.value, component.block.prefix + "Enable")
 
 
-def _lost(graph: Graph) -> tuple[str, ...]:
+def _encoders_with_losses(graph: Graph) -> tuple[str, ...]:
     lost = []
     for component in graph.encoders:
         try:
@@ -340,14 +340,14 @@ def resume(graph: Graph, in_force: GraphSettings, progress: Progress = silent, o
         for component in graph.encoders:
             enabled.append(component)
             enable(component, progress)
-        _begin(graph, in_force, off)
+        _activate_encoders(graph, in_force, off)
         check_settings(graph.encoders, in_force)
     except RvtraceError:
         disable_all(enabled)
         raise
 
 
-def _begin(graph: Graph, in_force: GraphSettings, off: Collection[str]) -> None:
+def _activate_encoders(graph: Graph, in_force: GraphSettings, off: Collection[str]) -> None:
     before = {encoder.name: encoder for encoder in in_force.encoders}
     for component in graph.encoders:
         was = before[component.name]

@@ -291,12 +291,12 @@ class StartSequence(TraceStart):
         again, if possible.
         """
         try:
-            self._reset()
+            self._reset_components()
             self._start_sinks(receive)
             self._start_funnels()
             self._start_encoders()
             got = self._in_force()
-            self._check()
+            self._check_settings()
         except RvtraceError as error:
             cause = self._cause(error)
             disable_all(self._enabled)
@@ -305,7 +305,7 @@ class StartSequence(TraceStart):
             raise cause from error
         return got
 
-    def _reset(self) -> None:
+    def _reset_components(self) -> None:
         self._keep_off()
         for component in self._graph.start_order:
             self._notes += reset(component, self._progress).notes
@@ -397,7 +397,7 @@ class StartSequence(TraceStart):
         for encoder in self._graph.encoders:
             self._notes += start_tracing(encoder, data=trace.data, on=at_once)
 
-    def _check(self) -> None:
+    def _check_settings(self) -> None:
         """Check that settings are still as read back, and that all components are active: none was reset in between."""
         check_settings(self._graph.start_order, self._set_up)
         for component in self._graph.start_order:
@@ -418,7 +418,9 @@ class StartSequence(TraceStart):
         return error
 
     def _begun(self, encoder: Component, before: EncoderSettings) -> EncoderSettings:
-        """Return the settings as configured with the registers that have changed since: `_check` covers the rest."""
+        """Return the settings as configured with the registers that have changed since: `_check_settings` covers the
+        rest.
+        """
         begun = replace(before, control=encoder.read(ENCODER_CONTROL))
         return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
 

@@ -135,7 +135,7 @@ class CallHistory:
 
     def taken_in(self, block: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a block of entries begins, and the steps taken in it."""
-        return self._positions[block], self._taken(block, self._checkpoints[block][0])
+        return self._positions[block], self._block_steps(block, self._checkpoints[block][0])
 
     def stretch_at(self, block: int) -> int:
         """Return the stretch in which a block of entries begins."""
@@ -152,10 +152,10 @@ class CallHistory:
     def taken_in_span(self, span: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a span begins, and the steps taken in it."""
         blocks = range(span * _SPAN, min((span + 1) * _SPAN, len(self._checkpoints)))
-        steps = chain.from_iterable(self._taken(block, self._checkpoints[block][0]) for block in blocks)
+        steps = chain.from_iterable(self._block_steps(block, self._checkpoints[block][0]) for block in blocks)
         return self._positions[blocks.start], list(steps)
 
-    def _taken(self, block: int, state: CallState) -> list[CallStep]:
+    def _block_steps(self, block: int, state: CallState) -> list[CallStep]:
         return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
     def go_on(self, progress: Progress = silent) -> None:
@@ -179,7 +179,7 @@ class CallHistory:
         self.lowest, self._begins, self.stretches, self._state = array("q"), array("Q", [0]), Stretches(), self._first
 
     def _look_at(self, block: int, *, last: bool) -> None:
-        taken = self._taken(block, self._state)
+        taken = self._block_steps(block, self._state)
         self._checkpoints.append((self._state, self.stretches.last))
         self._state = taken[-1].state
         self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
@@ -211,7 +211,7 @@ class CallHistory:
     def _in_block(self, block: int, skip: int) -> Iterator[FunctionRun]:
         state, stretch = self._checkpoints[block]
         position = self._positions[block]
-        for step in self._taken(block, state):
+        for step in self._block_steps(block, state):
             unit = step.unit
             if skip >= unit.begins:
                 skip -= unit.begins
@@ -228,7 +228,7 @@ class CallHistory:
         calls.do(edge.operations)
         if edge is not PLAIN and edge.begins:
             if not skip:
-                yield self._function(calls, stretch, position, unit.summaries.of(unit.part).first)
+                yield self._function(calls, stretch, position, unit.summaries.summary_of(unit.part).first)
             skip = max(skip - 1, 0)
         for begin in unit.summaries.begins(unit.part, calls, skip):
             yield self._function(calls, stretch, position + begin.offset, begin.to)
@@ -259,12 +259,12 @@ def addresses(history: History, begin: int, end: int) -> set[int]:
     found: set[int] = set()
     seen: set[int] = set()
     for part, first, last in history.pieces(begin, end):
-        _add(part, first, last, found, seen)
+        _add_addresses(part, first, last, found, seen)
     found.discard(GAP)
     return found
 
 
-def _add(part: PathPart, first: int, last: int, found: set[int], seen: set[int]) -> None:
+def _add_addresses(part: PathPart, first: int, last: int, found: set[int], seen: set[int]) -> None:
     """Add the addresses of instructions *first* to *last* - 1 of a part."""
     whole = first == 0 and last == len(part)
     if whole:
@@ -280,19 +280,19 @@ def _add(part: PathPart, first: int, last: int, found: set[int], seen: set[int])
         for inner in part.parts:
             begin, end = max(first - position, 0), min(last - position, len(inner))
             if begin < end:
-                _add(inner, begin, end, found, seen)
+                _add_addresses(inner, begin, end, found, seen)
             position += len(inner)
 
 
 def _add_rounds(part: RepeatPath, first: int, last: int, found: set[int], seen: set[int]) -> None:
     unit = part.path.count
     if last - first >= unit:
-        _add(part.path, 0, unit, found, seen)
+        _add_addresses(part.path, 0, unit, found, seen)
         return
     begin, end = first % unit, first % unit + last - first
-    _add(part.path, begin, min(end, unit), found, seen)
+    _add_addresses(part.path, begin, min(end, unit), found, seen)
     if end > unit:
-        _add(part.path, 0, end - unit, found, seen)
+        _add_addresses(part.path, 0, end - unit, found, seen)
 
 
 _CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
@@ -370,11 +370,11 @@ class _CallTreeBuilder:
             if number % _REPORT_EVERY == 0:
                 progress("building the call tree (parts)", 0)
             unit, stack = step.unit, step.origin.stack
-            summary = unit.summaries.of(unit.part)
+            summary = unit.summaries.summary_of(unit.part)
             if unit.begins:
                 self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
             else:  # most: one function, and nobody else
-                self._node(stack, unit.summaries.edges.functions.of(summary.first)).own += times * unit.part.count
+                self._node(stack, unit.summaries.edges.functions.start_of(summary.first)).own += times * unit.part.count
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _REPORT_EVERY == 0:
@@ -387,9 +387,9 @@ class _CallTreeBuilder:
         """Count the step into a part, and the part itself, *times* times."""
         node = None
         if edge.begins:
-            self._step(edge, at, times)
+            self._count_step(edge, at, times)
             if at.kind in _COUNTED:
-                node = self._node(at.stack, summaries.edges.functions.of(summary.first))
+                node = self._node(at.stack, summaries.edges.functions.start_of(summary.first))
                 node.calls += times
         if summary.begins:
             key = (id(at.stack), at.level, id(at.waiting), id(summary.part))
@@ -398,10 +398,10 @@ class _CallTreeBuilder:
             self._waiting[summary.height][key] = (work, before + times)
             at.do(summary.operations)
         elif summary.first != GAP:
-            node = node or self._node(at.stack, summaries.edges.functions.of(summary.first))
+            node = node or self._node(at.stack, summaries.edges.functions.start_of(summary.first))
             node.own += times * len(summary.part)
 
-    def _step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
+    def _count_step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
         """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
         a call, too.
         """
@@ -414,7 +414,7 @@ class _CallTreeBuilder:
         part, summaries = work.summary.part, work.summaries
         at = CallStacks(self._frames, work.stack, work.level, work.waiting)
         if isinstance(part, tuple):
-            self._addresses(part, summaries, at, times)
+            self._count_addresses(part, summaries, at, times)
         elif isinstance(part, RepeatPath):
             self._rounds(part, summaries, at, times)
         else:
@@ -424,7 +424,7 @@ class _CallTreeBuilder:
                 self._into(summaries, summaries.between(before, child), at, child, times)
 
     def _rounds(self, part: RepeatPath, summaries: Summaries, at: CallStacks, times: int) -> None:
-        inner = summaries.of(part.path)
+        inner = summaries.summary_of(part.path)
         self._into(summaries, CallEdge(False), at, inner, times)
         edge, left = summaries.between(inner, inner), part.times - 1
         for done in range(min(left, DEPTH_AT_MOST)):
@@ -439,16 +439,16 @@ class _CallTreeBuilder:
             self._into(summaries, edge, at, inner, times)
         return None
 
-    def _addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
+    def _count_addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
         functions, step = summaries.edges.functions, summaries.edges.step
-        node, since = self._node(at.stack, functions.of(part[0])), 0
+        node, since = self._node(at.stack, functions.start_of(part[0])), 0
         for i in range(1, len(part)):
             edge = step(part[i - 1], part[i])
             if edge.begins:
                 node.own += times * (i - since)
                 since = i
-                self._step(edge, at, times)
-                node = self._node(at.stack, functions.of(part[i]))
+                self._count_step(edge, at, times)
+                node = self._node(at.stack, functions.start_of(part[i]))
                 if at.kind in _COUNTED:
                     node.calls += times
         node.own += times * (len(part) - since)

@@ -57,7 +57,7 @@ class ProgramFunctions:
         self._image = image
         self._starts: dict[int, int] = {}
 
-    def of(self, pc: int) -> int:
+    def start_of(self, pc: int) -> int:
         """Return the start of the function that contains an instruction, UNKNOWN without a symbol."""
         start = self._starts.get(pc)
         if start is None:
@@ -93,11 +93,11 @@ class Edges:
         done = [] if epc == pc else self._until_trap(pc, epc)
         for epc, handler in traps:
             to = UNKNOWN if handler is None else handler
-            interrupted = self._from.functions.of(pc if epc is None else epc)
+            interrupted = self._from.functions.start_of(pc if epc is None else epc)
             back = UNKNOWN if epc is None else epc
             asked = epc is not None and self._asks(epc)
             done.append(
-                StackOperation(StackOperationKind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked)
+                StackOperation(StackOperationKind.TRAP, to, self.functions.start_of(to), interrupted, back, asked=asked)
             )
         return CallEdge(True, tuple(done))
 
@@ -115,19 +115,19 @@ class Edges:
         known = [] if epc is None else list(self._from.step(pc, epc).operations)
         if any(operation.kind is StackOperationKind.TRAP for operation in known):
             return []
-        instruction = self._instruction(pc)
+        instruction = self._decoded_instruction(pc)
         if epc is None and instruction is not None and instruction.itype in (IType.UNINFERABLE_CALL, IType.RETURN):
             kind = StackOperationKind.RETURN if instruction.itype is IType.RETURN else StackOperationKind.CALL
             back = pc + instruction.length & self._mask
-            known = [StackOperation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
+            known = [StackOperation(kind, UNKNOWN, UNKNOWN, self._from.functions.start_of(pc), back)]
         return known
 
     def _asks(self, epc: int) -> bool:
         """Return whether the instruction at an address always traps."""
-        instruction = self._instruction(epc)
+        instruction = self._decoded_instruction(epc)
         return instruction is not None and instruction.itype is IType.EXCEPTION
 
-    def _instruction(self, pc: int) -> Instruction | None:
+    def _decoded_instruction(self, pc: int) -> Instruction | None:
         try:
             return self._from._image.instruction(pc)
         except (CodeMissing, UndecodableInstruction):
@@ -137,8 +137,8 @@ class Edges:
         pc, to = step
         if GAP in step:
             return _TO_GAP if to == GAP else _BEGINS
-        instruction = self._instruction(pc)
-        origin, function = self._from.functions.of(pc), self.functions.of(to)
+        instruction = self._decoded_instruction(pc)
+        origin, function = self._from.functions.start_of(pc), self.functions.start_of(to)
         elsewhere = origin != function
         switch = (
             CallEdge(True, (StackOperation(StackOperationKind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
@@ -177,9 +177,9 @@ class Edges:
         """Return the step for a transfer the code cannot make: a trap that the trace does not report, or reports
         elsewhere.
         """
-        function, origin = self.functions.of(to), self._from.functions.of(pc)
+        function, origin = self.functions.start_of(to), self._from.functions.start_of(pc)
         trap = StackOperation(
-            StackOperationKind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc
+            StackOperationKind.TRAP, to, function, self._from.functions.start_of(epc) if epc >= 0 else origin, epc
         )
         done = self._from.step(pc, epc).operations if epc >= 0 else ()
         return CallEdge(True, (*done, trap))

@@ -85,13 +85,13 @@ class _EntryBlock:
         """Return the step to the entry that contains a position, or that ends there."""
         return self.taken[self.number(position)]
 
-    def at(self, position: int) -> StackLevel:
+    def stacks_at(self, position: int) -> StackLevel:
         """Return the call stacks before the instruction at *position* runs."""
         number = self.number(position)
         if position == self.begins[-1]:
             state = self.taken[number].state
             return StackLevel(state.stack, state.level, state.waiting, self._stretches[-1])
-        return self._inside(number)[1].at(position - self.begins[number])
+        return self._inside(number)[1].stacks_at(position - self.begins[number])
 
     def called(self, level: int, stretch: int, position: int) -> int | None:
         """Return the same as `PartFrames.called`, for positions. None: before the block."""
@@ -120,7 +120,7 @@ class _EntryBlock:
             calls, stretch = origin.calls(self._frames), self._stretches[number]
             lows = apply_operations(calls, unit.edge.operations) if unit.edge.operations else []
             at = StackLevel(calls.stack, calls.level, calls.waiting, stretch + max(len(lows) - 1, 0))
-            inside = part_frames(self._frames, unit.summaries, unit.summaries.of(unit.part), at)
+            inside = part_frames(self._frames, unit.summaries, unit.summaries.summary_of(unit.part), at)
             found = self._opened[number] = lows, inside
         return found
 
@@ -146,16 +146,16 @@ class CallFrames:
         here = (UNKNOWN if pc is None else pc) if at_end else self._history.pc(position)
         if not len(self._history) or (here == GAP and not at_end):
             return
-        block = self._block(self._calls.block_at(position))
+        block = self._entry_block(self._calls.block_at(position))
         edges = block.step(position).unit.summaries.edges
-        at, low = block.at(position), HIGHEST
+        at, low = block.stacks_at(position), HIGHEST
         if at_end and pc is not None:
             at, low = self._behind(at, edges.step(self._history.pc(position - 1), pc).operations)
         segments = self._segments(at)
         stack, stretch = segments[-1].stack, at.stretch if at.stretch >= 0 else segments[0].stretch
         if not first:
             level = _rank(at.stack, at.level) + segments[0].rank_raised
-            yield CallFrame(here, edges.functions.of(here), level, None, StackOperationKind.BEGIN, stack)
+            yield CallFrame(here, edges.functions.start_of(here), level, None, StackOperationKind.BEGIN, stack)
         waiting = ((segment, frame) for segment in segments for frame in _waiting(segment.top))
         for number, (segment, frame) in enumerate(waiting, 1):
             if number < first:
@@ -210,10 +210,10 @@ class CallFrames:
 
     def _called_in(self, level: int, stretch: int, position: int) -> int | None:
         number = min(self._calls.block_at(position), self._calls.block_of(stretch))
-        block = self._block(number)
+        block = self._entry_block(number)
         found = block.called(level, stretch, min(position, block.begins[-1]))
         while found is None and block.stretch == stretch and (number := self._lower(number, level)) >= 0:
-            block = self._block(number)
+            block = self._entry_block(number)
             found = block.called(level, stretch, block.begins[-1])
         return found
 
@@ -229,7 +229,7 @@ class CallFrames:
                 break
         return number
 
-    def _block(self, number: int) -> _EntryBlock:
+    def _entry_block(self, number: int) -> _EntryBlock:
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _EntryBlock(

@@ -87,9 +87,9 @@ class _Checks:
     def takes_stack(self, begin: int, end: int) -> bool:
         """Return whether an instruction at positions *begin* to *end* - 1 takes another stack."""
         image = self._program.image_of(self._history.context_at(end - 1))
-        return any(self._at(image, pc) for pc in addresses(self._history, begin, end))
+        return any(self._is_checked_at(image, pc) for pc in addresses(self._history, begin, end))
 
-    def _at(self, image: Image, pc: int) -> bool:
+    def _is_checked_at(self, image: Image, pc: int) -> bool:
         found = self._known.get((id(image), pc))
         if found is None:
             found = self._known[id(image), pc] = image.knows(pc) and sets_stack_at(image, pc)

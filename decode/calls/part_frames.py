@@ -69,12 +69,12 @@ class PartFrames:
         self._pieces: list[_PartPiece] = []
         self._begins: list[int] = []
 
-    def at(self, offset: int) -> StackLevel:
+    def stacks_at(self, offset: int) -> StackLevel:
         """Return the call stacks before the instruction at *offset* runs."""
         piece = self._piece(offset)
         if piece.inside is None or offset == piece.begin:
             return piece.at
-        return piece.inside.at(offset - piece.begin)
+        return piece.inside.stacks_at(offset - piece.begin)
 
     def called(self, level: int, stretch: int, offset: int) -> int | None:
         """Return the offset of the instruction after which the function at *level* made a call, in a stretch, that is
@@ -94,25 +94,25 @@ class PartFrames:
     def _piece(self, offset: int) -> _PartPiece:
         """Return the piece that contains an offset."""
         if not self._pieces:
-            self._open()
+            self._open_pieces()
         return self._pieces[bisect_right(self._begins, offset) - 1]
 
     def _back_from(self, offset: int) -> Iterator[_PartPiece]:
         """Yield the pieces from the one with *offset* back to the first one."""
         if not self._pieces:
-            self._open()
+            self._open_pieces()
         for number in range(bisect_right(self._begins, offset) - 1, -1, -1):
             yield self._pieces[number]
 
-    def _open(self) -> None:
+    def _open_pieces(self) -> None:
         part = self._summary.part
         calls = self._begin.calls(self._frames)
         if isinstance(part, tuple):
-            self._add(0, (), calls, None)
+            self._add_piece(0, (), calls, None)
             for offset, (pc, to) in enumerate(pairwise(part), 1):
                 edge = self._summaries.edges.step(pc, to)
                 if edge.operations:
-                    self._add(offset, apply_operations(calls, edge.operations), calls, None)
+                    self._add_piece(offset, apply_operations(calls, edge.operations), calls, None)
         elif isinstance(part, Path):
             self._open_path(self._summaries.children(part), calls)
         self._begins = [piece.begin for piece in self._pieces]
@@ -124,11 +124,11 @@ class PartFrames:
             edge = None if before is None else self._summaries.between(before, child)
             lows = apply_operations(calls, edge.operations) if edge is not None and edge.operations else ()
             if lows or child.begins or not self._pieces or self._pieces[-1].inside is not None:
-                self._add(begin, lows, calls, child)
+                self._add_piece(begin, lows, calls, child)
             begin += len(child.part)
             before = child
 
-    def _add(self, begin: int, step_lows: Sequence[int], calls: CallStacks, child: Summary | None) -> None:
+    def _add_piece(self, begin: int, step_lows: Sequence[int], calls: CallStacks, child: Summary | None) -> None:
         """Add a piece, and apply it to *calls*."""
         self._stretch += max(len(step_lows) - 1, 0)
         at = StackLevel(calls.stack, calls.level, calls.waiting, self._stretch)
@@ -147,7 +147,7 @@ class _RepeatFrames(PartFrames):
     def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> None:
         super().__init__(frames, summaries, summary, at)
         assert isinstance(summary.part, RepeatPath)
-        self._round = summaries.of(summary.part.path)
+        self._round = summaries.summary_of(summary.part.path)
         self._again = summaries.between(self._round, self._round).operations
         self._unit = len(summary.part.path)
         self._calls = at.calls(frames)
@@ -178,7 +178,7 @@ class _RepeatFrames(PartFrames):
             lows, self._steady = (HIGHEST, 0), True
         elif number:
             lows = apply_operations(self._calls, self._again)
-        self._add(number * self._unit, lows, self._calls, self._round)
+        self._add_piece(number * self._unit, lows, self._calls, self._round)
         if number > 1 and self._pieces[-1].at == self._pieces[-2].at:
             self._pieces.pop()
             self._steady = True

@@ -77,7 +77,7 @@ class Returns:
         """
         found = self._switching.get(pc)
         if found is None:
-            begin = self._begin(pc)
+            begin = self._function_begin(pc)
             found = begin is not None and self._takes_stack(begin, pc)
             self._switching[pc] = found
         return found
@@ -117,11 +117,11 @@ class Returns:
 
     def _code_before(self, pc: int) -> Iterator[CallCode]:
         """Yield the code of the function, up to the instruction at *pc*; nothing where that is not known."""
-        begin = self._begin(pc)
+        begin = self._function_begin(pc)
         if begin is None:
             return
         for _ in range(_LABELS):
-            before = self._begin(begin - 2)
+            before = self._function_begin(begin - 2)
             if before is None or not self._falls_through(before, begin):
                 break
             begin = before
@@ -129,7 +129,7 @@ class Returns:
         if code and code[-1][0] == pc:
             yield from code
 
-    def _begin(self, pc: int) -> int | None:
+    def _function_begin(self, pc: int) -> int | None:
         """Return where the function begins that contains an address."""
         found = self._image.function(pc)
         return None if found is None or pc - found > _LONGEST else found

@@ -100,10 +100,10 @@ class CallStacks:
     @property
     def names(self) -> Names:
         """Return what became of the stacks."""
-        names = self._named()
+        names = self._stack_names()
         return Names(tuple(self._ran), tuple(names), tuple(self._settled))
 
-    def _named(self) -> list[int]:
+    def _stack_names(self) -> list[int]:
         """Return the names of the stack that runs, and of those that wait."""
         if self._names is None:
             self._names = list(range(len(self.waiting) + 1))
@@ -138,10 +138,10 @@ class CallStacks:
         if is_call(frame, operation.to):
             self._pop_to(frame)  # type: ignore[arg-type]
         elif frame is not None and any(without_call(it, operation.to) is not None for it in frame.choices):
-            self._settle(operation, frame)
+            self._return_in_doubt(operation, frame)
         elif operation.to == operation.function:
             self._tail(operation)
-        elif not self._resume(operation.to, self._called_at(operation.to)):
+        elif not self._resume_stack(operation.to, self._called_at(operation.to)):
             self._switch(operation)
 
     def _return(self, operation: StackOperation) -> None:
@@ -150,10 +150,10 @@ class CallStacks:
         if operation.switches and self._go_on_elsewhere(operation, frame):
             return
         if frame is None:
-            if not self._resume(operation.to, self._called_at(operation.to)):
+            if not self._resume_stack(operation.to, self._called_at(operation.to)):
                 self._come_out()
         elif frame.kind is StackOperationKind.DOUBT:
-            self._settle(operation, frame)
+            self._return_in_doubt(operation, frame)
         elif frame.kind is StackOperationKind.CALL and operation.to in (frame.back, UNKNOWN):
             self._pop_to(frame)
         else:
@@ -167,14 +167,14 @@ class CallStacks:
             (it for it in newer(self.stack) if it.kind is StackOperationKind.CALL and it.back == operation.to), None
         )
         waiting = [] if frame is not None or operation.unexpected else self._called_at(operation.to)
-        if self._resume(operation.to, waiting):
+        if self._resume_stack(operation.to, waiting):
             return
         frame = frame or self._call_in(operation)
         if operation.unexpected and nearest.kind is StackOperationKind.CALL and frame in (None, nearest):
             self.expected = nearest.back
         if frame is not None:
             self._pop_to(frame)
-        elif operation.switches and self._resume(operation.to, self._called_in(operation)):
+        elif operation.switches and self._resume_stack(operation.to, self._called_in(operation)):
             return
         elif nearest.kind is StackOperationKind.TRAP or operation.unexpected:
             # Handlers return to addresses they put there. Of an overwritten return address, the caller still waits.
@@ -194,7 +194,7 @@ class CallStacks:
             found = self._called_in(operation) if here else []
         if not found:
             return False
-        return self._resume(operation.to, found, nearest if here else None)
+        return self._resume_stack(operation.to, found, nearest if here else None)
 
     def _waiting_at(self, to: int) -> list[Candidate]:
         """Return the stacks that wait at an address: in a call, or where they were interrupted."""
@@ -252,7 +252,7 @@ class CallStacks:
         if not found or (interrupted and all(self.waiting[number] is self.stack for number, _ in found)):
             return self._trap_return_further(operation)
         here = newest is not None and _resumes(newest, operation.to)
-        self._resume(operation.to, found, newest if here else None)
+        self._resume_stack(operation.to, found, newest if here else None)
         return None
 
     def _trap_return_further(self, operation: StackOperation) -> None:
@@ -273,7 +273,7 @@ class CallStacks:
 
     def _forget(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.FORGET
-        del self._named()[1:]
+        del self._stack_names()[1:]
         self.waiting = ()
         self._begin_anew()
 
@@ -321,12 +321,12 @@ class CallStacks:
     def _wait(self) -> None:
         """Let this stack wait. One that was interrupted before it went on waits where it did before."""
         if self.stack is not None and not has_not_gone_on(self.stack):
-            names = self._named()
+            names = self._stack_names()
             names.append(names[0])
             self.waiting = (*self.waiting, self.stack)
 
     def _begin_anew(self) -> None:
-        names = self._named()
+        names = self._stack_names()
         names[0] = self._unused
         self._unused -= 1
         self.stack, self.level = None, 0
@@ -338,9 +338,9 @@ class CallStacks:
 
     def _begin_stretch(self) -> None:
         self.lows.append(self.level)
-        self._ran.append(self._named()[0])
+        self._ran.append(self._stack_names()[0])
 
-    def _resume(self, to: int, found: list[Candidate], here: Frame | None = None) -> bool:
+    def _resume_stack(self, to: int, found: list[Candidate], here: Frame | None = None) -> bool:
         """Go on with one of these stacks, or with this one, where *here* ends; return False if there is none."""
         if not found:
             return False
@@ -352,16 +352,16 @@ class CallStacks:
         if len(ends) == 1:
             waited, frame = candidates[0]
             self._rename_if_alike(waited)
-            self._take(self.waiting.index(waited), frame.below, frame.level)
+            self._go_on_with(self.waiting.index(waited), frame.below, frame.level)
             return True
         choices = tuple(Choice(waited, frame.below, frame.level) for waited, frame in ends.values())
         self._begin_anew()
         self.stack = self._frames.doubt(choices, 0, to)
         return True
 
-    def _take(self, number: int, stack: Frame | None, level: int) -> None:
+    def _go_on_with(self, number: int, stack: Frame | None, level: int) -> None:
         """Go on with a stack that waits, as it is now."""
-        names = self._named()
+        names = self._stack_names()
         names[0] = names.pop(number + 1)
         self.stack, self.level = stack, level
         self.waiting = self.waiting[:number] + self.waiting[number + 1 :]
@@ -384,7 +384,7 @@ class CallStacks:
     def _put_together(self, number: int, doubt: Frame, choice: Choice) -> None:
         """Let a stack that waits be the one that it must be."""
         waited, below, level = choice
-        raised, other, names = level - doubt.level, self.waiting.index(waited), self._named()
+        raised, other, names = level - doubt.level, self.waiting.index(waited), self._stack_names()
         above: list[Frame] = []
         frame: Frame | None = self.waiting[number]
         while frame is not None and frame is not doubt:
@@ -404,7 +404,7 @@ class CallStacks:
         """End the doubt of a stack that waits, if it alone may have been the one that goes on."""
         if any(it.waited is waited for it in doubt.choices):
             return
-        names = self._named()
+        names = self._stack_names()
         for number, stack in enumerate(self.waiting):
             among = any(it.waited is stack for it in doubt.choices)
             inner = () if stack.doubt is None else stack.doubt.choices
@@ -439,25 +439,25 @@ class CallStacks:
             or (top is not None and top.kind is StackOperationKind.CALL)
         ):
             return
-        names = self._named()
+        names = self._stack_names()
         for number, stack in enumerate(self.waiting, 1):
             if stack is waited:
                 names[number] = self._unused
                 self._unused -= 1
 
-    def _settle(self, operation: StackOperation, doubt: Frame) -> None:
+    def _return_in_doubt(self, operation: StackOperation, doubt: Frame) -> None:
         """Return to the caller of a function of which it was not known which stack it is on."""
         possible = self._possible(doubt)
         fitting = [(it, left) for it in possible if (left := without_call(it, operation.to)) is not None]
         if len(fitting) == 1:
             before, (waited, stack, level) = fitting[0]
             self._rename_if_alike(waited)
-            number, names = self.waiting.index(waited), self._named()
+            number, names = self.waiting.index(waited), self._stack_names()
             name, raised = names[number + 1], before.level - doubt.level
             self._end_inner(doubt, waited, name)
             number = self.waiting.index(waited)
             self._settled.append(Settled(len(self._ran), names[0], name, waited, raised))
-            self._take(number, stack, level)
+            self._go_on_with(number, stack, level)
         elif fitting and all(left.level == it.level - 1 for it, left in fitting):
             self.level = doubt.level - 1
             self.stack = self._frames.doubt(tuple(left for _, left in fitting), self.level, UNKNOWN)
@@ -466,7 +466,7 @@ class CallStacks:
             self._begin_anew()
         else:
             self.stack, self.level = None, doubt.level
-            if not self._resume(operation.to, self._called_at(operation.to)):
+            if not self._resume_stack(operation.to, self._called_at(operation.to)):
                 self._come_out()
 
 

@@ -47,7 +47,7 @@ class HistoryEntries:
         self._served = served_calls(history, program)
         self.images: list[Image] = []
         self._instead: dict[int, list[AnyPath | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
-        changes = [(position, self._number(image)) for position, image in _images(history, program)]
+        changes = [(position, self._program_number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
         marks = sorted({*traps, *self._begins[1:], *self._served})
@@ -71,7 +71,7 @@ class HistoryEntries:
             begin = number + 1
         return found + list(self._all[begin:end])
 
-    def _number(self, image: Image) -> int:
+    def _program_number(self, image: Image) -> int:
         number = next((i for i, known in enumerate(self.images) if known is image), len(self.images))
         if number == len(self.images):
             self.images.append(image)
@@ -178,7 +178,7 @@ class Summaries:
         self.edges = edges
         self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
 
-    def of(self, part: PathPart) -> Summary:
+    def summary_of(self, part: PathPart) -> Summary:
         """Return the effect of a part that is not empty."""
         return self._known.get(id(part)) or self._make_known(part)
 
@@ -187,7 +187,7 @@ class Summaries:
         try:  # most paths consist of parts that other paths also have
             return list(map(self._known.__getitem__, map(id, part.parts)))
         except KeyError:
-            return [self.of(inner) for inner in part.parts if inner]
+            return [self.summary_of(inner) for inner in part.parts if inner]
 
     def between(self, before: Summary, after: Summary) -> CallEdge:
         """Return the step from one part to the next."""
@@ -235,7 +235,7 @@ class Summaries:
         return Summary(part, first.first, last.last, begins, simplify(done) if done else (), height)
 
     def _of_rounds(self, part: RepeatPath) -> Summary:
-        inner = self.of(part.path)
+        inner = self.summary_of(part.path)
         edge = self.between(inner, inner)
         again = simplify(edge.operations + inner.operations)
         times = part.times - 1
@@ -278,7 +278,7 @@ class Summaries:
             before = child
 
     def _in_rounds(self, part: RepeatPath, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
-        inner = self.of(part.path)
+        inner = self.summary_of(part.path)
         edge = self.between(inner, inner)
         each = inner.begins + edge.begins
         if not each:
@@ -327,7 +327,7 @@ class Unit:
 
     def __init__(self, part: AnyPath, edge: CallEdge, summaries: Summaries, *, trapped: bool) -> None:
         self.part, self.edge, self.summaries, self.trapped = part, edge, summaries, trapped
-        summary = summaries.of(part)
+        summary = summaries.summary_of(part)
         self.begins = edge.begins + summary.begins
         self.operations = edge.operations + summary.operations
 
@@ -397,27 +397,27 @@ class States:
         self._summaries: dict[tuple[int, int], Summaries] = {}
         self.mismatched: set[CallStep] = set()
         """The steps with a return that does not go where its call came from."""
-        self.first = self._state(None, 0, (), NOTHING, 0)
+        self.first = self._call_state(None, 0, (), NOTHING, 0)
         """The state before anything ran."""
 
-    def _step(self, state: CallState, key: CallStateKey) -> CallStep:
+    def _step_from(self, state: CallState, key: CallStateKey) -> CallStep:
         unit = self._unit(state, key)
         calls = state.calls(self.frames)
         calls.do(unit.operations)
         program = key.program if isinstance(key, MarkedEntry) else state.program
-        following = self._state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
+        following = self._call_state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
         step = CallStep(state, unit, following, calls)
         if calls.expected != UNKNOWN:
             self.mismatched.add(step)
         return step
 
-    def _state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> CallState:
+    def _call_state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> CallState:
         key = (id(stack), level, id(waiting), last, program)
         state = self._states.get(key)
         if state is None or state.stack is not stack or state.waiting is not waiting:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = self._states[key] = CallState(stack, level, waiting, last, program, self._step)
+            state = self._states[key] = CallState(stack, level, waiting, last, program, self._step_from)
         return state
 
     def _unit(self, state: CallState, key: CallStateKey) -> Unit:
@@ -438,7 +438,7 @@ class States:
         elif traps:
             edge = edges.trapped(state.last, traps)
         else:
-            edge = edges.step(state.last, summaries.of(entry).first)
+            edge = edges.step(state.last, summaries.summary_of(entry).first)
         return Unit(entry, edge, summaries, trapped=bool(traps))
 
     def _of_program(self, number: int, before: int) -> Summaries:

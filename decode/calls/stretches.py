@@ -69,8 +69,8 @@ class Stretches:
         settled = list(names.settled)
         for number, (low, name) in enumerate(zip(lows[1:], names.ran, strict=True)):
             while settled and settled[0].number <= number:
-                self._settle(known, settled.pop(0))
-            stack = self._number(known, name)
+                self._settle_stretch(known, settled.pop(0))
+            stack = self._stack_number(known, name)
             self._lowest[stack] = min(self._lowest[stack], low)
             self.previous.append(self._latest[stack])
             self._latest[stack] = len(self.lows)
@@ -79,10 +79,10 @@ class Stretches:
             self.lows.append(low)
             self.stacks.append(stack)
         for it in settled:
-            self._settle(known, it)
-        self._now = [self._number(known, name) for name in names.now]
+            self._settle_stretch(known, it)
+        self._now = [self._stack_number(known, name) for name in names.now]
 
-    def _number(self, known: dict[int, int], name: int) -> int:
+    def _stack_number(self, known: dict[int, int], name: int) -> int:
         """Return the number of the stack with a name."""
         if name not in known:
             known[name] = len(self._lowest)
@@ -91,9 +91,9 @@ class Stretches:
             self._latest.append(-1)
         return known[name]
 
-    def _settle(self, known: dict[int, int], settled: Settled) -> None:
+    def _settle_stretch(self, known: dict[int, int], settled: Settled) -> None:
         """Put what ran in doubt behind what ran before it on its stack."""
-        doubt, stack = self._number(known, settled.doubt), self._number(known, settled.name)
+        doubt, stack = self._stack_number(known, settled.doubt), self._stack_number(known, settled.name)
         self.told[doubt] = Told(stack, settled.waited, settled.raised)
         if self._first[doubt] >= 0:
             self.previous[self._first[doubt]] = self._latest[stack]

@@ -66,7 +66,7 @@ class CheckedHart(HartDecoder):
         """Decode the next packets, and check them by parts that end at packets of format 3."""
         heads = bytes(payload[0] if payload else 0 for payload in packets.payloads).translate(_HEADS)
         if not self._begun:
-            self._begin(packets, heads)
+            self._check_beginning(packets, heads)
         for start, stop in _parts(heads):
             part = packets.part(start, stop)
             head = heads[start] if _BREAKS.match(heads, start) else None
@@ -84,7 +84,7 @@ class CheckedHart(HartDecoder):
     def _image(self) -> Image:
         return self._program.image_of(self._state.place.context)
 
-    def _begin(self, packets: SourcePackets, heads: bytes) -> None:
+    def _check_beginning(self, packets: SourcePackets, heads: bytes) -> None:
         """Report a beginning that is missing: an encoder sends a support packet when tracing starts."""
         self._begun = True
         if heads[0] == _SUPPORT and self._status(packets.payloads[0]) not in _ENDED:
@@ -109,7 +109,7 @@ class CheckedHart(HartDecoder):
         if undecided or self._state.place.mode is Mode.LOST:
             return
         if head is None:
-            self._add(piece, events, messages, image)
+            self._add_rows(piece, events, messages, image)
         elif head == _CONTEXT:
             self._checker.part(CheckedPart((), (), 1))
         elif head == _SUPPORT:
@@ -117,7 +117,9 @@ class CheckedHart(HartDecoder):
         else:
             self._synchronized(piece, events, messages[0], image, mode)
 
-    def _add(self, piece: HistoryPiece, events: Sequence[Event], messages: list[ReportedMessage], image: Image) -> None:
+    def _add_rows(
+        self, piece: HistoryPiece, events: Sequence[Event], messages: list[ReportedMessage], image: Image
+    ) -> None:
         """Add rows and packets to the open interval."""
         begin = piece.begin
         for event in events:
@@ -153,9 +155,9 @@ class CheckedHart(HartDecoder):
             closing = Closing(ClosingKind.SYNCHRONIZED, block, context, free=free)
         position = max(piece.end - 1, piece.begin)
         self._checker.close(closing, message.offset, position)
-        self._open(Opening(message, trap, context, self._setup), position, pc, starts=mode is not Mode.ON)
+        self._open_interval(Opening(message, trap, context, self._setup), position, pc, starts=mode is not Mode.ON)
 
-    def _open(self, opening: Opening, position: int, pc: int, *, starts: bool) -> None:
+    def _open_interval(self, opening: Opening, position: int, pc: int, *, starts: bool) -> None:
         self._checker.open(opening, opening.packet.offset, position)
         self._rows.begin(pc)
         if (self._setup.modes.resync_disabled and not starts) or not can_encode(self._options, self._setup):

@@ -177,7 +177,7 @@ class EtraceComparison(IntervalComparison):
             else:
                 items.append(item)
         self._encoder.retire(items)
-        self._take()
+        self._take_packets()
 
     def close(self, closing: Closing) -> bool:
         encoder = self._encoder
@@ -192,7 +192,7 @@ class EtraceComparison(IntervalComparison):
                 self._sent.append(closing.packet)
         elif closing.block is not None:
             self._resync(closing, closing.block)
-        self._take()
+        self._take_packets()
         return True
 
     def _resync(self, closing: Closing, block: Block) -> None:
@@ -210,7 +210,7 @@ class EtraceComparison(IntervalComparison):
     def mistimed(self, closing: Closing) -> bool:
         return self.is_timed(closing) and not self._encoder.synchronizes
 
-    def _take(self) -> None:
+    def _take_packets(self) -> None:
         self._made.extend(self._packets)
         self._packets.clear()
 

@@ -61,7 +61,7 @@ class CheckedHart(HartDecoder):
         """Decode the next messages, and check them by parts that end at those that synchronize."""
         heads = bytes(frame[0] for frame in frames)
         if not self._begun:
-            self._begin(frames, offsets)
+            self._check_beginning(frames, offsets)
         done = 0
         for found in _BREAKS.finditer(heads):
             at = found.start()
@@ -83,12 +83,12 @@ class CheckedHart(HartDecoder):
     def _image(self, state: State) -> Image:
         return self._program.image_of(state.context)
 
-    def _begin(self, frames: list[bytes], offsets: Offsets) -> None:
+    def _check_beginning(self, frames: list[bytes], offsets: Offsets) -> None:
         """Report a beginning that is missing: a trace begins with a message that says why tracing starts."""
         flow = [index for index, frame in enumerate(frames) if frame[0] in _FLOW]
         for index in flow:
             try:
-                message = self._read(frames[index])
+                message = self._parse(frames[index])
             except MalformedMessage:
                 continue
             if message.tcode == Tcode.PROG_TRACE_CORRELATION and not message.fields["icnt"]:
@@ -96,7 +96,7 @@ class CheckedHart(HartDecoder):
             self._begun = True
             if message.fields.get("sync", Sync.PERIODIC) in UNREQUESTED:
                 syncs = [i for i in flow if i > index and frames[i][0] in _SYNCS]
-                start, end = offsets.of(index), offsets.of(syncs[0] if syncs else flow[-1])
+                start, end = offsets.offset_of(index), offsets.offset_of(syncs[0] if syncs else flow[-1])
                 self._checker.missed(IntervalDifference(start, "ProgTraceSync", message.name), end)
             return
 
@@ -113,11 +113,11 @@ class CheckedHart(HartDecoder):
             return
         messages = self._messages(frames, offsets)
         if head is None:
-            self._add(piece, events, messages, image, len(frames))
+            self._add_rows(piece, events, messages, image, len(frames))
         elif head == _OWNERSHIP:
             self._checker.part(CheckedPart((), (), 1))
         elif head == _STOP:
-            self._stop(piece, messages[0], image, before)
+            self._end_interval(piece, messages[0], image, before)
         else:
             self._synchronized(piece, events, messages[0], image, before)
 
@@ -127,12 +127,12 @@ class CheckedHart(HartDecoder):
         if self._options.timestamps:
             bodies = [body for body, _ in self._clock.split(frames)]
         return [
-            ReportedMessage(body, offsets.of(index))
+            ReportedMessage(body, offsets.offset_of(index))
             for index, body in enumerate(bodies)
             if not is_idle(body) and body[0] >> 2 in LAYOUTS
         ]
 
-    def _add(
+    def _add_rows(
         self, piece: HistoryPiece, events: Sequence[Event], messages: list[ReportedMessage], image: Image, frames: int
     ) -> None:
         """Add rows and messages to the open interval."""
@@ -144,7 +144,7 @@ class CheckedHart(HartDecoder):
                 self._rows.add(piece.history, begin, event.position, image)
                 self._rows.flush(image, event.last_pc)
                 begin = max(begin, event.position)
-                trap = _trap(event)
+                trap = _event_trap(event)
                 if trap is None:
                     self._checker.drop(lost=False)
                     return
@@ -155,12 +155,12 @@ class CheckedHart(HartDecoder):
         self, piece: HistoryPiece, events: Sequence[Event], message: ReportedMessage, image: Image, before: State
     ) -> None:
         """End the open interval at a synchronizing message, and begin the next one."""
-        code = self._read(message.raw).fields["sync"]
+        code = self._parse(message.raw).fields["sync"]
         if code in self._options.dialect.keeps_state:
             self._checker.drop(lost=False)
             return
         hit = next((event for event in events if event.kind is EventKind.TRAP), None)
-        trap = None if hit is None else _trap(hit)
+        trap = None if hit is None else _event_trap(hit)
         pc = self._state.pc
         self._rows.add(piece.history, piece.begin, piece.end, image)
         self._rows.flush(image, pc if trap is None else trap.epc)
@@ -173,22 +173,22 @@ class CheckedHart(HartDecoder):
         self._rows.begin()
         self._checker.open(Opening(code), message.offset, piece.end)
 
-    def _stop(self, piece: HistoryPiece, message: ReportedMessage, image: Image, before: State) -> None:
+    def _end_interval(self, piece: HistoryPiece, message: ReportedMessage, image: Image, before: State) -> None:
         """End the open interval at ProgTraceCorrelation."""
         self._rows.add(piece.history, piece.begin, piece.end, image)
         self._rows.flush(image, before.pc if piece.begin == piece.end else None)
         if before.mode is Mode.ON:
-            code = self._read(message.raw).fields["evcode"]
+            code = self._parse(message.raw).fields["evcode"]
             closing = Closing(ClosingKind.STOPPED, message, code, next_pc=before.pc)
             self._checker.close(closing, message.offset, piece.end)
         self._checker.drop(lost=False)
 
-    def _read(self, raw: bytes) -> layouts.Message:
+    def _parse(self, raw: bytes) -> layouts.Message:
         options = self._options
         return parse(raw, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
 
 
-def _trap(event: Event) -> IngressTrap | None:
+def _event_trap(event: Event) -> IngressTrap | None:
     """Return the trap of an event, None if it is not known where it hit."""
     if event.last_pc is None or not isinstance(event.fact, Trap):
         return None

@@ -143,11 +143,11 @@ class NtraceComparison(IntervalComparison):
             items = items[1:]
             self._at_start = False
         self._encoder.retire(items)
-        self._take()
+        self._take_messages()
 
-    def _take(self) -> None:
+    def _take_messages(self) -> None:
         for raw in self._messages:
-            summed = self._made_sum.of(raw) if self._summed else raw
+            summed = self._made_sum.sum_of(raw) if self._summed else raw
             if summed:
                 self._made.append(summed)
         self._messages.clear()
@@ -159,7 +159,7 @@ class NtraceComparison(IntervalComparison):
             super().receive(messages)
             return
         for message in messages:
-            summed = self._sent_sum.of(message.raw)
+            summed = self._sent_sum.sum_of(message.raw)
             if summed:
                 self._sent.append(message._replace(raw=summed))
 
@@ -168,13 +168,13 @@ class NtraceComparison(IntervalComparison):
         if closing.kind is ClosingKind.STOPPED:
             if not self._at_start:
                 self._encoder.end(closing)
-                self._take()
+                self._take_messages()
                 return True
             return False
         by_itself = closing.code == Sync.SEQUENTIAL_INSTRUCTION_COUNTER
         if closing.late and closing.block is not None:
             self._encoder.retire([], closing.trap.epc if closing.trap is not None else closing.block.pc)
-            self._take()
+            self._take_messages()
         if not by_itself and not self.is_timed(closing):
             self._encoder.mark(_REASONS.get(closing.code, Sync.PERIODIC))
         last = closing.trap or closing.block
@@ -212,7 +212,7 @@ class NtraceComparison(IntervalComparison):
 
     def is_same(self, made: bytes, sent: bytes) -> bool:
         try:
-            ours, theirs = self._read(made), self._read(sent)
+            ours, theirs = self._parse_waiting(made), self._parse_waiting(sent)
         except MalformedMessage:
             return False
         return ours.tcode == theirs.tcode and self._determined(ours) == self._determined(theirs)
@@ -231,7 +231,7 @@ class NtraceComparison(IntervalComparison):
         options = self._options
         return parse(raw, options.src_bits, options.dialect.layouts, extend_addr_msb=options.extend_addr_msb)
 
-    def _read(self, raw: bytes) -> layouts.Message:
+    def _parse_waiting(self, raw: bytes) -> layouts.Message:
         """Return a message that waits to be compared."""
         if not self._summed:
             return self._parsed(raw)
@@ -248,7 +248,7 @@ class NtraceComparison(IntervalComparison):
 
     def name_of(self, raw: bytes) -> str:
         try:
-            return self._read(raw).name
+            return self._parse_waiting(raw).name
         except MalformedMessage:
             return "no message"
 
@@ -266,7 +266,7 @@ class _Sum:
         self._parsed = parsed
         self._count = 0
 
-    def of(self, raw: bytes) -> bytes:
+    def sum_of(self, raw: bytes) -> bytes:
         """Return the sum before *raw*, and *raw*; b"" for a message that only counts."""
         carried = 0
         try:

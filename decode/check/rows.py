@@ -27,7 +27,7 @@ class Blocks:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Image, KnownBlocks]] = {}
 
-    def of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[CheckedIngressItem]:
+    def blocks_of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[CheckedIngressItem]:
         """Return the blocks of these rows, which have no gap. *next_pc*: where execution went on, if known.
 
         Only that shows whether a custom instruction at the end has jumped.
@@ -45,7 +45,7 @@ class Blocks:
         while end and self._goes_on(pcs, end - 1, image):
             end -= 1
         end += (len(pcs) - end) // _LONGEST * _LONGEST
-        return self.of(pcs[:end], image), pcs[end:]
+        return self.blocks_of(pcs[:end], image), pcs[end:]
 
     def _goes_on(self, pcs: Sequence[int], index: int, image: Image) -> bool:
         """Whether the block of a row goes on with the next one, or may do so."""
@@ -96,7 +96,7 @@ class CheckedRows:
     def first(self, pc: int, image: Image) -> Block | None:
         """Return the block of the instruction at *pc* alone, None if there is no code."""
         try:
-            return Block.of(pc, [image.instruction(pc)], image.xlen)
+            return Block.from_instructions(pc, [image.instruction(pc)], image.xlen)
         except _NO_CODE:
             return None
 
@@ -131,7 +131,7 @@ class CheckedRows:
         """Add the rows that wait for the end of their block. *next_pc*: where execution went on, if known."""
         waiting, self._waiting = self._waiting, []
         try:
-            blocks = self._blocks.of(waiting, image, next_pc)
+            blocks = self._blocks.blocks_of(waiting, image, next_pc)
         except _NO_CODE:
             self._checker.drop(lost=False)
             return

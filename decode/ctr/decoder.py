@@ -164,9 +164,9 @@ class _RecordDecoder:
         if number:
             known, missing = self._lead(number, record, found)
         else:
-            known, missing = self._begin(record, found)
+            known, missing = self._begin_history(record, found)
         source = found.source if found.retired and not found.wrong else None
-        absent = "" if source is None else self._code.at(source)
+        absent = "" if source is None else self._code.transfer_at(source)
         if source is not None and isinstance(absent, str):  # there is no code, so whether the place exists is unknown
             missing = missing or self._gap(record, Stop(StopReason.NO_CODE, detail=(absent, source)))
             source = None
@@ -182,7 +182,7 @@ class _RecordDecoder:
         """Handle a record with impossible content, which says nothing."""
         first = self.builder.position
         if not number:
-            self._begin(record, Interpretation(None, None, retired=False))
+            self._begin_history(record, Interpretation(None, None, retired=False))
         self.builder.gap(EventKind.LOSS, record.offset, loss)
         self.stretches.append(RecordStretch(first, self.builder.position, loss))
         self._here, self._known, self._why_unknown = None, NOTHING_KNOWN, loss
@@ -203,7 +203,7 @@ class _RecordDecoder:
             missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(RecordStretch(first, self.builder.position, missing))
 
-    def _begin(self, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
+    def _begin_history(self, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Record what precedes everything that ran, and add what ran since recording began, if all of it is known.
 
         Returns what is known of the registers before the oldest record, and why that cannot be right, None if it can.
@@ -291,7 +291,7 @@ class _RecordDecoder:
         time = self._times[number]
         if time is not None:
             self.builder.time(time)
-        step = self._code.at(found.source) if found.retired and found.source is not None else ""
+        step = self._code.transfer_at(found.source) if found.retired and found.source is not None else ""
         if isinstance(step, str) or step.kind in (IType.NONE, IType.TRAP_RETURN):
             self._known = NOTHING_KNOWN
         else:

@@ -99,7 +99,7 @@ TYPE_NAMES: Mapping[IType, str] = {
 
 def record_text(record: CtrRecord) -> str:
     """Return the line for a record: columns first, the meaning after " # "."""
-    source, target = (_address(address) for address in (record.source, record.target))
+    source, target = (_address_text(address) for address in (record.source, record.target))
     code = record.reserved or int(record.kind)
     line = f"Record source={source} target={target} TYPE={code} MISP={int(record.mispredicted)}"
     if record.cycles is not None:
@@ -108,7 +108,7 @@ def record_text(record: CtrRecord) -> str:
     return f"{line} # {name}{', mispredicted' if record.mispredicted else ''}"
 
 
-def _address(address: int | None) -> str:
+def _address_text(address: int | None) -> str:
     return "?" if address is None else f"{address:#x}"
 
 
@@ -181,7 +181,7 @@ def interpret(record: CtrRecord, code: CodeTransfers) -> Interpretation:
         return Interpretation(None, target, False, _TRAPS.get(record.kind, _TRAPS[IType.NONE]))
     if record.kind in (IType.EXCEPTION, IType.INTERRUPT):
         return Interpretation(source, target, False, _TRAPS[record.kind])
-    step = code.at(source)
+    step = code.transfer_at(source)
     if record.kind is IType.NONE:
         return _untyped(source, target, step)
     if isinstance(step, str):
@@ -334,7 +334,7 @@ class _RouteSearch:
         """Return what runs from *node* on."""
         known = self._known.get(node)
         if known is None:
-            known = self._known[node] = self._legs.of(node, self._goal)
+            known = self._known[node] = self._legs.leg_of(node, self._goal)
         return known
 
     def fits(self, node: RouteNode) -> bool:
@@ -395,12 +395,12 @@ class Legs:
 
     def leads_to(self, node: RouteNode, target: int | None) -> bool:
         """Return whether the instruction at a node may have gone to *target*; None: it need not go anywhere."""
-        transfer = self._code.at(node.pc) if target is not None else ""
+        transfer = self._code.transfer_at(node.pc) if target is not None else ""
         if isinstance(transfer, str) or transfer.is_branch:
             return True
         return transfer.leads_to(node.known) in (None, target)
 
-    def of(self, node: RouteNode, goal: RouteGoal) -> Leg:
+    def leg_of(self, node: RouteNode, goal: RouteGoal) -> Leg:
         """Return what runs from *node* on."""
         block = self._code.block(node.pc)
         if goal.pc in block.pcs[1:]:
@@ -408,7 +408,9 @@ class Legs:
             there = node._replace(pc=goal.pc, known=block.up_to(count, node.known))
             return Leg(block.pcs[:count], (there,), goal.pc)
         if block.end is not None:
-            return self._end(block, block.end, node._replace(known=block.up_to(len(block.steps) - 1, node.known)))
+            return self._leg_of_block(
+                block, block.end, node._replace(known=block.up_to(len(block.steps) - 1, node.known))
+            )
         known = block.up_to(len(block.steps), node.known)
         if block.missing:
             comes = block.end_pc < goal.pc or not self._straight  # else what is there can only go on past the goal
@@ -418,11 +420,11 @@ class Legs:
             return Leg(block.pcs, (), block.pcs[-1], why, blind=True, switches=True)
         return Leg(block.pcs, (node._replace(pc=block.end_pc, known=known),), block.end_pc)
 
-    def _end(self, block: TransferBlock, end: ControlTransfer, node: RouteNode) -> Leg:
+    def _leg_of_block(self, block: TransferBlock, end: ControlTransfer, node: RouteNode) -> Leg:
         """Return the leg of a block whose last instruction may go elsewhere. *node* is the one before it."""
         known = node.known
         if end.kind is IType.EXCEPTION:
-            return self._trap(block.pcs[:-1], end, node)
+            return self._trap_leg(block.pcs[:-1], end, node)
         after = RouteNode(end.pc, end.after(known))
         if end.is_branch:
             return self._branch(block, end, after)
@@ -447,7 +449,7 @@ class Legs:
         nodes = tuple(after._replace(pc=pc) for pc in pcs)
         return Leg(block.pcs, nodes, end.pc, "" if nodes else "there is no record of the branch")
 
-    def _trap(self, pcs: tuple[int, ...], end: ControlTransfer, node: RouteNode) -> Leg:
+    def _trap_leg(self, pcs: tuple[int, ...], end: ControlTransfer, node: RouteNode) -> Leg:
         """Return the leg of an ecall, an ebreak, or of what is not an instruction: none of them retires."""
         if self._sure and not end.halts:
             return Leg(pcs, (), end.pc, "there is no record of the exception")

@@ -309,7 +309,7 @@ class CodeTransfers:
         self._transfers: dict[int, ControlTransfer | str] = {}
         self._blocks: dict[int, TransferBlock] = {}
 
-    def at(self, pc: int) -> ControlTransfer | str:
+    def transfer_at(self, pc: int) -> ControlTransfer | str:
         """Return the transfer at *pc*, or why it is not known."""
         known = self._transfers.get(pc)
         if known is None:
@@ -326,22 +326,22 @@ class CodeTransfers:
         """Return the block that begins at *pc*."""
         known = self._blocks.get(pc)
         if known is None:
-            known = self._blocks[pc] = self._block(pc)
+            known = self._blocks[pc] = self._transfer_block(pc)
         return known
 
-    def _block(self, pc: int) -> TransferBlock:
+    def _transfer_block(self, pc: int) -> TransferBlock:
         steps: list[ControlTransfer] = []
         while len(steps) < _LONGEST:
-            step = self.at(pc)
+            step = self.transfer_at(pc)
             if isinstance(step, str):
-                return _block(steps, None, pc, step)
+                return _block_of_steps(steps, None, pc, step)
             steps.append(step)
             if step.kind is not IType.NONE:
-                return _block(steps, step, step.fall)
+                return _block_of_steps(steps, step, step.fall)
             pc = step.fall
             if step.switches:
-                return _block(steps, None, pc, switches=True)
-        return _block(steps, None, pc)
+                return _block_of_steps(steps, None, pc, switches=True)
+        return _block_of_steps(steps, None, pc)
 
     def _transfer(self, pc: int) -> ControlTransfer | str:
         try:
@@ -374,7 +374,7 @@ class CodeTransfers:
         )
 
 
-def _block(
+def _block_of_steps(
     steps: list[ControlTransfer], end: ControlTransfer | None, end_pc: int, missing: str = "", *, switches: bool = False
 ) -> TransferBlock:
     return TransferBlock(

@@ -77,7 +77,7 @@ class BranchPackets:
         walk, again = self.start_walk(place, walker, stack)
         if walk.fault:
             return self._fault(place, packet, walk)
-        address = self._address(place, packet, tables, again)
+        address = self._reported_address(place, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
             return self._places.mismatch(place, packet, walk, fault)
@@ -167,7 +167,7 @@ class BranchPackets:
         walk.irets = 0
         return walk, (place.last_pc,) if arrival is WalkArrival.JUMPED else ()
 
-    def _address(
+    def _reported_address(
         self, place: HartKnowledge, packet: Packet, tables: PredictionTables, again: tuple[int, ...]
     ) -> int | None:
         """Return the address that a packet reports: None for none, NOT_CACHED if the cache entry is empty."""

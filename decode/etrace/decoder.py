@@ -91,18 +91,18 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for start in range(0, len(data), _PIECE):
             for item in self._deframer.feed(data[start : start + _PIECE]):
-                self._take(item)
+                self._take_item(item)
             self._progress("decoding", self._deframer.total, self._expected)
 
-    def _end(self) -> Iterable[LostBytes]:
+    def _decode_rest(self) -> Iterable[LostBytes]:
         cut_off: list[LostBytes] = []
         for item in self._deframer.finish():
             if isinstance(item, CutOff):
                 cut_off.append(item)
             else:
-                self._take(item)
+                self._take_item(item)
         if not self._harts and not isinstance(self._programs, Mapping):
-            self._hart(self._only or 0)
+            self._hart_decoder(self._only or 0)
         return cut_off
 
     @property
@@ -112,7 +112,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
         return HartDecoder(program, self._options, memo_limit=self._memo_limit, builder=builder)
 
-    def _take(self, item: SourcePackets | Idle | LostBytes) -> None:
+    def _take_item(self, item: SourcePackets | Idle | LostBytes) -> None:
         if isinstance(item, SourcePackets):
             self._packets(item)
         elif isinstance(item, Idle):
@@ -125,8 +125,8 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         if self._only not in (None, packets.source) or not self._is_decoded(source):
             self._skipped += packets.length
         elif packets.kind is ContentKind.INSTRUCTION:
-            self._hart(source).run(packets)
+            self._hart_decoder(source).run(packets)
         elif packets.kind is ContentKind.DATA:
-            self._hart(source).run_data(packets)
+            self._hart_decoder(source).run_data(packets)
         else:
-            self._hart(source).ignore(packets)
+            self._hart_decoder(source).ignore(packets)

@@ -93,7 +93,7 @@ class HartDecoder(stepping.HartDecoder):
             self._unused += packets.length
             return
         if self._period_checker is None:
-            self._run(packets)
+            self._decode_packets(packets)
         else:
             self._run_checked(self._period_checker, packets)
         self._end_batch(lambda: packets.offsets[-1])
@@ -102,7 +102,7 @@ class HartDecoder(stepping.HartDecoder):
         """Decode packets and check the number of packets between synchronizations."""
         done = 0
         for candidate in checker.check(packets):
-            self._run(packets.part(done, candidate.at + 1))
+            self._decode_packets(packets.part(done, candidate.at + 1))
             done = candidate.at + 1
             image = self._program.image_of(self._state.place.context)
             whole = self._lost_at <= candidate.start  # no loss is known in it
@@ -112,7 +112,7 @@ class HartDecoder(stepping.HartDecoder):
             if self._stopped:
                 self._unused += sum(packets.sizes[done:])
                 return
-        self._run(packets.part(done) if done else packets)
+        self._decode_packets(packets.part(done) if done else packets)
 
     def run_data(self, packets: SourcePackets) -> None:
         """Decode the next te_data packets."""
@@ -148,7 +148,7 @@ class HartDecoder(stepping.HartDecoder):
         self._decode_waiting(SyncVerdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
-            self._take(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
+            self._apply_step(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
 
     def cut_off(self, lost: LostBytes) -> None:
@@ -169,7 +169,7 @@ class HartDecoder(stepping.HartDecoder):
 
     # Packets that wait for further ones
 
-    def _run(self, packets: SourcePackets) -> None:
+    def _decode_packets(self, packets: SourcePackets) -> None:
         self._waiting.append(packets)
         self._decode_waiting()
 
@@ -322,10 +322,10 @@ class HartDecoder(stepping.HartDecoder):
             if verdict is SyncVerdict.CONTRADICTED:
                 self._reject(packet, offset, size)
                 return True
-        retry = self._step(payload, packet, offset)
+        retry = self._take_packet(payload, packet, offset)
         return not retry or self._stopped or self._decode_new(packets, index, packet, default)
 
-    def _step(self, payload: bytes, packet: Packet, offset: int) -> bool:
+    def _take_packet(self, payload: bytes, packet: Packet, offset: int) -> bool:
         """Take the step of *packet*, and return whether the packet is to be decoded again, see `StepResult`."""
         state = self._state
         result = self._step_function.step(state, packet, self._stack, self._tables)
@@ -337,7 +337,7 @@ class HartDecoder(stepping.HartDecoder):
         step = result.step
         if self._memory.count(StepMemory.size(payload, step.path, step.calls)) and "time" not in packet.fields:
             self._remember(state, payload, packet, result)
-        self._take(step, offset, packet.fields.get("time"))
+        self._apply_step(step, offset, packet.fields.get("time"))
         return result.retry
 
     def _reject(self, packet: Packet, offset: int, size: int) -> None:
@@ -348,7 +348,7 @@ class HartDecoder(stepping.HartDecoder):
             self._lose(LossCause.CONTRADICTED, packet_name(packet), offset)
 
     def _lose(self, cause: LossCause, detail: str, offset: int) -> None:
-        self._take(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
+        self._apply_step(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
 
     def _remember(self, state: State, payload: bytes, packet: Packet, result: StepResult) -> None:
         """Remember that *payload* leads from *state* to *result*."""
@@ -371,7 +371,7 @@ class HartDecoder(stepping.HartDecoder):
             known, key = _predictor_variant(known, key, packet, guard), 0
         StepMemory.add(known, key, step, step.calls)
 
-    def _take(self, step: Step, offset: int, time: int | None = None) -> None:
+    def _apply_step(self, step: Step, offset: int, time: int | None = None) -> None:
         """Apply a step. *time*: the time of the packet's own instruction."""
         if step.path is not None:
             self._builder.append(step.path)

@@ -93,7 +93,7 @@ class SourceState:
                 # The EPC, to which no difference is relative; of an interrupt it is undefined.
                 return None if fields["interrupt"] else address
             if address is None:
-                address = self._options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
+                address = self._options.trap_handlers.handler_of(fields["ecause"], bool(fields["interrupt"]))
         self._reference = address
         return address
 
@@ -225,7 +225,7 @@ class Itemizer:
                 self._fill(piece)
                 continue
             yield from self._end_of_filling()
-            yield self._packet(piece) if isinstance(piece, _LocatedPacket) else self._lost(piece)
+            yield self._packet(piece) if isinstance(piece, _LocatedPacket) else self._lost_item(piece)
 
     def _fill(self, idle: Idle) -> None:
         before = self._idle
@@ -237,7 +237,7 @@ class Itemizer:
             idle, self._idle = self._idle, None
             yield idle
 
-    def _lost(self, lost: LostBytes) -> Item:
+    def _lost_item(self, lost: LostBytes) -> Item:
         for known in self._states.values():
             known.forget()
         for accesses in self._accesses.values():
@@ -257,7 +257,9 @@ class Itemizer:
         if piece.kind is not ContentKind.OTHER:
             try:
                 item = (
-                    self._data(item, piece.source) if piece.kind is ContentKind.DATA else self._instruction(item, known)
+                    self._data(item, piece.source)
+                    if piece.kind is ContentKind.DATA
+                    else self._instruction_item(item, known)
                 )
             except MalformedPacket as error:
                 known.forget()
@@ -269,7 +271,7 @@ class Itemizer:
         data, access = self._data_decoder(source).decode_packet(item.raw)
         return item._replace(data=data, access=access)
 
-    def _instruction(self, item: Item, known: SourceState) -> Item:
+    def _instruction_item(self, item: Item, known: SourceState) -> Item:
         assert item.source is not None
         key = (known.codec, item.raw)
         packet = self._packets.get(key)

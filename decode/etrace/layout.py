@@ -426,11 +426,11 @@ class PayloadWriter:
         for place in shape:
             left = ANY_LENGTH if (place.name or "address") in self._fields else 0
             if place.condition is None or place.condition(self._modes, self._fields, left):
-                self._write(place)
+                self._write_field(place)
             elif place.kind is FieldEncoding.GATE:
                 break
 
-    def _write(self, place: PlacedField) -> None:
+    def _write_field(self, place: PlacedField) -> None:
         kind, name, width = place.kind, place.name, place.bits
         if kind is FieldEncoding.FLAG:
             self.put(name, self._fields.get(name, 0) ^ self._before(), 1)
@@ -445,12 +445,12 @@ class PayloadWriter:
         elif kind in (FieldEncoding.VALUE, FieldEncoding.DEPTH):
             self.put(name, self._given(name), width)
         elif kind is FieldEncoding.LAST_FLAG:
-            sent, size = self._address(place, "address")
+            sent, size = self._transmitted_address(place, "address")
             self.put(name, self._fields.get(name, 0) ^ sent >> size - 1, 1)
         elif kind is not FieldEncoding.GATE:
-            self.put(name, *self._address(place, name))
+            self.put(name, *self._transmitted_address(place, name))
 
-    def _address(self, place: PlacedField, name: str) -> tuple[int, int]:
+    def _transmitted_address(self, place: PlacedField, name: str) -> tuple[int, int]:
         """Return an address as it is transmitted, and its number of bits."""
         kind, width = place.kind, place.bits
         value = self._given(name)

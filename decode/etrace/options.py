@@ -126,7 +126,7 @@ class TrapHandlers:
     tvec: int | None = None
     handlers: Mapping[tuple[int, bool], int] = field(default_factory=dict)
 
-    def of(self, cause: int, interrupt: bool) -> int | None:
+    def handler_of(self, cause: int, interrupt: bool) -> int | None:
         """Return the address of the handler, None if it is not known."""
         known = self.handlers.get((cause, interrupt))
         if known is not None or self.tvec is None:

@@ -218,7 +218,7 @@ def support_fields(
     }
     fields: dict[str, int] = {}
     for name, bits, setting in table.entries:
-        value = known[name] if not setting else _value(setting, parameters, modes)
+        value = known[name] if not setting else _setting_value(setting, parameters, modes)
         unit = table.units.get(setting, 1)
         if value % unit or value // unit >> bits:
             raise ValueError(f"{setting} {value} does not fit in {bits} bits of a support packet ({layout.value})")
@@ -226,7 +226,7 @@ def support_fields(
     return fields
 
 
-def _value(setting: str, parameters: Parameters, modes: Modes) -> int:
+def _setting_value(setting: str, parameters: Parameters, modes: Modes) -> int:
     if setting in _MODES:
         return int(getattr(modes, setting))
     if setting == "f0s_width":

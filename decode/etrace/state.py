@@ -96,7 +96,7 @@ class ReturnStack(WalkCalls):
         *clears*: the stack is cleared then, except for *left*.
         """
         if self.overflowed:
-            return CallEffect((), _addresses(self.stack()) if left is None and not clears else left or (), True)
+            return CallEffect((), _return_addresses(self.stack()) if left is None and not clears else left or (), True)
         kept = left if left is not None else () if clears else tuple(self.left)
         if not (clears or kept or self.taken or self.peak > self.first):
             return None
@@ -160,10 +160,10 @@ def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
 
 def replacement(stack: Stack) -> CallEffect:
     """Return the effect that replaces any stack by this one."""
-    return CallEffect((), _addresses(stack), True)
+    return CallEffect((), _return_addresses(stack), True)
 
 
-def _addresses(stack: Stack) -> tuple[int, ...]:
+def _return_addresses(stack: Stack) -> tuple[int, ...]:
     """Return all return addresses, the one on top last."""
     addresses: list[int] = []
     while stack is not None:

@@ -110,7 +110,7 @@ class StepFunction:
 
     # Format 3
 
-    def _start(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
+    def _start_step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Handle subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
         context = self._places.context(place, packet)
@@ -118,7 +118,7 @@ class StepFunction:
         if place.mode is not Mode.ON:
             if self._places.walker(there).is_unknown(address):
                 return self._sync_without_code(there, packet, address, self._places.pending_trap(place, address))
-            return StepResult(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
+            return StepResult(self._resume_step(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._places.walker(place)
         same = place.context.prv is None or context.prv == place.context.prv
         walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
@@ -179,7 +179,7 @@ class StepFunction:
         *known*: the next pc, or NOWHERE.
         """
         keeps = place.setup.modes.resync_disabled
-        settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
+        settled, following, effect = self._settle_address(place, packet, address, context, keeps=keeps)
         is_branch = self._places.walker(place).is_branch(address)
         if known != NOWHERE and following.place.next_pc == NOWHERE and not is_branch:
             following = self._places.state(following.place._replace(next_pc=known))
@@ -192,7 +192,7 @@ class StepFunction:
         )
         return StepResult(step, not (walk.calls.overflowed or keeps))
 
-    def _settle(
+    def _settle_address(
         self,
         place: HartKnowledge,
         packet: Packet,
@@ -219,13 +219,13 @@ class StepFunction:
             effect = TableEffect(PredictionTables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._places.state(following), effect
 
-    def _resume(
+    def _resume_step(
         self, place: HartKnowledge, packet: Packet, address: int, context: ProgramContext, stack: Stack
     ) -> Step:
         """Return the step that starts decoding at the address of a synchronizing packet."""
         continues = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
         kept = stack if continues else None
-        walk, following, effect = self._settle(place, packet, address, context, keeps=continues, stack=kept)
+        walk, following, effect = self._settle_address(place, packet, address, context, keeps=continues, stack=kept)
         if place.mode is Mode.TRAPPED:
             reports = tuple(report._replace(resumed=address) for report in self._places.pending_trap(place, address))
         elif place.mode in STOPPED:
@@ -246,7 +246,7 @@ class StepFunction:
             synchronizes=True,
         )
 
-    def _trap(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
+    def _trap_step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
         """Handle subformat 1: an exception or interrupt."""
         walker = self._places.walker(place)
         if place.mode is Mode.ON and walker.is_unknown(place.last_pc):  # the address that the packet before reported
@@ -254,7 +254,7 @@ class StepFunction:
             return StepResult(Step(None, self._places.lost(place), (report,), calls=CLEARS), False, retry=True)
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
-        taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
+        taken = Trap.with_cause(fields["ecause"], fields.get("tval"), interrupt=interrupt)
         address = fields["address"] & self._mask if "address" in fields else NOWHERE
         if not fields["thaddr"]:
             epc = self._epc(place, NOWHERE if interrupt else address, stack)
@@ -280,7 +280,7 @@ class StepFunction:
         """Return where a trap leads: to the *address* in its packet, or to what the options say; NOWHERE: unknown."""
         if address != NOWHERE:
             return address
-        known = self._options.trap_handlers.of(packet.fields["ecause"], bool(packet.fields["interrupt"]))
+        known = self._options.trap_handlers.handler_of(packet.fields["ecause"], bool(packet.fields["interrupt"]))
         return NOWHERE if known is None else known & self._mask
 
     def _trap_with_handler(
@@ -301,7 +301,7 @@ class StepFunction:
         starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._stack_after_trap(place, stack) if keeps else None
-        walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
+        walk, state, effect = self._settle_address(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
         gap = self._places.is_gap(place, NOWHERE)
         trap = Report(EventKind.TRAP, taken, last_pc, handler, False, *gap, resumed)
@@ -430,8 +430,8 @@ class StepFunction:
 
 _Handler = Callable[[StepFunction, HartKnowledge, Packet, Stack, PredictionTables], StepResult]
 _SYNCS: dict[SyncSubformat, _Handler] = {
-    SyncSubformat.START: StepFunction._start,
-    SyncSubformat.TRAP: StepFunction._trap,
+    SyncSubformat.START: StepFunction._start_step,
+    SyncSubformat.TRAP: StepFunction._trap_step,
     SyncSubformat.CONTEXT: StepFunction._context_change,
     SyncSubformat.SUPPORT: StepFunction._support,
 }

@@ -74,26 +74,26 @@ class Walker(stepping.ProgramWalker[Run]):
 
     def is_branch(self, address: int) -> bool:
         """Whether there is a branch at *address*."""
-        segment = self._segments.at(address)
+        segment = self._segments.segment_at(address)
         return segment.kind == BRANCH and len(segment.pcs) == 1
 
     def is_unknown(self, address: int) -> bool:
         """Whether there is no code at *address*."""
-        segment = self._segments.at(address)
+        segment = self._segments.segment_at(address)
         return segment.kind == MISSING and not segment.pcs
 
     def why_unknown(self, address: int) -> str:
         """Return why there is no code at *address*."""
-        return self._segments.at(address).why
+        return self._segments.segment_at(address).why
 
     def is_uninferable(self, address: int) -> bool:
         """Whether only the trace determines the target of the instruction at *address*, apart from implicit returns."""
-        segment = self._segments.at(address)
+        segment = self._segments.segment_at(address)
         return segment.kind == JUMP and len(segment.pcs) == 1 and segment.taken == NOWHERE
 
     def is_return(self, address: int) -> bool:
         """Whether the instruction at *address* may be an implicit return."""
-        segment = self._segments.at(address)
+        segment = self._segments.segment_at(address)
         return segment.kind == JUMP and len(segment.pcs) == 1 and segment.returns
 
     def raises(self, address: int) -> bool:
@@ -102,7 +102,7 @@ class Walker(stepping.ProgramWalker[Run]):
 
     def pair(self, last_pc: int, next_pc: int) -> Segment | None:
         """Return the jump at *next_pc* with its target if the instruction before it, at *last_pc*, determines it."""
-        segment = self._segments.known.get(next_pc) or self._segments.at(next_pc)
+        segment = self._segments.known.get(next_pc) or self._segments.segment_at(next_pc)
         if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(last_pc):
             return None
         before, jump = self.image.instruction(last_pc), self.image.instruction(next_pc)
@@ -134,7 +134,7 @@ class Walker(stepping.ProgramWalker[Run]):
                     steps, first = 0, len(parts)
                     continue
             plain = next_pc != NOWHERE and walk.pair is None
-            segment = (known.get(next_pc) or self._segments.at(next_pc)) if plain else self._next(walk)
+            segment = (known.get(next_pc) or self._segments.segment_at(next_pc)) if plain else self._next(walk)
             if next_pc != NOWHERE:
                 parts.append(segment.pcs)
             if segment.kind == BRANCH:
@@ -281,7 +281,7 @@ class Walker(stepping.ProgramWalker[Run]):
     def retire_at(self, walk: WalkProgress, address: int, outcome: bool | None) -> None:
         """Retire the instruction at *address*. *outcome*: whether it was taken, if it is a branch."""
         walk.last_pc, walk.next_pc = address, NOWHERE
-        segment = self._segments.at(address)
+        segment = self._segments.segment_at(address)
         if segment.kind == BRANCH and len(segment.pcs) == 1 and outcome is not None:
             if self._trains:
                 walk.outcomes.append((address, outcome))
@@ -307,7 +307,7 @@ class Walker(stepping.ProgramWalker[Run]):
             pair, walk.pair = walk.pair, None
             return pair
         next_pc = walk.next_pc if walk.next_pc != NOWHERE else walk.last_pc
-        return self._segments.known.get(next_pc) or self._segments.at(next_pc)
+        return self._segments.known.get(next_pc) or self._segments.segment_at(next_pc)
 
     def _advance(self, walk: WalkProgress, segment: Segment) -> bool:
         """Walk past a segment's last instruction, which is not a branch. False: only a packet determines the next

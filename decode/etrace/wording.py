@@ -115,15 +115,15 @@ class Wording:
         """Return the line for *item*, without its offset. Any item is accepted. *raw*: also show the payload."""
         source = "" if not item.source else f" source={item.source}"
         if item.packet is not None and item.setup is not None:
-            words = self._of(item.packet, item.setup)
-            line = words.head + source + _address(item, words) + words.columns
+            words = self._words_of(item.packet, item.setup)
+            line = words.head + source + _address_note(item, words) + words.columns
             meaning = words.meaning
             if words.missing and item.address is None:
                 meaning += f"; {words.missing}"
         elif item.data is not None and item.setup is not None:
             sent = " ".join((f"kind={item.data.code.kind}", *data_columns(item.data)))
             line = f"te_data {sent}{source}{_access_columns(item.access)}"
-            meaning = data_meaning(item.data, DataOptions.of(*item.setup))
+            meaning = data_meaning(item.data, DataOptions.from_parameters(*item.setup))
             if item.access is not None and item.access.notes:
                 meaning += f"; {note_text(item.access)}"
         else:
@@ -131,7 +131,7 @@ class Wording:
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem
         meaning = "; ".join(filter(None, (meaning, item.remark)))
         if item.timestamp is not None:
-            line += f" timestamp={_number(item.timestamp)}"
+            line += f" timestamp={_number_text(item.timestamp)}"
         if item.raw and (raw or item.problem):
             line += f" RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}"
         return f"{line} # {meaning}" if meaning else line
@@ -140,9 +140,9 @@ class Wording:
         """Whether no encoder with these options sends the item."""
         if item.packet is None or item.setup is None:
             return bool(item.problem)
-        return "reserved " in self._of(item.packet, item.setup).meaning
+        return "reserved " in self._words_of(item.packet, item.setup).meaning
 
-    def _of(self, packet: Packet, setup: Setup) -> _Words:
+    def _words_of(self, packet: Packet, setup: Setup) -> _Words:
         """Return the text of a packet. It is remembered, because few packets of a trace are distinct.
 
         Packets of different setups are different objects.
@@ -175,18 +175,18 @@ def _missing(packet: Packet) -> str:
 
 def _sent(fields: Mapping[str, int]) -> str:
     return " ".join(
-        f"{name}={hex(value) if name in _PATTERNS else _number(value)}"
+        f"{name}={hex(value) if name in _PATTERNS else _number_text(value)}"
         for name, value in fields.items()
         if value or name not in _FLAGS
     )
 
 
-def _number(value: int) -> str:
+def _number_text(value: int) -> str:
     """Return *value* in decimal, or in hexadecimal if it has more than 64 bits."""
     return str(value) if value >> 64 == 0 else hex(value)
 
 
-def _address(item: Item, words: _Words) -> str:
+def _address_note(item: Item, words: _Words) -> str:
     if item.address is not None:
         return f" addr={item.address:#x}"
     return " addr=?" if words.missing else ""
@@ -259,13 +259,13 @@ def _addr_only(fields: Mapping[str, int], setup: Setup, options: Options) -> Ite
     yield from _flags(fields)
 
 
-def _start(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+def _start_notes(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
     yield "start of tracing, or synchronization"
     yield _privilege(fields, setup)
     yield "" if fields["branch"] else "the branch there is taken"
 
 
-def _trap(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+def _trap_notes(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
     yield trap_text(fields["ecause"], bool(fields["interrupt"]))
     yield _privilege(fields, setup)
     if not fields["thaddr"]:
@@ -296,8 +296,8 @@ _MEANING: Mapping[PacketKind, Meaning] = {
     (TeInstFormat.OPT_EXT, Ext.JUMP_TARGET): _jump_target,
     (TeInstFormat.DIFF_DELTA, None): _diff_delta,
     (TeInstFormat.ADDR_ONLY, None): _addr_only,
-    (TeInstFormat.SYNC, SyncSubformat.START): _start,
-    (TeInstFormat.SYNC, SyncSubformat.TRAP): _trap,
+    (TeInstFormat.SYNC, SyncSubformat.START): _start_notes,
+    (TeInstFormat.SYNC, SyncSubformat.TRAP): _trap_notes,
     (TeInstFormat.SYNC, SyncSubformat.CONTEXT): _context,
     (TeInstFormat.SYNC, SyncSubformat.SUPPORT): _support,
 }

@@ -59,7 +59,7 @@ class Block:
         self.ending = BRANCH if last.is_branch else UNINFERABLE if last.is_uninferable else PLAIN
 
     @classmethod
-    def of(cls, pc: int, instructions: Iterable[Instruction], xlen: int = 64) -> "Block":
+    def from_instructions(cls, pc: int, instructions: Iterable[Instruction], xlen: int = 64) -> "Block":
         """Return the block of these consecutive instructions, which begins at *pc*, of a hart of *xlen* bits."""
         listed = list(instructions)
         last = listed[-1]
@@ -108,7 +108,7 @@ def blocks_from_pcs(
             jumped = last.custom and pc != here
             block = known.get((start, here, jumped))
             if block is None:
-                block = _custom_jump(start, pending) if jumped else Block.of(start, pending, image.xlen)
+                block = _custom_jump(start, pending) if jumped else Block.from_instructions(start, pending, image.xlen)
                 known[start, here, jumped] = block
             yield block
             epc = None if jumped else _impossible_step(block, last, pc)
@@ -123,7 +123,7 @@ def blocks_from_pcs(
     if pending:
         last_block = known.get((start, here, False))
         if last_block is None:
-            last_block = known[start, here, False] = Block.of(start, pending, image.xlen)
+            last_block = known[start, here, False] = Block.from_instructions(start, pending, image.xlen)
         yield last_block
 
 

@@ -228,7 +228,7 @@ class QemuLogReader(EventReader):
                 if block is not None:
                     self._enter(block)
             entered = entered or self._last is not None or bool(self._pcs or self._out)
-            yield from self._take()
+            yield from self._take_pieces()
         if not entered and not self._known:
             raise LogError(self.log.name, None, f"has no line `Trace ...`, so it does not say what ran: {self.advice}")
         self._note_others()
@@ -268,18 +268,18 @@ class QemuLogReader(EventReader):
             return None
         line = line[begin.start() :]  # after what the program printed without a line end
         if line.startswith(b"Trace "):
-            return self._block(index, line)
+            return self._translated_block(index, line)
         if line.startswith(_ASM):
             self._listing, self._first, self._mode = True, -1, None
         elif line.startswith(b"riscv_cpu_do_interrupt: hart"):
             self._take_trap(index, line)
         elif line.startswith(b"Stopped execution of TB"):
-            self._stop(index, line)
+            self._stop_line(index, line)
         elif line.startswith(b"cpu_io_recompile: rewound"):
             self._rewind(index, line)
         return None
 
-    def _block(self, index: int, line: bytes) -> Translated | None:
+    def _translated_block(self, index: int, line: bytes) -> Translated | None:
         match = _TRACE.match(line)
         if match is None:
             self._bad_line(index, line)
@@ -333,7 +333,7 @@ class QemuLogReader(EventReader):
             self._cut(IngressTrap(*self._trap, handler=epc))
         self._trap = LoggedTrap(epc, interrupt, cause & _CAUSE_MASK, tval)
 
-    def _stop(self, index: int, line: bytes) -> None:
+    def _stop_line(self, index: int, line: bytes) -> None:
         match = STOPPED_LINE.match(line)
         if match is None:
             self._bad_line(index, line)

@@ -59,8 +59,8 @@ class Log:
         self._head: list[bytes] = []
         self._opened = ExitStack()
         try:
-            self._raw = self._open(path)
-            self.size = _size(self._raw)
+            self._raw = self._open_file(path)
+            self.size = _file_size(self._raw)
             compressed = self._raw.peek(2)[:2] == _GZIP
         except OSError as error:
             raise LogError(self.name, None, f"cannot be read: {error.strerror}") from None
@@ -76,7 +76,7 @@ class Log:
     ) -> None:
         self._opened.close()
 
-    def _open(self, path: str) -> io.BufferedReader:
+    def _open_file(self, path: str) -> io.BufferedReader:
         if path != "-":
             return io.BufferedReader(self._opened.enter_context(open(path, "rb", buffering=0)), _BUFFER)
         assert isinstance(sys.stdin.buffer, io.BufferedReader)
@@ -91,7 +91,7 @@ class Log:
         """Return the first lines; `batches` yields them again. To be called before it."""
         if not self._head:
             short_lines = iter(lambda: self._lines.readline(_LONGEST_HEAD_LINE), b"")
-            self._head = self._read(lambda: list(islice(short_lines, HEAD)))
+            self._head = self._read_lines(lambda: list(islice(short_lines, HEAD)))
         return self._head
 
     def batches(self) -> Iterator[list[bytes]]:
@@ -100,9 +100,9 @@ class Log:
         while batch:
             yield batch
             self.line += len(batch)
-            batch = self._read(lambda: self._lines.readlines(_BUFFER))
+            batch = self._read_lines(lambda: self._lines.readlines(_BUFFER))
 
-    def _read(self, lines: Callable[[], list[bytes]]) -> list[bytes]:
+    def _read_lines(self, lines: Callable[[], list[bytes]]) -> list[bytes]:
         try:
             return lines()
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -115,7 +115,7 @@ class Log:
         return LogError(self.name, self.line + index + 1, problem)
 
 
-def _size(file: BinaryIO) -> int | None:
+def _file_size(file: BinaryIO) -> int | None:
     """Return the size of a file on disk; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -211,7 +211,7 @@ class EventReader(LogReader):
         self._pcs: list[int] = []  # retired, not in `_out` yet
         self._trap: LoggedTrap | None = None
 
-    def _take(self) -> list[LogPiece]:
+    def _take_pieces(self) -> list[LogPiece]:
         """Return the pieces that were read since the last call."""
         out, pcs = self._out, self._pcs
         self._out, self._pcs = [], []
@@ -272,10 +272,10 @@ class PcListReader(LogReader):
             if match is None:
                 self._bad_line(index, line)
             elif match[1]:
-                pcs.append(self._address(index, match[1]))
+                pcs.append(self._listed_pc(index, match[1]))
         return pcs, False
 
-    def _address(self, index: int, digits: bytes) -> int:
+    def _listed_pc(self, index: int, digits: bytes) -> int:
         pc = int(digits, 16)
         if self.image.xlen == 32 and pc >> 32 == _SIGN_EXTENDED:
             pc &= 0xFFFF_FFFF

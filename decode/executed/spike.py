@@ -98,14 +98,14 @@ class SpikeReader(EventReader):
                     continue
                 mode, pc = entry
                 if mode == _LISTED:
-                    self._begin(pc)
+                    self._begin_instruction(pc)
                 elif mode != _OTHER_HART:
                     self._commit(mode, pc, line)
-            yield from self._take()
+            yield from self._take_pieces()
         if self._committed or not self._commits:
-            self._settle(None)
+            self._output_last(None)
         self._note_others()
-        yield from self._take()
+        yield from self._take_pieces()
 
     def _refuse_doubled(self, batch: Sequence[bytes]) -> None:
         """Raise LogError if a line is two: their order is known, but not what is missing between them."""
@@ -165,17 +165,17 @@ class SpikeReader(EventReader):
                 f" 0x{int.from_bytes(in_image, 'little'):x} there: is this the program that ran?",
             )
 
-    def _begin(self, pc: int) -> None:
+    def _begin_instruction(self, pc: int) -> None:
         """Begin the next instruction: the one before it has retired."""
         if self._trap is None and self._times == 1 and not self._new_context and self._last is not None:
             self._pcs.append(self._last)
         else:
-            self._settle(pc)
+            self._output_last(pc)
         self._last, self._committed = pc, False
 
     def _commit(self, mode: int, pc: int, line: bytes) -> None:
         if pc != self._last or self._committed:
-            self._begin(pc)
+            self._begin_instruction(pc)
         self._committed = True
         if mode != self._context.prv:
             self._context = self._context._replace(prv=mode)
@@ -192,7 +192,7 @@ class SpikeReader(EventReader):
                 self._context = self._context._replace(hcontext=written)
             self._new_context = True
 
-    def _settle(self, next_pc: int | None) -> None:
+    def _output_last(self, next_pc: int | None) -> None:
         """Output the last instruction and what came after it, before *next_pc*."""
         if self._last is not None:
             pieces, rest = divmod(self._times, _LOOP_PIECE)
@@ -219,7 +219,7 @@ class SpikeReader(EventReader):
         _, name, interrupt, digits = match.groups()
         epc = int(digits, 16) & self._mask
         if self._trap is not None:  # the handler could not be fetched
-            self._settle(epc)
+            self._output_last(epc)
         self.exact = True
         cause = int(interrupt) if interrupt else CAUSES.get(name, CUSTOM_CAUSE)
         self._trap = LoggedTrap(epc, bool(interrupt), cause)

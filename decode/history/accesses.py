@@ -58,7 +58,7 @@ class Slots(NamedTuple):
     end: int
 
     @classmethod
-    def of(cls, history: History, program: Program, accesses: Sequence[MemoryAccess]) -> "Slots":
+    def from_history(cls, history: History, program: Program, accesses: Sequence[MemoryAccess]) -> "Slots":
         """Return the slots for the kinds of *accesses*, from the first synchronization on.
 
         The number of positions examined is limited in proportion to the number of accesses: a few bytes of trace can
@@ -85,7 +85,7 @@ class Slots(NamedTuple):
                 self.positions.extend([position] * len(found))
                 self.reaches.extend(found)
 
-    def at(self, position: int) -> int:
+    def slot_at(self, position: int) -> int:
         """Return the first slot at or after a position of the history."""
         return bisect_left(self.positions, position)
 
@@ -157,7 +157,7 @@ def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int
             steps.append(ends[0])
             ends[0] += 1
             continue
-        step = _step(reaches, access, ends, stop)
+        step = _assign_access(reaches, access, ends, stop)
         if step is None:
             return None
         if not step:
@@ -167,7 +167,7 @@ def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int
     return SlotAlignment(ends, steps)
 
 
-def _step(
+def _assign_access(
     reaches: Sequence[Reach], access: MemoryAccess, ends: list[int], stop: int
 ) -> dict[int, list[tuple[int, int]]] | None:
     """Return all ways to assign one more access; None if there are too many."""
@@ -235,9 +235,9 @@ def locate_accesses(history: History, program: Program, accesses: Sequence[Memor
     """
     if not accesses:
         return []
-    slots = Slots.of(history, program, accesses)
+    slots = Slots.from_history(history, program, accesses)
     in_sync = [access for access in accesses if access.sync >= 0]
-    found = chain.from_iterable(_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
+    found = chain.from_iterable(_located_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
     return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
 
 
@@ -270,7 +270,12 @@ def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Itera
         is_followed = sync < following <= end and not is_cut
         end = following if is_followed else end
         yield _SyncStretch(
-            group, slots.at(sync), slots.at(end), is_followed=is_followed, is_cut=is_cut, is_known=end <= slots.end
+            group,
+            slots.slot_at(sync),
+            slots.slot_at(end),
+            is_followed=is_followed,
+            is_cut=is_cut,
+            is_known=end <= slots.end,
         )
 
 
@@ -291,7 +296,7 @@ def _runs(stretches: Iterable[_SyncStretch]) -> Iterator[list[_SyncStretch]]:
         yield run
 
 
-def _run(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess]:
+def _located_run(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess]:
     """Return the accesses of a run, with their positions."""
     if not run[0].is_known:
         return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
@@ -331,7 +336,7 @@ def _whole(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess] | None:
     number = 0
     for stretch in run:
         position = found[number].position
-        if position is not None and abs(slots.at(position) - stretch.start) > SLACK:
+        if position is not None and abs(slots.slot_at(position) - stretch.start) > SLACK:
             return None
         number += len(stretch.accesses)
     return found
@@ -366,9 +371,9 @@ def access_text(access: MemoryAccess, xlen: int, symbol_of: SymbolOf = _no_symbo
     """Return the text for an access, with remarks after " # ". Values that are not in the trace are left out."""
     text = " ".join(filter(None, (_what(access), _where(access, xlen, symbol_of))))
     if access.value is not None:
-        text += f" = {_value(access.value, access.size)}"
+        text += f" = {_value_text(access.value, access.size)}"
     if access.operand is not None:
-        text += f", operand {_value(access.operand, access.size)}"
+        text += f", operand {_value_text(access.operand, access.size)}"
     if access.failed:
         text += ", failed"
     return f"{text} # {note_text(access)}" if access.notes else text
@@ -418,5 +423,5 @@ def _where(access: MemoryAccess, xlen: int, symbol_of: SymbolOf) -> str:
     return f"at 0x{access.address:0{xlen // 4}x}{name}"
 
 
-def _value(value: int, size: int) -> str:
+def _value_text(value: int, size: int) -> str:
     return f"0x{value:0{2 * size}x}"

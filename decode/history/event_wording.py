@@ -23,11 +23,11 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
 def fact_text(fact: Fact) -> str:
     """Return the text of a fact, as a listing shows it."""
     if isinstance(fact, Trap):
-        return _trap(fact)
+        return _trap_text(fact)
     if isinstance(fact, Start):
         return fact.reason.text.format(fact.code)
     if isinstance(fact, Stop):
-        return _stop(fact)
+        return _stop_text(fact)
     if isinstance(fact, Loss):
         return _loss(fact)
     if isinstance(fact, ContextChange):
@@ -56,7 +56,7 @@ def says_its_kind(fact: Fact) -> bool:
     return isinstance(fact, Trap | ContextChange)
 
 
-def _trap(trap: Trap) -> str:
+def _trap_text(trap: Trap) -> str:
     known = trap.cause is not None and trap.kind is not TrapKind.UNKNOWN
     text = trap_text(trap.cause or 0, trap.kind is TrapKind.INTERRUPT) if known else trap.kind.text
     text += f", tval 0x{trap.value:x}" if trap.value else ""
@@ -65,7 +65,7 @@ def _trap(trap: Trap) -> str:
     return text + (" into a mode that is not recorded" if trap.into_hidden else "")
 
 
-def _stop(stop: Stop) -> str:
+def _stop_text(stop: Stop) -> str:
     text = stop.reason.text.format(*((stop.code,) if stop.code is not None else stop.detail))
     text += "" if stop.open is None else stop.open.text
     return text if stop.then is None else f"{text}, then {fact_text(stop.then)} at another place"

@@ -85,7 +85,7 @@ class Trap(NamedTuple):
     from_hart: bool = False
 
     @classmethod
-    def of(cls, cause: int, value: int | None = None, *, interrupt: bool) -> "Trap":
+    def with_cause(cls, cause: int, value: int | None = None, *, interrupt: bool) -> "Trap":
         """Return a trap whose cause is known."""
         return cls(TrapKind.INTERRUPT if interrupt else TrapKind.EXCEPTION, cause, value)
 

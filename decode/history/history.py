@@ -79,7 +79,7 @@ class Times(Sequence[tuple[int, int]]):
         except OverflowError:
             self._times.extend(time & _TIME_MASK for time in times)
 
-    def at(self, position: int) -> int | None:
+    def time_at(self, position: int) -> int | None:
         """Return the last time known at or before *position*, None without one."""
         i = bisect_right(self._positions, position) - 1
         return self._times[i] if i >= 0 else None
@@ -368,7 +368,7 @@ class History:
 
     def time_at(self, i: int) -> int | None:
         """Return the last time reported at or before position *i*, in ticks of the timestamp unit; None without one."""
-        return self.times.at(i)
+        return self.times.time_at(i)
 
     def gap_at(self, i: int) -> Event:
         """Return the cause of the gap at position *i*. Raises LookupError if there is no gap."""

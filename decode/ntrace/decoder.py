@@ -101,12 +101,12 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
             elif self._split:
                 self._distribute(item)
             else:
-                self._hart(0).run(item.frames, _Consecutive(item.frames, item.offset))
+                self._hart_decoder(0).run(item.frames, _Consecutive(item.frames, item.offset))
             self._progress("decoding", self._framer.total, self._expected)
 
-    def _end(self) -> Iterable[LostBytes]:
+    def _decode_rest(self) -> Iterable[LostBytes]:
         if not self._split:
-            self._hart(0)
+            self._hart_decoder(0)
         return self._framer.finish()
 
     @property
@@ -120,20 +120,20 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         """
         start, offset = 0, batch.offset
         for damaged in faulty_frames(batch.frames):
-            self._run(batch.frames[start:damaged], offset)
+            self._decode_undamaged(batch.frames[start:damaged], offset)
             frame = batch.frames[damaged]
             offset += sum(map(len, batch.frames[start:damaged]))
             self._lose(LostBytes(offset, len(frame), frame_fault(frame) or ""))
             start, offset = damaged + 1, offset + len(frame)
-        self._run(batch.frames[start:], offset)
+        self._decode_undamaged(batch.frames[start:], offset)
 
-    def _run(self, frames: list[bytes], offset: int) -> None:
+    def _decode_undamaged(self, frames: list[bytes], offset: int) -> None:
         """Decode undamaged frames; the first one is at *offset*."""
         sources = self._sources_of(frames)
         if self._note_filling(frames, sources, offset):
             return
         if len(set(sources)) == 1 and self._is_decoded(sources[0]):
-            self._hart(sources[0]).run(frames, _Consecutive(frames, offset))
+            self._hart_decoder(sources[0]).run(frames, _Consecutive(frames, offset))
             return
         offsets = list(accumulate(map(len, frames), initial=offset))
         indices: dict[int, list[int]] = defaultdict(list)
@@ -141,7 +141,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
             indices[src].append(i)
         for src, own in indices.items():
             if self._is_decoded(src):
-                self._hart(src).run([frames[i] for i in own], _Scattered(offsets, own))
+                self._hart_decoder(src).run([frames[i] for i in own], _Scattered(offsets, own))
             elif src == _FILLING:
                 self._idle += sum(len(frames[i]) for i in own)
             else:
@@ -158,10 +158,10 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         for i, frame in enumerate(frames):
             note = idle_note(frame) if sources[i] == _FILLING else None
             if note is not None:
-                self._run(frames[:i], offset)
+                self._decode_undamaged(frames[:i], offset)
                 offset += sum(map(len, frames[:i]))
                 self._pending_note, self._idle_noted = (offset, note), True
-                self._run(frames[i:], offset)
+                self._decode_undamaged(frames[i:], offset)
                 return True
         return False
 
@@ -185,9 +185,9 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
         return HartDecoder(program, self._options, self._walkers, memo_limit=self._memo_limit, builder=builder)
 
-    def _hart(self, source: int) -> HartDecoder:
+    def _hart_decoder(self, source: int) -> HartDecoder:
         """Return the decoder of a hart, after reporting pending losses and notes to it."""
-        hart = super()._hart(source)
+        hart = super()._hart_decoder(source)
         if self._pending_note is not None:
             hart.note(*self._pending_note)
             self._pending_note = None
@@ -212,7 +212,7 @@ class _Consecutive:
         self._index = 0
         self._offset = offset
 
-    def of(self, index: int) -> int:
+    def offset_of(self, index: int) -> int:
         """Return the offset of frame *index*."""
         if index < self._index:
             self._offset -= sum(map(len, self._frames[index : self._index]))
@@ -229,6 +229,6 @@ class _Scattered:
         self._offsets = offsets
         self._own = own
 
-    def of(self, index: int) -> int:
+    def offset_of(self, index: int) -> int:
         """Return the offset of the hart's frame *index*."""
         return self._offsets[self._own[index]]

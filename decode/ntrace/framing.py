@@ -205,7 +205,7 @@ class MessageClock:
         pairs = self.split(frames)
         bodies = [body for body, _ in pairs]
         stamps = [stamp for _, stamp in pairs]
-        values = self._values(stamps)
+        values = self._stamp_values(stamps)
         times: list[int | None] = []
         self.back = None
         for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
@@ -222,12 +222,12 @@ class MessageClock:
     def advance(self, first: int, tstamp: bytes) -> int | None:
         """Advance to a message with this *first* byte and TSTAMP, and return the time; None while it is not known."""
         if first in self._syncs:
-            self.now = self._unwrapped(_number(tstamp), self.now)
+            self.now = self._unwrapped(_group_number(tstamp), self.now)
         else:
-            self._relative([_number(tstamp)])
+            self._relative([_group_number(tstamp)])
         return self.now
 
-    def _values(self, stamps: Sequence[bytes]) -> list[int]:
+    def _stamp_values(self, stamps: Sequence[bytes]) -> list[int]:
         known = self._cached
         try:
             return [known[stamp] for stamp in stamps]
@@ -236,7 +236,7 @@ class MessageClock:
         if len(known) + len(new) > _CACHE_LIMIT:
             known.clear()
             new = set(stamps)
-        known.update((stamp, _number(stamp)) for stamp in new)
+        known.update((stamp, _group_number(stamp)) for stamp in new)
         return [known[stamp] for stamp in stamps]
 
     def _relative(self, values: Sequence[int]) -> list[int | None]:
@@ -317,7 +317,7 @@ def _field_position(layout: MessageLayout, name: str, src_bits: int) -> tuple[in
     raise KeyError(name)
 
 
-def _number(group: bytes) -> int:
+def _group_number(group: bytes) -> int:
     """Return the value of the first group in *group*."""
     value = shift = 0
     for byte in group:
@@ -350,7 +350,7 @@ _HEADS_REMEMBERED = 1 << 12
 class Offsets(Protocol):
     """The byte offsets of frames in the trace."""
 
-    def of(self, index: int) -> int:
+    def offset_of(self, index: int) -> int:
         """Return the byte offset of frame *index*; cheap if called with rising numbers."""
         ...
 
@@ -362,9 +362,9 @@ class ShiftedOffsets:
         self._offsets = offsets
         self._skipped = skipped
 
-    def of(self, index: int) -> int:
+    def offset_of(self, index: int) -> int:
         """Return the byte offset of frame *index*."""
-        return self._offsets.of(index + self._skipped)
+        return self._offsets.offset_of(index + self._skipped)
 
 
 class OddMessageStretch(NamedTuple):
@@ -402,17 +402,17 @@ class MessagePeriodChecker:
         yield from self._confirmed(heads, 0)
         for found in _SYNCS.finditer(heads):
             at = found.start()
-            self._add(heads, idle, first + 1, at)
+            self._count_messages(heads, idle, first + 1, at)
             where, index = (offsets, first) if first >= 0 or self._last_sync is None else self._last_sync
             if self._count is not None and self._late:
                 if self._judge.is_long(self._late):
-                    yield OddMessageStretch(where.of(index), offsets.of(at), self._count, at)
+                    yield OddMessageStretch(where.offset_of(index), offsets.offset_of(at), self._count, at)
             elif self._count is not None and self._flow_messages and self._is_short(self._count, frames[at]):
-                self._pending = OddMessageStretch(where.of(index), offsets.of(at), self._count, at)
+                self._pending = OddMessageStretch(where.offset_of(index), offsets.offset_of(at), self._count, at)
                 yield from self._confirmed(heads, at + 1)
             self._count = self._flow_messages = self._late = 0
             first = at
-        self._add(heads, idle, first + 1, len(frames))
+        self._count_messages(heads, idle, first + 1, len(frames))
         if first >= 0:
             self._last_sync = offsets, first
 
@@ -440,7 +440,7 @@ class MessagePeriodChecker:
             self._last_sync = offsets, len(frames) - others[-1]
         rest = frames[len(frames) - others[-1] + 1 :] if syncs else frames
         heads = bytes(map(_FIRST, rest))
-        self._add(heads, bytes(len(heads)), 0, len(heads))
+        self._count_messages(heads, bytes(len(heads)), 0, len(heads))
         return True
 
     def finish(self, end: int) -> Iterator[OddMessageStretch]:
@@ -449,9 +449,9 @@ class MessagePeriodChecker:
             yield self._pending
         if self._count is not None and self._last_sync is not None and self._judge.is_long(self._late):
             where, index = self._last_sync
-            yield OddMessageStretch(where.of(index), end, self._count, -1)
+            yield OddMessageStretch(where.offset_of(index), end, self._count, -1)
 
-    def _add(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
+    def _count_messages(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
         """Count the messages of the frames from *start* to *stop* - 1."""
         if self._count is not None:
             messages = stop - start - idle.count(1, start, stop)

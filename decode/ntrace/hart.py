@@ -82,13 +82,13 @@ class HartDecoder(stepping.HartDecoder):
             self._run_checked(self._period_checker, frames, offsets)
         else:
             self._run_frames(frames, offsets)
-        self._end_batch(lambda: offsets.of(len(frames) - 1))
+        self._end_batch(lambda: offsets.offset_of(len(frames) - 1))
 
     def _run_frames(self, frames: list[bytes], offsets: Offsets) -> None:
         if self._options.timestamps:
             self._run_timed(frames, offsets)
         else:
-            self._run(frames, frames, None, offsets)
+            self._decode_frames(frames, frames, None, offsets)
 
     def _run_checked(self, checker: MessagePeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames and check the number of messages between synchronizations."""
@@ -138,16 +138,16 @@ class HartDecoder(stepping.HartDecoder):
         bodies, times = self._clock.read(frames)
         back = None if self._back_noted else self._clock.back
         if back is None:
-            return self._run(frames, bodies, times, offsets)
+            return self._decode_frames(frames, bodies, times, offsets)
         self._back_noted = True
         rest = back.frame + 1
-        self._run(frames[:rest], bodies[:rest], times[:rest], offsets)
+        self._decode_frames(frames[:rest], bodies[:rest], times[:rest], offsets)
         if self._stopped:
             return self._abandon(frames, rest)
-        self.note(offsets.of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
-        return self._run(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
+        self.note(offsets.offset_of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
+        return self._decode_frames(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
 
-    def _run(
+    def _decode_frames(
         self, frames: list[bytes], bodies: list[bytes], times: list[int | None] | None, offsets: Offsets
     ) -> None:
         """Decode frames whose *bodies* are without TSTAMP. *times*: the time of each; None: there are none."""
@@ -187,7 +187,7 @@ class HartDecoder(stepping.HartDecoder):
                     stack = None if calls.clears else pushed(below, calls.left)
                 if step.reports:
                     index = len(frames) - length_hint(left) - 1
-                    self._report(step.reports, offsets.of(index))
+                    self._report(step.reports, offsets.offset_of(index))
                     if self._stopped:
                         self._ahead = ahead
                         return self._stop_after(frames, index, times)
@@ -210,7 +210,7 @@ class HartDecoder(stepping.HartDecoder):
     def _abandon(self, frames: list[bytes], first: int) -> None:
         self._unused += sum(map(len, frames[first:]))
 
-    def _take(self, step: Step, offset: int) -> None:
+    def _apply_step(self, step: Step, offset: int) -> None:
         self._state = step.state
         self._ahead += step.ahead
         if step.path is not None:
@@ -228,9 +228,9 @@ class HartDecoder(stepping.HartDecoder):
             note = None if self._idle_noted else idle_note(frame)
             if note is not None:
                 self._idle_noted = True
-                self.note(offsets.of(index), note)
+                self.note(offsets.offset_of(index), note)
             return
-        offset = offsets.of(index)
+        offset = offsets.offset_of(index)
         message = self._parsed(frame, offset)
         if message is None:
             return
@@ -245,7 +245,7 @@ class HartDecoder(stepping.HartDecoder):
             self._fail(Loss(LossCause.FIELD_TOO_MANY, (message.name,)), offset)
         else:
             self._note_timestamp(message, offset)
-            self._take(self._step(body, message), offset)
+            self._apply_step(self._step_of_message(body, message), offset)
 
     def _parsed(self, frame: bytes, offset: int) -> Message | None:
         """Parse the message in a frame. If it is none, the flow is lost."""
@@ -262,7 +262,7 @@ class HartDecoder(stepping.HartDecoder):
             self._fail(Loss(LossCause.MALFORMED, (str(error),)), offset)
             return None
 
-    def _step(self, key: bytes, message: Message) -> Step:
+    def _step_of_message(self, key: bytes, message: Message) -> Step:
         """Return the step of *message* in the current state, and remember it under *key*."""
         state, ahead = self._state, self._ahead
         step = self._step_function.step(state, message, ahead, self._stack)
@@ -358,7 +358,7 @@ class HartDecoder(stepping.HartDecoder):
                     break
             steps += 1
             step = self._repeated_step(branch)
-            self._take(step, offset)
+            self._apply_step(step, offset)
             done += 1
             if step.path is not None:
                 paths.append(step.path)
@@ -377,10 +377,10 @@ class HartDecoder(stepping.HartDecoder):
         message = parse(branch, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
         if "uaddr" in message.fields:
             message = message._replace(fields={**message.fields, "uaddr": 0})
-        return self._step(key, message)
+        return self._step_of_message(key, message)
 
     def _fail(self, why: Loss, offset: int) -> None:
-        self._take(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
+        self._apply_step(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
 
 
 def _ignored_message(message: Message) -> Note:

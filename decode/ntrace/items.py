@@ -139,11 +139,11 @@ class Itemizer:
     def feed(self, data: bytes) -> Iterator[Item]:
         """Return the items that are complete with *data*."""
         for found in self._framer.feed(data):
-            yield from self._lost(found) if isinstance(found, LostBytes) else self._batch(found)
+            yield from self._lost_items(found) if isinstance(found, LostBytes) else self._batch(found)
 
     def finish(self) -> Iterator[Item]:
         """End the trace and return the remaining items."""
-        yield from chain.from_iterable(map(self._lost, self._framer.finish()))
+        yield from chain.from_iterable(map(self._lost_items, self._framer.finish()))
         yield from self._end_of_filling()
 
     def _batch(self, batch: FrameBatch) -> Iterator[Item]:
@@ -165,7 +165,7 @@ class Itemizer:
         self._idle_noted |= bool(text)
         self._idle = before._replace(length=before.length + len(frame), remark=before.remark or text)
 
-    def _lost(self, lost: LostBytes) -> Iterator[Item]:
+    def _lost_items(self, lost: LostBytes) -> Iterator[Item]:
         yield from self._end_of_filling()
         self.known.clear()
         why = lost.why or "the start of the buffer, inside a message"
@@ -186,7 +186,7 @@ class Itemizer:
             )
         before = self.known.get(message.src) or _NOTHING
         time = self._time(frame, read.stamp, before.time) if read.stamp else None
-        address, target, reference = self._addresses(read.sent, message, before.reference)
+        address, target, reference = self._message_addresses(read.sent, message, before.reference)
         back = time is not None and before.time is not None and time < before.time
         remark = fact_text(Note(NoteCause.TIME_BACK, (before.time or 0, time or 0))) if back else ""
         self.known[message.src] = SourceState(reference, before.time if message.tstamp is None else time)
@@ -218,10 +218,10 @@ class Itemizer:
         self._clock.now = before
         return self._clock.advance(frame[0], stamp)
 
-    def _addresses(self, sent: int | None, message: Message, reference: int | None) -> _MessageAddresses:
+    def _message_addresses(self, sent: int | None, message: Message, reference: int | None) -> _MessageAddresses:
         if sent is not None:
             before = 0 if "faddr" in message.fields else reference
-            address = None if before is None else self._address(sent, before)
+            address = None if before is None else self._full_address(sent, before)
             return _MessageAddresses(address, None, address)
         if has_address(message):
             return self._in_circuit(message, reference)
@@ -237,10 +237,10 @@ class Itemizer:
         before = 0 if message.tcode == Tcode.IN_CIRCUIT_TRACE_WS else reference
         if before is None:
             return _MessageAddresses(None, None, None)
-        address = self._address(fields["ckdata0"], before)
+        address = self._full_address(fields["ckdata0"], before)
         if fields["cksrc"] != INFERABLE_CALL or "ckdata1" not in fields:
             return _MessageAddresses(address, None, address)
-        target = self._address(fields["ckdata1"], address)
+        target = self._full_address(fields["ckdata1"], address)
         return _MessageAddresses(address, target, target)
 
     def _sent_address(self, frame: bytes, message: Message) -> int | None:
@@ -250,7 +250,7 @@ class Itemizer:
             message = parse(frame, self._options.src_bits, self._layouts, extend_addr_msb=True)
         return message.fields.get(name)
 
-    def _address(self, sent: int, reference: int) -> int:
+    def _full_address(self, sent: int, reference: int) -> int:
         address = reference ^ sent << 1
         if self._sign:  # sent in fewer bits than XLEN: the high bits are copies of the highest one sent
             address &= 2 * self._sign - 1

@@ -389,7 +389,7 @@ class Packer:
     def _field(self, layout: MessageLayout | None, index: int, value: int) -> bytearray:
         """Return the bytes of variable-length field *index* of the layout, which starts on a byte boundary."""
         if self._address_bits and layout is not None and layout.variable[index].address:
-            return _address(value, self._address_bits, self._padding)
+            return _address_bytes(value, self._address_bits, self._padding)
         return _group(value, 1, self._padding)
 
 
@@ -407,7 +407,7 @@ def _bytes(value: int, count: int) -> bytearray:
     return out
 
 
-def _address(value: int, bits: int, padding: int) -> bytearray:
+def _address_bytes(value: int, bits: int, padding: int) -> bytearray:
     """Return the bytes of an address of *bits* bits. The highest bit sent stands for all bits above it."""
     top = value >> (bits - 1)
     significant = (value ^ -top & (1 << bits) - 1).bit_length() + 1
@@ -437,7 +437,7 @@ class ProcessField(NamedTuple):
     context: int
 
     @classmethod
-    def of(cls, field: int) -> "ProcessField":
+    def from_field(cls, field: int) -> "ProcessField":
         """Split PROCESS into its sub-fields."""
         return cls(ProcessFormat(field & 3), field >> 2 & 3, field >> 4 & 1, field >> 5)
 

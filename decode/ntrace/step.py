@@ -84,7 +84,7 @@ class StepFunction:
         self._walkers = walkers or Walkers(options)
         self._walker_of_context: dict[ProgramContext, Walker] = {}
         self._states: dict[tuple[Mode, int, int, ProgramContext, int], State] = {}
-        self.lost = self._lost(_UNKNOWN)
+        self.lost = self._lost_state(_UNKNOWN)
 
     def forget(self) -> None:
         """Drop all states and their steps. States that a caller still holds stay valid."""
@@ -109,11 +109,11 @@ class StepFunction:
         if state.mode is Mode.ON:
             return HANDLERS[message.tcode](self, state, message, ahead, stack)
         if message.tcode in SYNC_TCODES:
-            return self._resume(state, message, ahead)
+            return self._resume_step(state, message, ahead)
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
             report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect))
             mode = state.mode if state.mode in STOPPED else Mode.OFF
-            return Step(None, self._state(mode, state.pc, 0, state.context), -ahead, (report,))
+            return Step(None, self._shared_state(mode, state.pc, 0, state.context), -ahead, (report,))
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
 
     def can_leave_lost(self, message: Message) -> bool:
@@ -135,7 +135,7 @@ class StepFunction:
         """
         certain = self._certain(state, ahead, stack)
         report = Report(kind, why, lost=True)
-        return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(certain))
+        return Step(certain.path, self._lost_state(state.context), -ahead, (report,), calls=_clearing_effect(certain))
 
     def _certain(self, state: State, ahead: int, stack: Stack) -> WalkResult:
         """Return the walk over the instructions that `tail` returns."""
@@ -143,7 +143,9 @@ class StepFunction:
             return WalkResult([], state.pc, 0, WalkCalls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
 
-    def _state(self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE) -> State:
+    def _shared_state(
+        self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE
+    ) -> State:
         key = (mode, pc, reference, context, branch)
         known = self._states.get(key)
         if known is None:
@@ -152,16 +154,16 @@ class StepFunction:
 
     def _on(self, pc: int, context: ProgramContext) -> State:
         """Return the state after the address *pc* was transmitted."""
-        return self._state(Mode.ON, pc, pc, context)
+        return self._shared_state(Mode.ON, pc, pc, context)
 
-    def _lost(self, context: ProgramContext) -> State:
-        return self._state(Mode.LOST, NOWHERE, 0, context)
+    def _lost_state(self, context: ProgramContext) -> State:
+        return self._shared_state(Mode.LOST, NOWHERE, 0, context)
 
     def _walker(self, state: State) -> Walker:
         """Return the walker for the code of the state's context."""
         walker = self._walker_of_context.get(state.context)
         if walker is None:
-            walker = self._walkers.of(self._program.image_of(state.context))
+            walker = self._walkers.walker_of(self._program.image_of(state.context))
             self._walker_of_context[state.context] = walker
         return walker
 
@@ -183,7 +185,7 @@ class StepFunction:
     # Messages in the middle of the flow (chapter 7, in its order)
 
     def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        process = ProcessField.of(message.fields["process"])
+        process = ProcessField.from_field(message.fields["process"])
         if process.reserved:
             report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP, (process.reserved,)))
             return Step(None, state, 0, (report,), counted=False)
@@ -197,7 +199,7 @@ class StepFunction:
         certain = self._certain(state, ahead, stack)
         after = sum(map(len, certain.parts))
         report = Report(EventKind.CONTEXT, ContextChange(state.context, context), after=after)
-        following = self._state(state.mode, state.pc, state.reference, context)
+        following = self._shared_state(state.mode, state.pc, state.reference, context)
         taken = certain.calls.taken  # popped by that walk, and pushed back
         calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
         return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
@@ -207,7 +209,7 @@ class StepFunction:
         pc = self._branch_target(state, walk)
         if walk.fault or pc == NOWHERE:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault or "there is no branch to take")
-        following = self._state(Mode.ON, pc, state.reference, state.context)
+        following = self._shared_state(Mode.ON, pc, state.reference, state.context)
         return Step(walk.path, following, -ahead, calls=effect(walk.calls))
 
     def _branch_target(self, state: State, walk: WalkResult) -> int:
@@ -274,7 +276,7 @@ class StepFunction:
             reports += (Report(kind, start, next_pc=pc),)
         kept = effect(walk.calls) if sync in self._dialect.keeps_state else _clearing_effect(walk)
         if self._dialect.recounts_branch and self._branch_without_bit(walk):
-            following = self._state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
+            following = self._shared_state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
         return Step(walk.path, following, -ahead, reports, calls=kept)
 
     def _recounted_branch(self, state: State, message: Message) -> Step | None:
@@ -306,7 +308,7 @@ class StepFunction:
         step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
             return step
-        following = self._state(Mode.ON, step.state.pc, pc, state.context)
+        following = self._shared_state(Mode.ON, step.state.pc, pc, state.context)
         return replace(step, state=following, reports=(*step.reports, report))
 
     def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
@@ -331,7 +333,7 @@ class StepFunction:
         walk = self._walker(state).walk_determined(state.pc, icnt - ahead, stack)
         if walk.fault:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault)
-        following = self._state(Mode.ON, walk.pc, state.reference, state.context)
+        following = self._shared_state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
     def _walk_hist(
@@ -357,7 +359,7 @@ class StepFunction:
         if ahead + walk.halfwords < 0:
             further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
             walk = walk if further.fault else walk.then(further)
-        following = self._state(Mode.ON, walk.pc, state.reference, state.context)
+        following = self._shared_state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords, counted=ahead < 0, calls=effect(walk.calls))
 
     def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
@@ -370,7 +372,9 @@ class StepFunction:
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
         open_end = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=open_end))
-        return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk))
+        return Step(
+            walk.path, self._shared_state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk)
+        )
 
     def _open_end(self, walk: WalkResult) -> Open:
         """Return why the next instruction is not known where tracing stops."""
@@ -454,7 +458,7 @@ class StepFunction:
         here = walk.last.fall if walk.last is not None else walk.pc
         return "" if here == pc else f"F-ADDR says 0x{pc:x}"
 
-    def _resume(self, state: State, message: Message, ahead: int) -> Step:
+    def _resume_step(self, state: State, message: Message, ahead: int) -> Step:
         """Handle a synchronizing message while the pc is unknown or tracing is off: decoding starts at its address."""
         pc = self._full_address(message.fields["faddr"])
         moved = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
@@ -474,10 +478,10 @@ class StepFunction:
         fitted = not self._btm and message.tcode not in SYNC_TCODES
         hist = message.fields.get("hist", int(message.tcode != Tcode.RESOURCE_FULL))
         confirmed = self._walker(state).confirmed(walk, state.pc, hist, stack)
-        listed = (fitted or not image.knows(walk.at)) and confirmed.halfwords >= certain.halfwords
+        listed = (fitted or not image.knows(walk.fault_address)) and confirmed.halfwords >= certain.halfwords
         path = (confirmed if listed else certain).path
-        report = contradiction_report(self._program, image, walk.at, why, message.name)
-        return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
+        report = contradiction_report(self._program, image, walk.fault_address, why, message.name)
+        return Step(path, self._lost_state(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 
 def _clearing_effect(*walks: WalkResult) -> CallEffect:

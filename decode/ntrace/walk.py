@@ -89,7 +89,7 @@ class WalkResult(NamedTuple):
         )
 
     @property
-    def at(self) -> int:
+    def fault_address(self) -> int:
         """The address of a fault: the next instruction if it is known, else the last one."""
         return self.pc if self.pc >= 0 or not self.parts else self.last_pc or 0
 
@@ -138,7 +138,7 @@ class Walker(stepping.ProgramWalker[Run]):
                     pc = run.pc
                     steps, first, before = 0, len(parts), walked
                     continue
-            segment = known.get(pc) or self._segments.at(pc)
+            segment = known.get(pc) or self._segments.segment_at(pc)
             if limit is not None and walked + segment.halfwords > limit:
                 return _ended_in_segment(segment, parts, walked, limit, bits, calls)
             if segment.pcs:
@@ -274,7 +274,7 @@ class Walkers:
         self._options = options
         self._walkers: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
 
-    def of(self, image: Image) -> Walker:
+    def walker_of(self, image: Image) -> Walker:
         """Return the walker of *image*."""
         walker = self._walkers.get(id(image))
         if walker is None:

@@ -41,7 +41,7 @@ _DECIMAL_BITS = 64
 _COUNTERS, _COUNTER_BITS = 8, 16
 
 
-def _counted(value: int, what: str, plural: str = "s") -> str:
+def _counted_text(value: int, what: str, plural: str = "s") -> str:
     return f"{sifive_number(value)} {what}{'' if value == 1 else plural}"
 
 
@@ -133,10 +133,10 @@ class Wording:
             comment = item.problem or item.remark
             return f"{name} BYTES={item.length}{shown}" + (f" # {comment}" if comment else "")
         words = self._words.get(item.raw) or self._describe(item.raw, message)
-        line = words.head + _addresses(item, words) + words.columns + _time(item, message)
+        line = words.head + _address_columns(item, words) + words.columns + _time(item, message)
         if raw or message.layout is None:
             line += _raw(item)
-        notes = (*_unknown(item, words, message), *words.oddities, item.remark)
+        notes = (*_unknown_notes(item, words, message), *words.oddities, item.remark)
         meaning = "; ".join(filter(None, (words.meaning, *notes)))
         return f"{line} # {meaning}" if meaning else line
 
@@ -151,7 +151,7 @@ class Wording:
     def _describe(self, frame: bytes, message: Message) -> _Words:
         """Return the text of a message. It is remembered, because few messages of a trace are distinct."""
         words = _Words(
-            " ".join((_name(message), *_sent(message, self._options))),
+            " ".join((_message_name(message), *_sent(message, self._options))),
             "".join(f" {column}" for column in _interpretation(message)),
             "uaddr" in message.fields or has_address(message),
             "; ".join(_meaning(message, self._options)),
@@ -163,7 +163,7 @@ class Wording:
         return words
 
 
-def _addresses(item: Item, words: _Words) -> str:
+def _address_columns(item: Item, words: _Words) -> str:
     """Return the address columns, with "?" for an address that is not known."""
     if item.address is None:
         return " addr=?" if words.address else ""
@@ -181,7 +181,7 @@ def _raw(item: Item) -> str:
     return f" RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}"
 
 
-def _name(message: Message) -> str:
+def _message_name(message: Message) -> str:
     if message.layout is not None:
         return message.layout.name
     return "VendorDefined" if message.tcode in VENDOR_TCODES else "Reserved"
@@ -208,7 +208,7 @@ def _interpretation(message: Message) -> Iterator[str]:
         hist = fields["rdata"]
     if hist is not None:
         yield f"hist={branches(hist)}"
-    process = ProcessField.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
+    process = ProcessField.from_field(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
     if process is not None:
         yield from _context(process)
 
@@ -258,7 +258,7 @@ def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
 
 
 def _ownership(message: Message, options: Options) -> str:
-    process = ProcessField.of(message.fields["process"])
+    process = ProcessField.from_field(message.fields["process"])
     if process.reserved:
         return f"reserved {process.reserved} of PROCESS"
     mode = context_text(ProgramContext(process.prv, bool(process.v)))
@@ -286,15 +286,15 @@ def _resource_full(message: Message, options: Options) -> str:
     if rcode == Rcode.HIST:
         return "HIST full"
     if rcode == Rcode.REPEATED_HIST:
-        return f"HIST full, {_counted(message.fields['hrepeat'], 'time')} the same"
+        return f"HIST full, {_counted_text(message.fields['hrepeat'], 'time')} the same"
     if rcode in options.dialect.run_rcodes:
         outcome = "taken" if options.dialect.run_rcodes[rcode] else "not taken"
-        return f"{_counted(rdata, 'branch', 'es')} {outcome}"
+        return f"{_counted_text(rdata, 'branch', 'es')} {outcome}"
     return _coded("RCODE", rcode, {}, vendor=8)
 
 
 def _repeat_branch(message: Message, options: Options) -> str:
-    return f"the branch message before, {_counted(message.fields['bcnt'], 'time')} more"
+    return f"the branch message before, {_counted_text(message.fields['bcnt'], 'time')} more"
 
 
 def _correlation(message: Message, options: Options) -> str:
@@ -318,7 +318,7 @@ _SPECIFIC: Mapping[int, Callable[[Message, Options], str]] = {
 }
 
 
-def _unknown(item: Item, words: _Words, message: Message) -> Iterator[str]:
+def _unknown_notes(item: Item, words: _Words, message: Message) -> Iterator[str]:
     """Return notes on the address and time if they are relative to unknown ones."""
     if words.address and item.address is None:
         yield "its address is relative to one that is not known here"

@@ -85,7 +85,7 @@ class CallFrameInformation:
         self._starts = [function.start for function in self._functions]
         self._tables: dict[int, list[Any]] = {}
 
-    def at(self, address: int) -> UnwindRules | None:
+    def rules_at(self, address: int) -> UnwindRules | None:
         """Return the rules at an address, None if there are none or the CFA is an expression."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self._functions[number].stop:

@@ -44,11 +44,11 @@ def parse(path: str, content: bytes) -> Elf:
         _constants(elf),
         isa,
         elf["e_flags"],
-        _loaded(segments, elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"]),
+        _loaded_hash(segments, elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"]),
     )
 
 
-def _loaded(segments: Iterable[ElfSegment], headers: int) -> str:
+def _loaded_hash(segments: Iterable[ElfSegment], headers: int) -> str:
     """Return the SHA-256 of what a loader takes. *headers*: so many bytes of the file are its headers, which differ in
     a stripped copy, also where a segment contains them.
     """

@@ -23,12 +23,12 @@ class FunctionNames:
         self._has_mangled: bool | None = None
         self._units: _Units | None = None
 
-    def of(self, symbol: Symbol) -> str:
+    def name_of(self, symbol: Symbol) -> str:
         """Return the name of a symbol."""
         key = symbol.name, symbol.address
         found = self._names.get(key)
         if found is None:
-            found = self._names[key] = self._name(*key)
+            found = self._names[key] = self._printed_name(*key)
         return found
 
     @property
@@ -39,7 +39,7 @@ class FunctionNames:
             self._has_mangled = any(is_mangled(symbol.name) for symbol in symbols)
         return self._has_mangled
 
-    def _name(self, linked: str, address: int) -> str:
+    def _printed_name(self, linked: str, address: int) -> str:
         if not is_mangled(linked):
             if not self.has_mangled and original(linked) == linked:
                 return linked
@@ -96,9 +96,9 @@ class _Units:
 
     def name(self, plain: str, address: int) -> str | None:
         """Return the name of the function that begins at an address."""
-        for offset in self._at(address):
+        for offset in self._units_at(address):
             try:
-                functions = self._of(offset)
+                functions = self._unit_functions(offset)
                 found: str | None = plain if functions.is_skeleton else functions.name(address)
             except self._errors:
                 continue
@@ -108,9 +108,9 @@ class _Units:
 
     def covers(self, address: int) -> bool:
         """Return whether a unit has the code at an address."""
-        return any(True for _ in self._at(address))
+        return any(True for _ in self._units_at(address))
 
-    def _at(self, address: int) -> Iterator[int]:
+    def _units_at(self, address: int) -> Iterator[int]:
         """Yield the units that have the code at an address: several, where the linker has removed functions."""
         place = bisect_right(self._ranges, address, key=lambda one: one.start) - 1
         start = self._ranges[place].start if place >= 0 else 0
@@ -119,9 +119,9 @@ class _Units:
                 yield self._ranges[place].offset
             place -= 1
 
-    def _of(self, offset: int) -> Any:
+    def _unit_functions(self, offset: int) -> Any:
         from rvtrace_gdb.decode.program.unit_functions import UnitFunctions
 
         if offset not in self._functions:
-            self._functions[offset] = UnitFunctions(self._dwarf.get_CU_at(offset), self._of)
+            self._functions[offset] = UnitFunctions(self._dwarf.get_CU_at(offset), self._unit_functions)
         return self._functions[offset]

@@ -158,12 +158,12 @@ class Image:
             raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
         if not self.path:
             self.path, self.build_id, self.sha256, self.loaded = elf.path, elf.build_id, elf.sha256, elf.loaded
-            self.entry, self.bias = self._address(elf.entry + bias), bias & (1 << 64) - 1
+            self.entry, self.bias = self._masked_address(elf.entry + bias), bias & (1 << 64) - 1
         self.elves.append((elf, bias))
         if loaded:
             self._loaded_files.add(elf.path)
         for segment in elf.segments:
-            self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
+            self._add_region(self._masked_address(segment.vaddr + bias), segment.data, elf.path)
         self.symbols.add(elf, bias)
         self._add_constants(elf, range(1 << 64), bias)
         self.zcm = self.zcm or elf.zcm
@@ -285,7 +285,7 @@ class Image:
         """Return *size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
         parts = []
         while size > 0:
-            part = self._part(addr, size)
+            part = self._readable_part(addr, size)
             parts.append(part)
             addr += len(part)
             size -= len(part)
@@ -307,7 +307,7 @@ class Image:
         symbol.
         """
         if self._base is None or self.symbols.covers(addr) or self._region(addr):
-            return self.symbols.at(addr)
+            return self.symbols.symbol_at(addr)
         return self._base.symbol(addr)
 
     def function(self, addr: int) -> int | None:
@@ -346,7 +346,7 @@ class Image:
         region = self._regions[i] if i >= 0 else None
         return region if region is not None and addr < region.start + len(region.data) else None
 
-    def _part(self, addr: int, size: int) -> bytes:
+    def _readable_part(self, addr: int, size: int) -> bytes:
         """Return up to *size* bytes at *addr*, at least one."""
         region = self._region(addr)
         if region is not None:
@@ -357,9 +357,9 @@ class Image:
         if self._base is not None:
             i = bisect_right(self._regions, addr, key=lambda region: region.start)
             until = self._regions[i].start - addr if i < len(self._regions) else size
-            return self._base._part(addr, min(size, until))
+            return self._base._readable_part(addr, min(size, until))
         self._fetch(addr)
-        return self._part(addr, size)
+        return self._readable_part(addr, size)
 
     def _constant_part(self, addr: int, size: int) -> bytes:
         region = self._region(addr)
@@ -379,7 +379,7 @@ class Image:
         for place in elf.constants:
             start, end = max(place.start, inside.start), min(place.stop, inside.stop)
             if start < end:
-                placed = self._address(start - inside.start + at)
+                placed = self._masked_address(start - inside.start + at)
                 insort(self._constants, (placed, placed + end - start))
 
     def _fetch(self, addr: int) -> None:
@@ -406,7 +406,7 @@ class Image:
         if data:
             insort(self._regions, _FileRegion(addr, data, origin))
 
-    def _address(self, value: int) -> int:
+    def _masked_address(self, value: int) -> int:
         return value & (1 << self.xlen) - 1
 
 

@@ -37,7 +37,7 @@ class SourceLines:
         """Why files have no lines, or not all: one text for each."""
         return list(dict.fromkeys(file.problem for file in self._files if file.problem))
 
-    def at(self, address: int) -> str:
+    def line_at(self, address: int) -> str:
         """Return file:line of an instruction, "" if it is not known."""
         row = self.row(address)
         return "" if row is None else f"{row.name}:{row.line}"
@@ -98,10 +98,10 @@ class _LineTables:
     def _all(self) -> "list[_UnitLineTable]":
         if self._units is None:
             self._units = []
-            self._read()
+            self._read_units()
         return self._units
 
-    def _read(self) -> None:
+    def _read_units(self) -> None:
         from rvtrace_gdb.decode.program import dwarf_file  # pyelftools, which takes long to load
 
         assert self._units is not None
@@ -164,7 +164,7 @@ class _UnitLineTable:
 
     def paths(self) -> list[str]:
         """Return the source files."""
-        return [path for path, _ in self._read()]
+        return [path for path, _ in self._read_files()]
 
     def rows(self, bias: int, image: Image) -> list[LineTableRow]:
         """Return the rows by their addresses, those of code that is in the program."""
@@ -175,7 +175,7 @@ class _UnitLineTable:
 
     def _sequences(self) -> Iterator[list[LineTableRow]]:
         """Yield the rows of each sequence, the last of which is where it ends."""
-        names, rows = self._read(), list[LineTableRow]()
+        names, rows = self._read_files(), list[LineTableRow]()
         first = 0 if self._program is None or self._program["version"] >= 5 else 1
         for state in (entry.state for entry in (self._program.get_entries() if self._program else ())):
             if state is not None:
@@ -186,7 +186,7 @@ class _UnitLineTable:
                     yield rows
                     rows = []
 
-    def _read(self) -> list[tuple[str, str]]:
+    def _read_files(self) -> list[tuple[str, str]]:
         """Return the files of the line table: their paths, and their names in the table."""
         from rvtrace_gdb.decode.program.dwarf_file import line_program
 
@@ -197,17 +197,17 @@ class _UnitLineTable:
 
     def _files(self) -> Iterator[tuple[str, str]]:
         compiled_in = self._unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
-        inside = "" if compiled_in is None else _text(compiled_in.value)
-        folders = [_text(folder) for folder in self._program["include_directory"]]
+        inside = "" if compiled_in is None else _decoded_text(compiled_in.value)
+        folders = [_decoded_text(folder) for folder in self._program["include_directory"]]
         if self._program["version"] < 5:
             folders.insert(0, "")
         for file in self._program["file_entry"]:
-            at, name = file.dir_index or 0, _text(file.name)
+            at, name = file.dir_index or 0, _decoded_text(file.name)
             folder = folders[at] if at < len(folders) else ""
             yield posixpath.normpath(posixpath.join(inside, folders[0] if folders else "", folder, name)), name
 
 
-def _text(value: bytes) -> str:
+def _decoded_text(value: bytes) -> str:
     return value.decode(errors="replace")
 
 

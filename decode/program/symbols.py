@@ -45,13 +45,13 @@ class Symbols:
         """Return whether an address is in a section of a file."""
         return self._section(addr) is not None
 
-    def at(self, addr: int) -> tuple[str, int] | None:
+    def symbol_at(self, addr: int) -> tuple[str, int] | None:
         """Return the name and the offset that gdb prints for a code address, None if gdb finds no symbol."""
         section = self._section(addr)
         found = None if section is None else symbol_at(section.symbols, addr - section.bias)
         if section is None or found is None:
             return None
-        return section.names.of(found), addr - section.bias - found.address
+        return section.names.name_of(found), addr - section.bias - found.address
 
     def start(self, addr: int) -> int | None:
         """Return the address of the symbol of a code address, without its name, which takes longer."""
@@ -83,4 +83,4 @@ class Symbols:
 
 def _means(pattern: Pattern, names: FunctionNames, symbol: Symbol) -> bool:
     """Return whether the name of a symbol is meant. Labels of assembler code, and names of C, are what they are."""
-    return names.of(symbol) != symbol.name and pattern.means(names.of(symbol))
+    return names.name_of(symbol) != symbol.name and pattern.means(names.name_of(symbol))

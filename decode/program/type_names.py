@@ -46,7 +46,7 @@ def _parameters(function: Any, scopes: Scopes, depth: int, *, with_object: bool 
     texts = []
     for child in _given(function):
         if child.tag == "DW_TAG_formal_parameter" and (with_object or not _is_artificial(child)):
-            texts.append(_text(_type(child), " const" if _is_artificial(child) else "", scopes, depth))
+            texts.append(_type_text(_type(child), " const" if _is_artificial(child) else "", scopes, depth))
         elif child.tag == "DW_TAG_unspecified_parameters":
             texts.append("...")
     return f"({', '.join(texts)})"
@@ -89,27 +89,27 @@ def _type(entry: Any) -> Any:
     return entry.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in entry.attributes else None
 
 
-def _text(entry: Any, behind: str, scopes: Scopes, depth: int) -> str:
+def _type_text(entry: Any, behind: str, scopes: Scopes, depth: int) -> str:
     """Return a type; *behind*: what is written behind it, as for a pointer to it."""
     if depth > _DEEPEST:
         raise _UnknownType
     if entry is None:
         return f"void{behind}"
     if entry.tag in _NAMED:
-        return _name(entry, scopes) + behind
+        return _type_name(entry, scopes) + behind
     target = _type(entry)
     if entry.tag in _POINTERS:
         inner = f"{_POINTERS[entry.tag]}{behind}"
         grouped = target is not None and target.tag in ("DW_TAG_subroutine_type", "DW_TAG_array_type")
-        return _text(target, f" ({inner})" if grouped else inner, scopes, depth + 1)
+        return _type_text(target, f" ({inner})" if grouped else inner, scopes, depth + 1)
     if entry.tag in _QUALIFIERS:
-        return _text(target, f"{_QUALIFIERS[entry.tag]}{behind}", scopes, depth + 1)
+        return _type_text(target, f"{_QUALIFIERS[entry.tag]}{behind}", scopes, depth + 1)
     if entry.tag == "DW_TAG_subroutine_type":
-        return _text(target, f"{behind}{_parameters(entry, scopes, depth + 1)}", scopes, depth + 1)
+        return _type_text(target, f"{behind}{_parameters(entry, scopes, depth + 1)}", scopes, depth + 1)
     if entry.tag == "DW_TAG_ptr_to_member_type":
         return _of_member(entry, target, behind, scopes, depth + 1)
     if entry.tag == "DW_TAG_array_type":
-        return _text(target, f"{behind} {_lengths(entry)}", scopes, depth + 1)
+        return _type_text(target, f"{behind} {_lengths(entry)}", scopes, depth + 1)
     raise _UnknownType
 
 
@@ -117,11 +117,11 @@ def _of_member(entry: Any, target: Any, behind: str, scopes: Scopes, depth: int)
     """Return a pointer to a member of a class; that to a method also names its object."""
     if "DW_AT_containing_type" not in entry.attributes:
         raise _UnknownType
-    owner = _name(entry.get_DIE_from_attribute("DW_AT_containing_type"), scopes)
+    owner = _type_name(entry.get_DIE_from_attribute("DW_AT_containing_type"), scopes)
     if target is None or target.tag != "DW_TAG_subroutine_type":
-        return _text(target, f" {owner}::*{behind}", scopes, depth)
+        return _type_text(target, f" {owner}::*{behind}", scopes, depth)
     given = _parameters(target, scopes, depth, with_object=True)
-    return _text(_type(target), f" ({owner}::*{behind}){given}", scopes, depth)
+    return _type_text(_type(target), f" ({owner}::*{behind}){given}", scopes, depth)
 
 
 def _lengths(array: Any) -> str:
@@ -134,7 +134,7 @@ def _lengths(array: Any) -> str:
     return "".join(texts)
 
 
-def _name(entry: Any, scopes: Scopes) -> str:
+def _type_name(entry: Any, scopes: Scopes) -> str:
     named = entry.attributes.get("DW_AT_name")
     if named is None:
         raise _UnknownType

@@ -42,14 +42,14 @@ class UnitFunctions:
 
     def name(self, address: int) -> str | None:
         """Return the name of the function that begins at an address, None if that is not known."""
-        offset = self._at().get(address)
+        offset = self._entry_places().get(address)
         if offset is None:
             return None
         entry = self._unit.get_DIE_from_refaddr(offset)
-        linked = self._value(entry, "DW_AT_linkage_name") or self._value(entry, "DW_AT_MIPS_linkage_name")
+        linked = self._entry_text(entry, "DW_AT_linkage_name") or self._entry_text(entry, "DW_AT_MIPS_linkage_name")
         if linked is not None and self.language != RUST:
             return demangled(linked).plain
-        own = self._value(entry, "DW_AT_name")
+        own = self._entry_text(entry, "DW_AT_name")
         if own is None or (self.language != RUST and self.language not in C_PLUS_PLUS):
             return own
         path = f"{self.scope(entry)}{own}"
@@ -63,21 +63,21 @@ class UnitFunctions:
         *_, entry = self._chain(entry)
         if entry.cu.cu_offset != self._unit.cu_offset:
             return self._others(entry.cu.cu_offset).scope(entry)
-        self._at()
+        self._entry_places()
         parent = self._parents.get(entry.offset)
         if parent is None:
             return ""
         around = self._unit.get_DIE_from_refaddr(parent)
         if not _SCOPES[around.tag]:
             return ""
-        name = self._value(around, "DW_AT_name")
+        name = self._entry_text(around, "DW_AT_name")
         if name is None:
             if around.tag != "DW_TAG_namespace":
                 return ""
             name = "(anonymous namespace)"
         return f"{self.scope(around)}{name}::"
 
-    def _value(self, entry: Any, name: str) -> str | None:
+    def _entry_text(self, entry: Any, name: str) -> str | None:
         """Return a text of an entry, or of the one that it completes."""
         value = next((it.attributes[name].value for it in self._chain(entry) if name in it.attributes), None)
         return value.decode(errors="replace") if isinstance(value, bytes) else None
@@ -95,7 +95,7 @@ class UnitFunctions:
         found = next((name for name in _ORIGINS if name in entry.attributes), None)
         return None if found is None else entry.get_DIE_from_attribute(found)
 
-    def _at(self) -> dict[int, int]:
+    def _entry_places(self) -> dict[int, int]:
         """Return the places of the functions' entries by the first addresses of the functions."""
         if self._entries is None:
             self._entries = {}
@@ -250,7 +250,7 @@ def _after_block(data: Any, at: int) -> int:
     return at + size
 
 
-def _counted(width: int) -> _Skip:
+def _counted_skip(width: int) -> _Skip:
     return lambda data, at: at + width + int.from_bytes(data[at : at + width], "little")
 
 
@@ -267,7 +267,7 @@ _FORMS: dict[str, int | _Skip] = {
         )], _after_leb
     ),
     "DW_FORM_string": _after_text, "DW_FORM_block": _after_block, "DW_FORM_exprloc": _after_block,
-    **{f"DW_FORM_block{width}": _counted(width) for width in (1, 2, 4)},
+    **{f"DW_FORM_block{width}": _counted_skip(width) for width in (1, 2, 4)},
 }  # fmt: skip
 _OFFSETS = {f"DW_FORM_{name}" for name in (
     "strp", "sec_offset", "line_strp", "strp_sup", "GNU_strp_alt", "GNU_ref_alt", "ref_addr"

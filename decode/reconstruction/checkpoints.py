@@ -81,9 +81,9 @@ class Checkpoints:
         is_more = any(checkpoint is it for it in self._more)
         pages = {}
         for address in changed:
-            kept = _at(self._versions.get(address, ()), position)
+            kept = _page_at(self._versions.get(address, ()), position)
             if is_more:
-                kept = max(kept, _at(there.get(address, ()), position), key=lambda it: it[0])
+                kept = max(kept, _page_at(there.get(address, ()), position), key=lambda it: it[0])
             pages[address] = kept[1]
         self._memory.restore(pages, checkpoint.rewritten)
         self._hart.restore(checkpoint.hart)
@@ -99,7 +99,7 @@ class Checkpoints:
         return Checkpoint(position, hart.snapshot(), self._memory.rewritten, pages, stored, hart.lost)
 
 
-def _at(versions: Sequence[tuple[int, PageContent]], position: int) -> tuple[int, PageContent]:
+def _page_at(versions: Sequence[tuple[int, PageContent]], position: int) -> tuple[int, PageContent]:
     """Return what a page was at a position, and since when."""
     at = bisect_right(versions, position, key=lambda it: it[0])
     return versions[at - 1] if at else (-1, BLANK)

@@ -89,14 +89,14 @@ class RunSource:
         self._is_trapless = following is not None
         several = zcmp.operations(word, self._xlen) if self._zcm and word & 3 != 3 else ()
         for op in several or [self._decoder.decode(word)]:
-            lines = list(self._instruction(op, number, pc, following, outcome))
+            lines = list(self._instruction_source(op, number, pc, following, outcome))
             written = " ".join(lines)
             for result, name in enumerate(RESULTS):
                 if f"{name}=" in written:
                     lines.append(f"if {name} is None:h.lost|={1 << result}")
             self.lines += lines
 
-    def _instruction(
+    def _instruction_source(
         self, op: Operation, number: int, pc: int, following: int | None, outcome: bool | None
     ) -> Iterator[str]:
         if op.name in LOADS:
@@ -104,20 +104,20 @@ class RunSource:
         if op.name in STORES:
             return self._store(op, number, STORES[op.name], f"x[{op.rs2}]" if op.rs2 else "0")
         if op.name in VALUES:
-            return self._value(op, pc)
+            return self._assigned_value(op, pc)
         if op.name in BRANCHES:
             return self._branch(op, number, pc, following)
         if op.name in ("jal", "jalr"):
             return self._jump(op, number, pc, following)
         if op.name == "illegal":
-            return self._unknown(op, number)
+            return self._forget_written(op, number)
         if op.name[0] == "f" and not op.name.startswith("fence"):
             return self._floating_point(op, number)
         return self._statement(op, number, outcome)
 
     # -- integer instructions
 
-    def _value(self, op: Operation, pc: int) -> Iterator[str]:
+    def _assigned_value(self, op: Operation, pc: int) -> Iterator[str]:
         if not op.rd:
             return
         template = VALUES[variant(op, VALUES)]
@@ -135,14 +135,14 @@ class RunSource:
         template = BRANCHES[variant(op, BRANCHES)]
         condition = f"({template.format_map(values)})"
         wrong = f"not{condition}" if taken else condition
-        known = _known(_sources(op, template))
+        known = _all_known(_sources(op, template))
         yield f"if {known + ' and ' if known else ''}{wrong}:h.contradict({number})"
 
     def _jump(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
         values = operands(op, pc, self._xlen)
         if op.name == "jalr" and following is not None:
             target = f"({values['a']}+{op.imm})&{self._mask - 1}"
-            known = _known([op.rs1] if op.rs1 else [])
+            known = _all_known([op.rs1] if op.rs1 else [])
             yield f"if {known + ' and ' if known else ''}{target}!={following}:h.contradict({number})"
         if op.rd:
             yield f"x[{op.rd}]={values['fall']}"
@@ -170,7 +170,7 @@ class RunSource:
     def _destination(self, op: Operation) -> str:
         return f"x[{op.rd}]" if op.rd else "v"
 
-    def _unknown(self, op: Operation, number: int) -> Iterator[str]:
+    def _forget_written(self, op: Operation, number: int) -> Iterator[str]:
         """An instruction without semantics here: what it may write is unknown behind it."""
         found = effects(op, self._xlen)
         if found.registers is None:
@@ -193,7 +193,7 @@ class RunSource:
 
     def _load_as(self, op: Operation, number: int, size: int, *, is_signed: bool) -> Iterator[str]:
         yield from self._observe(op, number, size, "load")
-        value = self._loaded(op, size)
+        value = self._loaded_value(op, size)
         if not op.rd:
             return
         if not is_signed or 8 * size >= self._xlen:
@@ -203,7 +203,7 @@ class RunSource:
         high = (1 << self._xlen) - (1 << 8 * size)
         yield f"x[{op.rd}]=(v if v<{1 << 8 * size - 1} else v|{high}) if v is not None else None"
 
-    def _loaded(self, op: Operation, size: int) -> str:
+    def _loaded_value(self, op: Operation, size: int) -> str:
         fast = f"m{8 * size}[{array_index(size)}]"
         inside = "" if self._main.is_power_of_two else f" and o<{self._main.size}"
         hits = f"not(o:={self._offset(op)})&{self._main.misses(size)}{inside} and K[o>>3]==255"
@@ -238,7 +238,7 @@ class RunSource:
         if op.name in operations.FP_LOADS:
             size = operations.FP_LOADS[op.name]
             yield from self._observe(op, number, size, "load")
-            yield f"v={self._loaded(op, size)}"
+            yield f"v={self._loaded_value(op, size)}"
             box = f"v|{BOX}" if size == 4 else "v"
             yield f"f[{op.rd}]={box} if v is not None else None"
             yield "h.dirty()"
@@ -251,7 +251,7 @@ class RunSource:
     def _fp_operation(self, op: Operation) -> Iterator[str]:
         found = fp_template(op)
         template = found.template
-        conditions = [_known(_sources(op, template))]
+        conditions = [_all_known(_sources(op, template))]
         conditions += [f"f[{number}] is not None" for number in _fp_sources(op, template)]
         if "{rm}" in template:
             yield f"r={op.rm if op.rm < 5 else 'h.rounding()'}"
@@ -283,12 +283,12 @@ def _fp_sources(op: Operation, template: str) -> list[int]:
     return [number for name, number in reads.items() if name in template]
 
 
-def _known(registers: Sequence[int]) -> str:
+def _all_known(registers: Sequence[int]) -> str:
     return " and ".join(f"x[{number}] is not None" for number in dict.fromkeys(registers))
 
 
 def _if_known(value: str, registers: Sequence[int]) -> str:
-    return _if(value, _known(registers))
+    return _if(value, _all_known(registers))
 
 
 def _if(value: str, condition: str) -> str:

@@ -172,7 +172,7 @@ class Forward:
 
         self.hart.stored_anywhere, self._notes = noted, True
 
-    def at(self, position: int, progress: Progress = silent) -> ExecutedHart:
+    def hart_at(self, position: int, progress: Progress = silent) -> ExecutedHart:
         """Return the hart before the instruction at a position, which is not before the beginning. It is the same
         object each time, moved. Raises as `run`.
         """
@@ -449,7 +449,7 @@ class Forward:
     def _happened(self) -> None:
         """Do what happens at the cut here."""
         position = self._position
-        happening, halts = self._cuts.at(position), list(self._cuts.at(position).halts)
+        happening, halts = self._cuts.happening_at(position), list(self._cuts.happening_at(position).halts)
         if not halts and self._is_call(position - 1) and not any(isinstance(it.fact, Trap) for it in happening.events):
             self._forget(position)
         self._use(self._program.image_of(self._history.context_at(position)))

@@ -50,7 +50,7 @@ class Cuts:
     def __contains__(self, position: int) -> bool:
         return position in self._all
 
-    def at(self, position: int) -> Happening:
+    def happening_at(self, position: int) -> Happening:
         """Return what happens before the instruction at a position."""
         return self._at.get(position, NOTHING)
 

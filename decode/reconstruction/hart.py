@@ -251,10 +251,10 @@ class ExecutedHart:
         """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
         old = self.read_csr(number) if reads or operation != "w" else None
         if writes:
-            self._write(operation, number, old, value, at)
+            self._write_csr(operation, number, old, value, at)
         return old
 
-    def _write(self, operation: str, number: int, old: KnownValue, value: KnownValue, at: int) -> None:
+    def _write_csr(self, operation: str, number: int, old: KnownValue, value: KnownValue, at: int) -> None:
         if number == MSTATUS:
             self._write_status(operation, value)
             self._look_at_translation(at)

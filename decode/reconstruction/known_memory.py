@@ -156,7 +156,7 @@ class KnownMemory:
         for address, content in contents:
             for ram in self.rams:
                 ram.fill(address, content)
-        self._settle()
+        self._note_stored_pages()
         self._stored.clear()
 
     def write(self, address: int, content: bytes) -> None:
@@ -214,7 +214,7 @@ class KnownMemory:
             if any(self._rom.constants(address, size)):
                 self.rewritten |= {*pages}
 
-    def _settle(self) -> None:
+    def _note_stored_pages(self) -> None:
         """Note which pages were stored to, and which of these no longer have the constants of the program."""
         for ram in self.rams:
             for page in _marked(ram.dirty):
@@ -230,7 +230,7 @@ class KnownMemory:
 
     def forget(self) -> None:
         """Forget all RAM: something was stored, and nobody knows where. Constants stay."""
-        self._settle()
+        self._note_stored_pages()
         for ram in self.rams:
             for page in _marked(ram.filled):
                 address = ram.base + page * PAGE
@@ -243,7 +243,7 @@ class KnownMemory:
 
     def changed_pages(self) -> tuple[dict[int, PageContent], StoredPages]:
         """Return the pages that have changed since the last call, by address, and where stores went since then."""
-        self._settle()
+        self._note_stored_pages()
         found: dict[int, PageContent] = {}
         for ram in self.rams:
             for page in _marked(ram.changed):

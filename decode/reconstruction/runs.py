@@ -77,10 +77,10 @@ class ProgramCode:
         """
         runs: list[tuple[Callable[[], None], int]] = []
         for begin, end in _straight(pcs):
-            runs += self._run(pcs[begin:end], pcs[end] if end < len(pcs) else following, kind)
+            runs += self._compiled_runs(pcs[begin:end], pcs[end] if end < len(pcs) else following, kind)
         return runs
 
-    def _run(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
+    def _compiled_runs(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
         compiled = self._of_kind(kind).runs
         known = compiled.get((pcs, following))
         if known is None:
@@ -132,14 +132,14 @@ def compilers_of(machine: HartMachine, hart: ExecutedHart, memory: KnownMemory) 
 
     own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known, "D": ram.dirty}
     names = {**own, **{f"m{8 * size}": view for size, view in ram.views.items()}}
-    no_memory = {**names, "load": _unknown, "store": _nowhere}
+    no_memory = {**names, "load": _unknown_load, "store": _nowhere}
     return {
         True: RunCompiler(machine.xlen, machine.extensions, main, names),
         False: RunCompiler(machine.xlen, machine.extensions, NO_RAM, no_memory),
     }
 
 
-def _unknown(offset: int, size: int) -> KnownValue:
+def _unknown_load(offset: int, size: int) -> KnownValue:
     return None
 
 

@@ -23,13 +23,13 @@ class Destinations(Computed[int, frozenset[int]]):
         self._tables = [WriteTable(xlen, zcm=zcm) for zcm in (False, True)]
 
     def _written(self, word: int) -> frozenset[int]:
-        known = [found for found in (table.of(word) for table in self._tables) if found.possible == frozenset()]
+        known = [found for found in (table.writes_of(word) for table in self._tables) if found.possible == frozenset()]
         if known:
-            return frozenset().union(*map(_of, known))
+            return frozenset().union(*map(_written_numbers, known))
         rd = word >> 7 & 31
         return _ANY if instruction_length(word) == 2 else frozenset((X + rd, F + rd, FCSR)) - {X}
 
 
-def _of(writes: Writes) -> frozenset[int]:
+def _written_numbers(writes: Writes) -> frozenset[int]:
     found = writes.registers if writes.registers != _BY_RETURNS else frozenset[int]()
     return found | {FCSR} if writes.flags else found

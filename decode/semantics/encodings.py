@@ -323,14 +323,14 @@ class _CompressedEncoding(NamedTuple):
         if word & self.mask != self.match:
             return None
         imm = sum((word >> source & 1) << target for source, target in self.immediate)
-        values = {name: _register(word, spec) for name, spec in self.registers.items()}
+        values = {name: _register_operand(word, spec) for name, spec in self.registers.items()}
         operation = Operation(self.name, 2, word, imm=(imm ^ self.sign) - self.sign, **values)
         if any(getattr(operation, field) == value for field, value in self.forbidden):
             return None
         return operation
 
 
-def _register(word: int, spec: str) -> int:
+def _register_operand(word: int, spec: str) -> int:
     number = int(spec[1:])
     if spec[0] == "x":
         return number

@@ -60,7 +60,7 @@ class FloatFormat:
     canonical_nan: int
 
     @classmethod
-    def of(cls, exponent_bits: int, mantissa_bits: int) -> "FloatFormat":
+    def with_widths(cls, exponent_bits: int, mantissa_bits: int) -> "FloatFormat":
         """Return the format with these field widths."""
         exponent_mask = (1 << exponent_bits) - 1
         infinity = exponent_mask << mantissa_bits
@@ -82,8 +82,8 @@ class FloatFormat:
         )
 
 
-F32 = FloatFormat.of(exponent_bits=8, mantissa_bits=23)
-F64 = FloatFormat.of(exponent_bits=11, mantissa_bits=52)
+F32 = FloatFormat.with_widths(exponent_bits=8, mantissa_bits=23)
+F64 = FloatFormat.with_widths(exponent_bits=11, mantissa_bits=52)
 
 
 def is_nan(a: int, fmt: FloatFormat) -> bool:
@@ -179,14 +179,14 @@ def _overflowed(negative: bool, fmt: FloatFormat, rm: int) -> int:
 def minimum(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the minimumNumber of IEEE 754-2019 section 9.6 (FMIN): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
-        return _number(a, b, fmt)
+        return _nan_free_result(a, b, fmt)
     return a if _order(a, fmt) < _order(b, fmt) else b, 0
 
 
 def maximum(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the maximumNumber of IEEE 754-2019 section 9.6 (FMAX): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
-        return _number(a, b, fmt)
+        return _nan_free_result(a, b, fmt)
     return a if _order(a, fmt) > _order(b, fmt) else b, 0
 
 
@@ -232,7 +232,7 @@ def _order(a: int, fmt: FloatFormat) -> int:
     return ~(a & ~fmt.sign_bit) if a & fmt.sign_bit else a
 
 
-def _number(a: int, b: int, fmt: FloatFormat) -> FloatResult:
+def _nan_free_result(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the result of FMIN or FMAX with a NaN among a and b: the other one, if that is a number."""
     result, flags = nan_result(fmt, a, b)
     if not is_nan(a, fmt):

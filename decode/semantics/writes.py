@@ -45,7 +45,7 @@ class WriteTable:
         self._decoder = _decoder(xlen, tuple(names))
         self._wide = _decoder(xlen, EXTENSIONS)
 
-    def of(self, word: int) -> Writes:
+    def writes_of(self, word: int) -> Writes:
         """Return what an instruction writes."""
         if word & 3 == 3:
             return _of_operation(self._wide.decode(word))

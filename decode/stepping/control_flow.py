@@ -102,7 +102,7 @@ class Segments:
         self._calls = _CALLS | _SWAPS if swaps else _CALLS
         self._returns = _RETURNS | _SWAPS if swaps else _RETURNS
 
-    def at(self, pc: int) -> Segment:
+    def segment_at(self, pc: int) -> Segment:
         """Return the segment that starts at *pc*."""
         segment = self.known.get(pc)
         if segment is None:
@@ -131,14 +131,14 @@ class Segments:
                 return Segment(MISSING, pcs, lengths, pc, why=str(error))
             pcs.append(pc)
             lengths.append(instruction.length // 2)
-            end = self._end(instruction, before, pcs, lengths)
+            end = self._segment_end(instruction, before, pcs, lengths)
             if end is not None:
                 return end
             before = instruction
             pc = pc + (instruction.offset if instruction.is_inferable_jump else instruction.length) & self._mask  # type: ignore[operator]
         return Segment(CONTINUES, pcs, lengths, pc)
 
-    def _end(
+    def _segment_end(
         self, instruction: Instruction, before: Instruction | None, pcs: list[int], lengths: list[int]
     ) -> Segment | None:
         """Return the segment that ends with *instruction*, None if it continues."""

@@ -51,7 +51,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         """Return the decoder of a hart whose first message has come."""
 
     @abstractmethod
-    def _end(self) -> Iterable[LostBytes]:
+    def _decode_rest(self) -> Iterable[LostBytes]:
         """Decode what is left at the end of the trace, and return the bytes of a message that is cut off there."""
 
     @property
@@ -61,10 +61,10 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
 
     def finish(self) -> SourceHistories:
         """End the trace and return the histories."""
-        cut_off = list(self._end())
+        cut_off = list(self._decode_rest())
         self._skipped += sum(lost.length for lost in cut_off)
         for source in self._harts:
-            hart = self._hart(source)
+            hart = self._hart_decoder(source)
             for lost in cut_off:  # these are not losses: nothing follows them
                 hart.cut_off(lost)
         end = self._fed
@@ -80,7 +80,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
 
         The accounting covers all bytes, including those of other harts.
         """
-        self._hart(source)
+        self._hart_decoder(source)
         histories, accounting = self.finish()
         history = histories[source]
         history.accounting = accounting
@@ -90,7 +90,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         """Whether there is a program for this hart."""
         return not isinstance(self._programs, Mapping) or source in self._programs
 
-    def _hart(self, source: int) -> _AnyHartDecoder:
+    def _hart_decoder(self, source: int) -> _AnyHartDecoder:
         """Return the decoder of a hart, after reporting pending losses to it."""
         hart = self._harts.get(source)
         if hart is None:
@@ -110,8 +110,8 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         if lost.why:
             self._losses.add(lost)
             if not self._split:
-                self._hart(0)
+                self._hart_decoder(0)
             if self._losses.full:
                 for source in self._harts:
-                    self._hart(source)
+                    self._hart_decoder(source)
                 self._losses.forget()

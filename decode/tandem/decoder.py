@@ -100,7 +100,7 @@ class TandemAccesses(Sequence[MemoryAccess]):
     def __iter__(self) -> Iterator[MemoryAccess]:
         return map(self._access, self._positions)
 
-    def at(self, position: int) -> MemoryAccess | None:
+    def access_at(self, position: int) -> MemoryAccess | None:
         """Return the access of the instruction at a position, if one retired there; None: it accesses nothing."""
         if position in self._gaps:
             return None
@@ -216,20 +216,20 @@ class DecodedTandem:
 
     def changed(self, group: int) -> dict[int, int | None]:
         """Return the registers, and the privilege mode, that a group reports, by number, with their values after it."""
-        numbers = (_number(element) for element in self.trace.elements(group))
+        numbers = (_register_number(element) for element in self.trace.elements(group))
         after = self.after(group)
         return {regno: after.register(regno) for regno in numbers if regno is not None}
 
     def stored(self, group: int) -> list[tuple[int, Store]]:
         """Return the stores of a group, each with its address space (see `decode.tandem.registers.space_of`)."""
-        return [(space, store) for space, writes in self.index.memory.items() for store in writes.of(group)]
+        return [(space, store) for space, writes in self.index.memory.items() for store in writes.stores_of(group)]
 
     def stores(self, address: int, size: int, *, position: int | None = None) -> list[Store]:
         """Return all stores to any of some bytes, in order; the addresses in the result may be physical ones.
 
         *position*: the address is one that loads and stores have there; None: it is a physical one.
         """
-        place = self._place(address, position)
+        place = self._stores_at(address, position)
         return place.writes.all_to(place.address, size)
 
     def next_store(self, position: int, address: int, size: int, *, forward: bool = True) -> Store | None:
@@ -237,16 +237,16 @@ class DecodedTandem:
 
         The address is valid at that position. Bytes that cross the end of a page are assumed to be contiguous.
         """
-        place = self._place(address, position)
+        place = self._stores_at(address, position)
         return place.writes.nearest(self.group_of(position), place.address, size, forward=forward)
 
-    def _place(self, address: int, position: int | None) -> StoresAt:
+    def _stores_at(self, address: int, position: int | None) -> StoresAt:
         if position is None:
             return TandemState(self.index, len(self.trace) - 1).place(address, space=PHYSICAL)
         return self.before(position).place(address)
 
 
-def _number(element: Element) -> int | None:
+def _register_number(element: Element) -> int | None:
     """Return the number of the register that an element is about, None without one."""
     if isinstance(element, FullRegister | IncrementalRegister | IncrementalRegisterOr):
         return element.regno
@@ -291,7 +291,7 @@ class ResumableDecoding:
         loss = next((event for event in self._whole.history.events if event.kind is EventKind.LOSS), None)
         if not self._stop_at_error or loss is None:
             return self._whole
-        trace = TraceGroups.of(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
+        trace = TraceGroups.from_bytes(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
         assert isinstance(loss.fact, Loss)
         trace.give_up(self._data[loss.offset :], loss.fact)
         return DecodedTandem(trace, self._program, progress, stop_at_error=True)

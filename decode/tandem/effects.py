@@ -234,7 +234,7 @@ class TrapEffect(NamedTuple):
         """The trap, as far as the trace reports it."""
         if self.cause == UNKNOWN_CAUSE:
             return Trap(TrapKind.UNKNOWN)
-        return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
+        return Trap.with_cause(self.cause, self.tval, interrupt=self.interrupt)
 
 
 _STATES: dict[int, int] = {
@@ -316,7 +316,7 @@ class GroupEffects:
         """
         if self.is_reset or self.initializes or self._loose:
             return None
-        taken = self._taken
+        taken = self._written_trap_csrs
         if taken is not None:
             values = self._reported
             cause, interrupt = self._cause(values[taken.cause])
@@ -332,7 +332,7 @@ class GroupEffects:
         return self._parameters.dialect.partial and StateId.PRIVILEGE_MODE in self._states and not is_return
 
     @property
-    def _taken(self) -> csrs.TrapCsrs | None:
+    def _written_trap_csrs(self) -> csrs.TrapCsrs | None:
         """The registers that a trap wrote."""
         written = (csrs.TRAP_OF_CAUSE[regno] for regno in self._reported if regno in csrs.TRAP_OF_CAUSE)
         return next((taken for taken in written if self.instr is None or taken.epc in self._reported), None)
@@ -363,8 +363,8 @@ class GroupEffects:
     def registers(self) -> dict[int, int | None]:
         """Return the registers it wrote, and those it must have changed without a report: None."""
         written = dict(self._reported)
-        if self.trap is not None and (self._taken is not None or self._parameters.dialect.partial):
-            _complete_trap(self._taken or self._presumed(written), written)
+        if self.trap is not None and (self._written_trap_csrs is not None or self._parameters.dialect.partial):
+            _complete_trap(self._written_trap_csrs or self._presumed(written), written)
         elif self.instr is not None and self.instr.word in csrs.XRETS and self.trap is None:
             _complete_return(self.instr.word, self._before.value(csrs.MSTATUS, self.group), written)
         for regno in self.unreported():

@@ -277,14 +277,14 @@ class GroupEncoder:
         if retired.privilege is not None:
             yield AdditionalState(StateId.PRIVILEGE_MODE, retired.privilege)
         if retired.gpr is not None and retired.gpr[0]:
-            yield self._register(GPR + retired.gpr[0], retired.gpr[1])
+            yield self._register_element(GPR + retired.gpr[0], retired.gpr[1])
         if retired.fpr is not None:
-            yield self._register(FPR + retired.fpr[0], retired.fpr[1])
-        yield from self._memory(retired)
+            yield self._register_element(FPR + retired.fpr[0], retired.fpr[1])
+        yield from self._memory_elements(retired)
         for number, value in retired.csrs:
-            yield self._register(number, value)
+            yield self._register_element(number, value)
         if retired.fcsr is not None:
-            yield self._register(csrs.FCSR, retired.fcsr)
+            yield self._register_element(csrs.FCSR, retired.fcsr)
 
     def _reported_pc(self, retired: Retired, own: int | None, sent_pc: int) -> Element:
         follows = own is not None and retired.instr is not None and sent_pc == own + retired.instr.length
@@ -300,7 +300,7 @@ class GroupEncoder:
             return AdditionalState(StateId.PC, pc, pc if own is None else own)
         return AdditionalState(StateId.PC, pc)
 
-    def _memory(self, retired: Retired) -> Iterable[Element]:
+    def _memory_elements(self, retired: Retired) -> Iterable[Element]:
         address = retired.paddr if retired.paddr is not None else retired.eaddr
         if self.forms.memory and address is not None:
             yield from _transaction(retired, address)
@@ -315,7 +315,7 @@ class GroupEncoder:
         if retired.paddr is not None:
             yield AdditionalState(StateId.PHYSICAL_ADDRESS, retired.paddr)
 
-    def _register(self, regno: int, value: int) -> Element:
+    def _register_element(self, regno: int, value: int) -> Element:
         """Return the element for a register's new value, in the shortest requested form that fits."""
         old = self._values.get(regno)
         self._values[regno] = value
@@ -342,7 +342,7 @@ class GroupEncoder:
     def _remember(self, elements: Iterable[Element]) -> None:
         for element in elements:
             if isinstance(element, FullRegister):
-                self._register(element.regno, element.value)
+                self._register_element(element.regno, element.value)
             elif isinstance(element, IncrementalRegister | IncrementalRegisterOr):
                 self._values.pop(element.regno, None)
 

@@ -395,7 +395,7 @@ def plan_of(shape: GroupShape) -> UnpackPlan | None:
     """
     if shape.loose or not shape.known or shape.problems:
         return None
-    places = _places(shape.forms)
+    places = _field_indices(shape.forms)
     if places is None:
         return None
     words = [head for head in _INSTRUCTIONS if ("", head) in places]
@@ -423,7 +423,7 @@ def plan_of(shape: GroupShape) -> UnpackPlan | None:
     )
 
 
-def _places(forms: Sequence[ElementForm]) -> dict[tuple[str, int], int] | None:
+def _field_indices(forms: Sequence[ElementForm]) -> dict[tuple[str, int], int] | None:
     """Return the index of each field, None for a group that is not plain."""
     places: dict[tuple[str, int], int] = {}
     at = 0

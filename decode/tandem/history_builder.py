@@ -180,7 +180,7 @@ class TandemHistoryBuilder:
         """Process a group that has remarks."""
         builder, offset = self._builder, self._offset(group)
         if group in self._resets:
-            self._reset(group)
+            self._record_reset_at(group)
         for mark in marks:
             if isinstance(mark, Flaw):
                 flaw = Note(NoteCause.FLAW, (self._before + group + 1, mark.problem.value))
@@ -192,7 +192,7 @@ class TandemHistoryBuilder:
         self._plain(group, group + 1)
         for mark in marks:
             if isinstance(mark, TrapEffect):
-                self._trap(mark)
+                self._record_trap(mark)
         self._states(group)
 
     def _doubtful(self, group: int) -> None:
@@ -218,7 +218,7 @@ class TandemHistoryBuilder:
         if following not in index.origins and not self._beliefs.agrees(following, self._code.image):
             index.pcs[group:following] = array("Q", [NOWHERE] * (following - group))
 
-    def _reset(self, group: int) -> None:
+    def _record_reset_at(self, group: int) -> None:
         self._reset_at = self._offset(group)
         self._resuming = self._was_reset = True
         if group + 1 < len(self._index.pcs):
@@ -231,7 +231,7 @@ class TandemHistoryBuilder:
             self._builder.event(EventKind.SYNC, self._reset_at, Start(StartReason.RESET), next_pc=next_pc)
             self._reset_at = None
 
-    def _trap(self, trapped: TrapEffect) -> None:
+    def _record_trap(self, trapped: TrapEffect) -> None:
         offset = self._offset(trapped.group)
         last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
         beliefs = self._beliefs
@@ -300,27 +300,27 @@ class TandemHistoryBuilder:
         if NOWHERE in origins:
             self._some(origins, groups)
         elif origins:
-            self._run(origins, groups)
+            self._record_run(origins, groups)
 
     def _some(self, origins: "array[int]", groups: range | list[int]) -> None:
         """Record instructions some of which are at unknown addresses."""
         begin = 0
         for end, origin in enumerate(origins):
             if origin == NOWHERE:
-                self._run(origins[begin:end], groups[begin:end])
+                self._record_run(origins[begin:end], groups[begin:end])
                 begin = end + 1
                 if not self._resuming:
                     length = self._builder.position
                     self._builder.gap(EventKind.LOSS, self._offset(groups[end]), Loss(LossCause.NO_ADDRESS))
                     self._added(length, groups[end])
-        self._run(origins[begin:], groups[begin:])
+        self._record_run(origins[begin:], groups[begin:])
 
-    def _run(self, pcs: "array[int]", groups: range | list[int]) -> None:
+    def _record_run(self, pcs: "array[int]", groups: range | list[int]) -> None:
         """Record consecutive instructions, in paths that are the same whenever the same instructions ran."""
         if not pcs:
             return
         if self._resuming:
-            self._resume(pcs[0], groups[0])
+            self._record_resume(pcs[0], groups[0])
         cuts = [i for i, (pc, following) in enumerate(pairwise(pcs), 1) if not 0 < following - pc <= 4]
         paths, append, begin, varying = self._code.paths, self._builder.append, 0, self._index.code.varying
         for end in (*cuts, len(pcs)):
@@ -333,12 +333,12 @@ class TandemHistoryBuilder:
                 path = paths.get(key)
                 if path is None:
                     path = paths[key] = Path([block])
-                    self._check(path, block, groups[first:last])
+                    self._check_code(path, block, groups[first:last])
                 append(path)
             begin = end
         self.groups.extend(groups)
 
-    def _resume(self, pc: int, group: int) -> None:
+    def _record_resume(self, pc: int, group: int) -> None:
         if not self._builder.position and not self._was_reset:
             self._builder.event(EventKind.SYNC, self._offset(group), Start(StartReason.BEGINNING), next_pc=pc)
         self._builder.resume(pc, self._offset(group))
@@ -349,7 +349,7 @@ class TandemHistoryBuilder:
         instr = next(element for element in self._trace.elements(group) if isinstance(element, Instr))
         return instr.word.to_bytes(instr.length, "little")
 
-    def _check(self, path: Path, block: tuple[int, ...], groups: range | list[int]) -> None:
+    def _check_code(self, path: Path, block: tuple[int, ...], groups: range | list[int]) -> None:
         """Compare the code that ran, as the trace has it, with the program's."""
         varying = self._index.code.varying
         for pc, group in zip(block, groups, strict=True):

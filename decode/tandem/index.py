@@ -54,7 +54,7 @@ def loads_of(trace: TraceGroups, retired: bytearray, spaces: list[tuple[int, int
     """
     with_address = [any(form.identifier in _ADDRESSES for form in shape.forms) for shape in trace.automaton.shapes]
     found: dict[int, MemoryWrites] = {}
-    sizes = Computed(partial(_loaded, xlen=trace.parameters.xlen))
+    sizes = Computed(partial(_load_size, xlen=trace.parameters.xlen))
     for group, shape in enumerate(trace.shapes):
         if not with_address[shape] or not retired[group]:
             continue
@@ -69,7 +69,7 @@ def loads_of(trace: TraceGroups, retired: bytearray, spaces: list[tuple[int, int
     return found
 
 
-def _loaded(word: int, xlen: int) -> int:
+def _load_size(word: int, xlen: int) -> int:
     """Return how many bytes an instruction loads, 0 if it is not a load."""
     found = reach(word, xlen)
     return found.size if found is not None and found.kind == LOAD and found.times == 1 else 0
@@ -217,9 +217,9 @@ class Indexer:
         self._plans: list[UnpackPlan | None] = []
         self._pc = NOWHERE
         self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL
-        self._begin()
+        self._begin_unknown()
 
-    def _begin(self) -> None:
+    def _begin_unknown(self) -> None:
         """Start with nothing known of memory, and these losses to come."""
         self._index.spaces[0] = (-1, self._unknown)
         self._stores = self._in(self._unknown)
@@ -237,7 +237,7 @@ class Indexer:
         if index.pcs:
             index.pcs[-1] = self._pc
         self._index = index
-        self._begin()
+        self._begin_unknown()
 
     def run(self, start: int, stop: int) -> None:
         """Process groups *start* to *stop* - 1."""
@@ -246,7 +246,7 @@ class Indexer:
                 self._break(start, self._loss.cause, self._loss.offset, loss=True)
                 self._loss = next(self._losses, None)
             end = stop if self._loss is None else min(stop, self._loss.group)
-            self._run(start, end)
+            self._index_groups(start, end)
             start = end
 
     def finish(self) -> None:
@@ -254,7 +254,7 @@ class Indexer:
         for loss in filter(None, (self._loss, *self._losses)):
             self._break(loss.group, loss.cause, loss.offset, loss=True)
 
-    def _run(self, start: int, stop: int) -> None:
+    def _index_groups(self, start: int, stop: int) -> None:
         """Process groups between which nothing is lost. Plain ones are processed here, others in `_general`."""
         trace, index, steps, mask = self._trace, self._index, self._plain_steps, self._mask
         data, columns, dialect, stored_sizes = trace.data, index.registers.columns, self._dialect, self._stored_sizes
@@ -322,7 +322,7 @@ class Indexer:
         if noise:
             return self._noise(group, noise)
         if seen.is_reset:
-            self._reset(group)
+            self._index_reset(group)
             pc = NOWHERE
         if seen.initializes:
             index.initializations.append(group)
@@ -332,7 +332,7 @@ class Indexer:
         origin = self._origin(seen, pc)
         if origin != (index.pcs[-1] if index.pcs else NOWHERE):
             index.origins[group] = origin
-        self._memory(seen)
+        self._index_stores(seen)
         written = seen.registers()
         for regno, value in written.items():
             index.registers.add(group, regno, value)
@@ -405,7 +405,7 @@ class Indexer:
             return origin + instr.length & self._mask
         return self._steps.target(instr.word, origin)
 
-    def _memory(self, seen: GroupEffects) -> None:
+    def _index_stores(self, seen: GroupEffects) -> None:
         """Record what the group stored."""
         word = 0 if seen.instr is None else seen.instr.word
         size = 0 if seen.instr is None else self._stored_sizes[word]
@@ -452,7 +452,7 @@ class Indexer:
             found = self._index.memory[space] = MemoryWrites()
         return found
 
-    def _reset(self, group: int) -> None:
+    def _index_reset(self, group: int) -> None:
         self._index.resets.append(group)
         self._index.registers.forget(group)
         self._index.registers.add(group, csrs.PRIVILEGE, _MACHINE)

@@ -49,7 +49,7 @@ class _OfSize:
         """Yield, for each address in *address* to *stop* - 1 that was stored to before store *number*, the last such
         store.
         """
-        for index in self._places(address, stop):
+        for index in self._overlapping_indices(address, stop):
             begin = self.begins[index]
             found = bisect_left(self.numbers, number, begin, self.begins[index + 1]) - 1
             if found >= begin:
@@ -57,7 +57,7 @@ class _OfSize:
 
     def from_(self, number: int, address: int, stop: int) -> Iterator[int]:
         """Yield, for each address in *address* to *stop* - 1, the first store to it with number *number* or higher."""
-        for index in self._places(address, stop):
+        for index in self._overlapping_indices(address, stop):
             end = self.begins[index + 1]
             found = bisect_left(self.numbers, number, self.begins[index], end)
             if found < end:
@@ -65,10 +65,10 @@ class _OfSize:
 
     def all_in(self, address: int, stop: int) -> Iterator[int]:
         """Yield all stores to *address* to *stop* - 1."""
-        for index in self._places(address, stop):
+        for index in self._overlapping_indices(address, stop):
             yield from self.numbers[self.begins[index] : self.begins[index + 1]]
 
-    def _places(self, address: int, stop: int) -> range:
+    def _overlapping_indices(self, address: int, stop: int) -> range:
         """Return the indices of the addresses whose stores reach into *address* to *stop* - 1."""
         first = bisect_left(self.addresses, max(address - self.size + 1, 0))
         return range(first, bisect_left(self.addresses, stop, first) if stop >> 64 == 0 else len(self.addresses))
@@ -117,7 +117,7 @@ class MemoryWrites:
                 found[at] = store
         return found
 
-    def of(self, group: int) -> list[Store]:
+    def stores_of(self, group: int) -> list[Store]:
         """Return the stores of a group, in order."""
         return [
             self.store(number) for number in range(bisect_left(self.groups, group), bisect_left(self.groups, group + 1))
@@ -224,12 +224,12 @@ class _Merger:
 
     def run(self) -> None:
         """Process all stores."""
-        for group, space, number in merge(*(self._of(space) for space in self._spaces)):
+        for group, space, number in merge(*(self._located_stores(space) for space in self._spaces)):
             if group >= self._forgotten[self._next]:
                 self._forget(group)
-            self._take(space, self._spaces[space].store(number))
+            self._add_store(space, self._spaces[space].store(number))
 
-    def _of(self, space: int) -> Iterator[tuple[int, int, int]]:
+    def _located_stores(self, space: int) -> Iterator[tuple[int, int, int]]:
         writes = self._spaces[space]
         return ((group, space, number) for number, group in enumerate(writes.groups) if number not in writes.placed)
 
@@ -238,7 +238,7 @@ class _Merger:
             self._next += 1
         self._forget_all()
 
-    def _take(self, space: int, store: Store) -> None:
+    def _add_store(self, space: int, store: Store) -> None:
         """Process one store: one piece, or two if it crosses the end of a page."""
         if space == PHYSICAL:
             self._put(store, store.address)
@@ -247,7 +247,7 @@ class _Merger:
         for at, size in ((0, here), (here, store.size - here)):
             if size:
                 value = None if store.value is None else store.value >> 8 * at & (1 << 8 * size) - 1
-                place = self._place(space, store.address + at)
+                place = self._physical_address(space, store.address + at)
                 if place is None:
                     self._result.unplaced.append(store.group)
                     self._forget_all()
@@ -258,16 +258,16 @@ class _Merger:
         self._words.clear()
         self._pages.clear()
 
-    def _place(self, space: int, address: int) -> int | None:
+    def _physical_address(self, space: int, address: int) -> int | None:
         if space == UNKNOWN:
             return None
         page = space, address // PAGE
         if page not in self._pages:
-            self._pages[page] = physical_address(self._read, space, address & -PAGE, self._xlen)
+            self._pages[page] = physical_address(self._known_value, space, address & -PAGE, self._xlen)
         found = self._pages[page]
         return None if found is None else found + address % PAGE
 
-    def _read(self, address: int, size: int) -> int | None:
+    def _known_value(self, address: int, size: int) -> int | None:
         word, shift = address // _WORD, address % _WORD * 8
         self._entries.add(word)
         value, known = self._words.get(word, (0, 0))

@@ -167,7 +167,7 @@ def fit(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> 
     be inside a group.
     """
     sample = bytes(data[:_SAMPLE])
-    trace = TraceGroups.of(sample, parameters, wrapped=wrapped)
+    trace = TraceGroups.from_bytes(sample, parameters, wrapped=wrapped)
     if wrapped and trace.losses and not trace.losses[0].offset and trace.losses[0].length <= _LONGEST_CUT:
         begin = trace.losses[0].length
         found = fit(sample[begin:], parameters)
@@ -223,7 +223,7 @@ def contradictions(data: bytes, parameters: TandemParameters, *, wrapped: bool =
     """Return at how many places the beginning of *data* continues where it cannot, or has an instruction at an unknown
     address.
     """
-    trace = TraceGroups.of(bytes(data[:_SAMPLE]), parameters, wrapped=wrapped)
+    trace = TraceGroups.from_bytes(bytes(data[:_SAMPLE]), parameters, wrapped=wrapped)
     index = index_of(trace)
     nowhere = sum(1 for group in range(1, len(trace)) if index.retired[group] and index.origin(group) == NOWHERE)
     return nowhere + sum(1 for found in index.breaks if not found.loss)

@@ -98,7 +98,7 @@ class CommitLog:
                     if self._is_ours(index, match):
                         self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
                 elif match := _EXCEPTION.match(line):
-                    trap = self._trap(match) if self._is_ours(index, match) else None
+                    trap = self._trap_step(match) if self._is_ours(index, match) else None
                 elif not _WITHOUT_STEP.match(line):
                     raise self._log.error(index, "is not a line of a Spike log that can be read: the log is damaged")
         if trap is not None:
@@ -151,7 +151,7 @@ class CommitLog:
                 " is this the program that ran?"
             )
 
-    def _trap(self, match: re.Match[bytes]) -> _CommitStep:
+    def _trap_step(self, match: re.Match[bytes]) -> _CommitStep:
         epc = int(match[4], 16) & self._mask
         cause = int(match[3]) if match[3] else CAUSES.get(match[2], CUSTOM_CAUSE)
         word = None if match[3] or cause in _FETCH_FAULTS else self._word_at(epc)
@@ -206,9 +206,9 @@ class CommitLog:
             retired = retired._replace(operand=self._gprs.get(retired.instr.word >> 20 & 31))
         if retired.gpr is not None:
             self._gprs[retired.gpr[0]] = retired.gpr[1]
-        return retired._replace(loaded=self._loaded(retired)) if retired.eaddr is not None else retired
+        return retired._replace(loaded=self._load_result(retired)) if retired.eaddr is not None else retired
 
-    def _loaded(self, retired: Retired) -> tuple[int, int] | None:
+    def _load_result(self, retired: Retired) -> tuple[int, int] | None:
         """Return what a load or an atomic operation read, from what it wrote."""
         written = retired.gpr or retired.fpr
         if (

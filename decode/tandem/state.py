@@ -127,7 +127,7 @@ class TandemState:
             return [None] * size
         found = [byte for piece in self._pieces(address, size, space) for byte in self._bytes(piece)]
         if loads and None in found:
-            loaded = self._loaded(address, size, space)
+            loaded = self._loaded_bytes(address, size, space)
             found = [other if byte is None else byte for byte, other in zip(found, loaded, strict=True)]
         return found
 
@@ -192,7 +192,7 @@ class TandemState:
         for address, store in enumerate(self._stores(piece), piece.place.address):
             yield _byte(store, address) if store is not None and store.group >= piece.since else None
 
-    def _loaded(self, address: int, size: int, space: int | None) -> list[int | None]:
+    def _loaded_bytes(self, address: int, size: int, space: int | None) -> list[int | None]:
         """Return the bytes that loads of this address have read, except those that may have changed since."""
         writes = self._index.loads.get(self.space if space is None else space, _NOTHING)
         found: list[int | None] = []

@@ -126,14 +126,14 @@ class GroupFramer:
             if self._damaged is not None and not self._resynchronize(last=last):
                 return
             try:
-                self._read()
+                self._read_groups()
             except InvalidBytes as bad:
                 self._damaged = Loss(LossCause.NO_GROUP, (bad.why, self._forgotten + self._at))
                 self._candidate = self._start + 1
             else:
                 return
 
-    def _read(self) -> None:
+    def _read_groups(self) -> None:
         """Read groups, as far as there are bytes. Raises Bad."""
         data, node, at, start = self.data, self._node, self._at, self._start
         add_offset, add_shape, total = self.offsets.append, self.shapes.append, len(self.data)
@@ -247,7 +247,7 @@ class TraceGroups:
         """The shape of each group, a number of `automaton.shapes`."""
 
     @classmethod
-    def of(
+    def from_bytes(
         cls, data: bytes, parameters: TandemParameters, progress: Progress = silent, *, wrapped: bool = False
     ) -> "TraceGroups":
         """Return the groups of a whole trace. *wrapped*: as for `GroupFramer`. Raises only what *progress* raises."""
@@ -318,10 +318,10 @@ class TraceGroups:
         offset, shape = self.offsets[number], self.shape(number)
         if not shape.known:
             found = self.automaton.forms_at(self.data, offset)
-            return [maker_of(form)(_numbers(form.reader.unpack_from(self.data, at))) for form, at in found]
+            return [maker_of(form)(_field_numbers(form.reader.unpack_from(self.data, at))) for form, at in found]
         values = shape.reader.unpack_from(self.data, offset)
         if shape.has_bytes:
-            values = _numbers(values)
+            values = _field_numbers(values)
         return [make(values[first:last]) for make, first, last in shape.makers]
 
     def flaws(self, first: int = 0) -> Iterator[Flaw]:
@@ -347,5 +347,5 @@ class TraceGroups:
         return problems_of(forms, Ending.EXPLICIT)
 
 
-def _numbers(values: tuple[int | bytes, ...]) -> tuple[int, ...]:
+def _field_numbers(values: tuple[int | bytes, ...]) -> tuple[int, ...]:
     return tuple(int.from_bytes(value, "little") if isinstance(value, bytes) else value for value in values)

@@ -113,7 +113,7 @@ class WatchpointSearch:
         """
         group = self._tandem.group_of(position)
         found: list[GroupAccess] = []
-        for writes, place in self._places(position, address, stores=stores, loads=loads):
+        for writes, place in self._searched_stores(position, address, stores=stores, loads=loads):
             store = writes.nearest(group, place, size, forward=forward)
             if store is not None:
                 found.append(GroupAccess(store.group, max(store.address + address - place, address)))
@@ -146,7 +146,9 @@ class WatchpointSearch:
             return ()
         return [group for group in index.physical.unplaced if self._tandem.after(group - 1).space != UNKNOWN]
 
-    def _places(self, position: int, address: int, *, stores: bool, loads: bool) -> Iterator[tuple[MemoryWrites, int]]:
+    def _searched_stores(
+        self, position: int, address: int, *, stores: bool, loads: bool
+    ) -> Iterator[tuple[MemoryWrites, int]]:
         """Yield the stores to search, and the address to search for there."""
         index = self._tandem.index
         if stores:

@@ -132,7 +132,7 @@ def element_text(element: Element, parameters: TandemParameters) -> str:
     if isinstance(element, Instr):
         return f"{8 * element.length}-bit instruction {_hex(element.word, 8 * element.length)}"
     if isinstance(element, AdditionalState):
-        return _state(element, parameters)
+        return _state_text(element, parameters)
     if isinstance(element, MemoryRequest):
         data = "" if element.data is None else f" = {_hex(element.data, 8 * SIZES[element.size])}"
         address = _hex(element.addr, parameters.mlen_bits)
@@ -149,7 +149,7 @@ def element_text(element: Element, parameters: TandemParameters) -> str:
     )
 
 
-def _state(element: AdditionalState, parameters: TandemParameters) -> str:
+def _state_text(element: AdditionalState, parameters: TandemParameters) -> str:
     if element.identifier == StateId.PRIVILEGE_MODE:
         return f"privilege mode {_MODES.get(element.value, element.value)}"
     if element.identifier in STORE_DATA:

@@ -51,7 +51,7 @@ def insert_tracepoint(argument: str) -> None:
     """
     options = _mi_options(argument)
     if hasattr(gdb, "execute_mi"):  # gdb >= 14: structured
-        _report(_inserted(options))
+        _report_tracepoint(_inserted(options))
         return
     command = "-break-insert " + " ".join(_quote(option) for option in options)
     last = gdb.convenience_variable("bpnum")
@@ -61,7 +61,7 @@ def insert_tracepoint(argument: str) -> None:
         raise gdb.GdbError(re.sub(r"\\(.)", r"\1", error.group(1)))
     found = dict(re.findall(r'\b(number|addr|file|line)="([^"]*)"', answer_text))
     if "number" in found:
-        _report(found)
+        _report_tracepoint(found)
     elif gdb.convenience_variable("bpnum") != last:  # under a machine interface gdb 13 sends the answer there
         print(f"Tracepoint {gdb.convenience_variable('bpnum')}.")
     else:
@@ -124,7 +124,7 @@ def _quote(option: str) -> str:
     return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _report(breakpoint: dict[str, Any]) -> None:
+def _report_tracepoint(breakpoint: dict[str, Any]) -> None:
     address = str(breakpoint.get("addr"))  # "<MULTIPLE>", "<PENDING>" or a padded number
     where = f"{int(address, 16):#x}" if address.startswith("0x") else address
     if "file" in breakpoint:

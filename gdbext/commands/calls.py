@@ -55,7 +55,7 @@ and levels start again.
         modifiers = given or frozenset()
         found = PagedList("functions", fold=fold, **computed("functions", modifiers))
         size = page_size("function-call-history")
-        found.show(self, numbers, lambda page: (_line(row, modifiers) for row in page.rows), size)
+        found.show(self, numbers, lambda page: (_function_line(row, modifiers) for row in page.rows), size)
 
 
 class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
@@ -81,7 +81,7 @@ def _depth(argument: str) -> int:
     return DEPTH if match[1] is None else int(match[1])
 
 
-def _line(row: FunctionRow, modifiers: Collection[str]) -> str:
+def _function_line(row: FunctionRow, modifiers: Collection[str]) -> str:
     """Return the line for a function, as gdb prints it."""
     text = row_line(row, listing.GdbSymbols(), modifiers)
     if "lines" in modifiers and row.pc is not None:
@@ -94,13 +94,13 @@ def _lines_of(symbol: gdb.Symbol | None, addresses: Sequence[int]) -> str:
     if symbol is None:
         return ""
     file = symbol.symtab.filename
-    lines = sorted(set(_numbers(file, addresses)))
+    lines = sorted(set(_line_numbers(file, addresses)))
     if not lines:
         return printable(file)
     return f"{printable(file)}:{lines[0]}" + ("" if len(lines) == 1 else f",{lines[-1]}")
 
 
-def _numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
+def _line_numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
     for pc in addresses:
         place = gdb.find_pc_line(pc)
         if place.line and place.symtab is not None and place.symtab.filename == file:

@@ -44,13 +44,13 @@ def take(request: Request, context: dict[str, Any], argument: str) -> Any:
             "gdb is not connected to the chip: start OpenOCD, then `target extended-remote :3333`; or load a core dump"
             " (`core FILE`)."
         )
-    address, answer = _address(argument), None
+    address, answer = _address_argument(argument), None
     for _ in range(_STEPS_AT_MOST):
         result = request("snapshot", context=context, elves=_others(context["elf"]), address=address, answer=answer)
         if result.get("need") is None:
             return result
         with _all_memory():
-            answer = [_read(place, size) for place, size in result["need"]]
+            answer = [_memory_hex(place, size) for place, size in result["need"]]
     raise gdb.GdbError("trace snapshot: the session requests memory without end; please report this.")
 
 
@@ -63,7 +63,7 @@ def core_file() -> str | None:
     return os.path.abspath(match.group(1)) if match else None
 
 
-def _address(text: str) -> int | None:
+def _address_argument(text: str) -> int | None:
     if not text.strip():
         return None
     try:
@@ -90,7 +90,7 @@ def _all_memory() -> Iterator[None]:
         gdb.execute(f"set {name} {'on' if before else 'off'}", to_string=True)
 
 
-def _read(address: int, size: int) -> str | None:
+def _memory_hex(address: int, size: int) -> str | None:
     """Return memory in hex, None if it cannot be read."""
     try:
         return bytes(gdb.selected_inferior().read_memory(address, size)).hex()

@@ -37,7 +37,9 @@ class CtrSelection(NamedTuple):
 def parse(argument: str) -> CtrSelection:
     """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
     modifiers, numbers = split_modifiers(argument, "records")
-    return CtrSelection(None if modifiers is None else listing.HistoryFormat.of(modifiers), as_rows(numbers))
+    return CtrSelection(
+        None if modifiers is None else listing.HistoryFormat.from_modifiers(modifiers), as_rows(numbers)
+    )
 
 
 def as_rows(numbers: str) -> str:
@@ -112,7 +114,7 @@ def _facts(row: RecordRow) -> Iterator[str]:
     if row.mispredicted:
         yield "mispredicted"
     if row.cycles is not None:
-        yield f"{'at least ' if row.saturated else ''}{_count(row.cycles, 'cycle')}"
+        yield f"{'at least ' if row.saturated else ''}{_counted_text(row.cycles, 'cycle')}"
 
 
 def _between_text(between: Between, since: str = "") -> str:
@@ -121,11 +123,11 @@ def _between_text(between: Between, since: str = "") -> str:
     numbers = f": {first},{last}" if first <= last else ""
     if why:
         return f"partly known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
-    count = _count(between.instructions or 0, "instruction") if numbers else "no instruction"
+    count = _counted_text(between.instructions or 0, "instruction") if numbers else "no instruction"
     return f"{count}{since}{numbers}"
 
 
-def _count(number: int, what: str) -> str:
+def _counted_text(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
@@ -175,7 +177,7 @@ def stack_lines(recorded: Recorded, unwound: Unwound) -> Iterator[str]:
     for i, frame in enumerate(frames):
         if i and i == agreed:
             yield from _difference_note(unwound, agreed)
-        yield f"#{i:<3}{_line(frame, frames[i - 1] if i else None)}"
+        yield f"#{i:<3}{_frame_line(frame, frames[i - 1] if i else None)}"
     more = unwound.frames[agreed:] if agreed == len(frames) else []
     if more:
         yield f"({recorded.end}; gdb's own backtrace continues)"
@@ -219,10 +221,10 @@ def _difference_note(unwound: Unwound, agreed: int) -> Iterator[str]:
         yield f"(gdb's own backtrace stops here: {unwound.stopped})"
 
 
-def _line(frame: CtrFrame, inner: CtrFrame | None) -> str:
+def _frame_line(frame: CtrFrame, inner: CtrFrame | None) -> str:
     transfer_place = gdb.find_pc_line(frame.pc)
     at_line = inner is None and transfer_place.line > 0 and transfer_place.pc == frame.pc
-    text = ("" if at_line else f"{_address(frame.pc)} in ") + _where(frame.pc, None, frame.pc)
+    text = ("" if at_line else f"{_address_text(frame.pc)} in ") + _where(frame.pc, None, frame.pc)
     called = None if frame.to is None else _function(frame.to)
     return text if called is None or inner is None or called == _function(inner.pc) else f"{text} [called {called}]"
 
@@ -230,7 +232,7 @@ def _line(frame: CtrFrame, inner: CtrFrame | None) -> str:
 def _frame(frame: gdb.Frame) -> str:
     """Return the line of a frame that gdb found, which has no record."""
     pc = _pc(frame)
-    return f"{_address(pc)} in " + _where(pc, frame.name(), max(pc - 1, 0) if frame.level() else pc)
+    return f"{_address_text(pc)} in " + _where(pc, frame.name(), max(pc - 1, 0) if frame.level() else pc)
 
 
 def _where(pc: int, name: str | None, inside: int) -> str:
@@ -256,5 +258,5 @@ def _pc(frame: gdb.Frame) -> int:
     return int(frame.pc()) & neutral.address_mask()
 
 
-def _address(pc: int) -> str:
+def _address_text(pc: int) -> str:
     return listing.address_text(pc).partition(" ")[0]

@@ -245,7 +245,9 @@ def _file(name: str) -> ShownLines | None:
     if len(found) > 1:
         raise gdb.GdbError(f"trace coverage: {name} is ambiguous: {', '.join(sorted(found))}")
     for file, entries in found.items():
-        return ShownLines(file, CodeLines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
+        return ShownLines(
+            file, CodeLines(file, entries), 1, max(len(_source_text(file)), *(entry.line for entry in entries))
+        )
     return None
 
 
@@ -257,7 +259,7 @@ def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[ShownLin
         if sal.symtab is None or scope is None:
             continue
         file = sal.symtab.fullname()
-        lines = CodeLines(file, line_tables(file).get(file) or table_of(sal.symtab)).of(scope.name)
+        lines = CodeLines(file, line_tables(file).get(file) or table_of(sal.symtab)).function_lines(scope.name)
         numbers = [entry.line for entry in lines.entries]
         first = [] if scope.inlined else [scope.line]
         if numbers:
@@ -289,7 +291,7 @@ def _show_source(shown: ShownLines, numbers: str, *, named: bool, noted: bool) -
     with tracer().at_work("counting lines"):
         counts = shown.lines.counts(dict(result["counts"]))
     hints = _hints(shown, [BranchRow(*it) for it in result["branches"]])
-    text = _text(shown.file)
+    text = _source_text(shown.file)
     missing = f"in {printable(os.path.basename(shown.file))}"
     for line in range(shown.first, min(shown.last, max(len(text), *counts)) + 1):
         if text or line in counts:
@@ -371,10 +373,10 @@ def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]
         found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)
         for pc in (int(one["addr"]) & _MASK for one in found):
             results.add({"instructions": [{"addr": f"{pc:#x}", "times": counts.get(pc, 0)}]})
-            yield f"{counts.get(pc) or NEVER:>9}: {listing.address_text(pc)}:\t{texts.at(pc)}"
+            yield f"{counts.get(pc) or NEVER:>9}: {listing.address_text(pc)}:\t{texts.text_at(pc)}"
 
 
-def _text(file: str) -> list[str]:
+def _source_text(file: str) -> list[str]:
     """Return the lines of a source file, none if it cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="replace") as source:

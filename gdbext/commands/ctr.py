@@ -66,7 +66,7 @@ be stopped."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace ctr start`.")
         try:
-            options = start_options.ctr_request(words, _harts)
+            options = start_options.ctr_request(words, _thread_harts)
         except OptionError as error:
             raise gdb.GdbError(f"trace ctr start: {error}") from None
         options["version"] = options["version"] or settings.ctr_version()
@@ -204,7 +204,7 @@ def csr_access_of_session() -> Iterator[dict[str, Any] | None]:
             csr_access.flush_registers()
 
 
-def _harts() -> list[int]:
+def _thread_harts() -> list[int]:
     """Return the harts of all threads; none if gdb does not know them because the target runs."""
     try:
         harts = {hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()}

@@ -95,9 +95,9 @@ class TransferCounts:
 
     def __str__(self) -> str:
         total = sum(self.times.values())
-        text = f"{_counted(total, 'transfer')} at {_counted(self.stops, 'stop')}, {len(self.times)} different"
+        text = f"{_counted_text(total, 'transfer')} at {_counted_text(self.stops, 'stop')}, {len(self.times)} different"
         if self.full:
-            text += f"; the records were full at {_counted(self.full, 'stop')}: older ones are not counted"
+            text += f"; the records were full at {_counted_text(self.full, 'stop')}: older ones are not counted"
         return text
 
 
@@ -221,7 +221,7 @@ def _interrupt() -> None:
             gdb.execute("interrupt")
 
 
-def _counted(number: int, what: str) -> str:
+def _counted_text(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -206,9 +206,9 @@ def _parse_one(expression: str, command: str) -> dict[str, Any]:
     try:
         ends = location.split_last(expression)
         if ends is not None:
-            return _range_of(expression, *map(_address, ends))
+            return _range_of(expression, *map(_address_of_expression, ends))
         if expression.startswith("*"):
-            return _locations(expression, _addresses(expression[1:]))
+            return _locations(expression, _named_addresses(expression[1:]))
         named = expressions.find_functions(expression)
         if named is None:
             return _locations(expression, _value_or_places(expression))
@@ -232,13 +232,13 @@ def _range_of(expression: str, first: int, last: int) -> dict[str, Any]:
     return {"name": expression, "first": first, "last": last}
 
 
-def _address(expression: str) -> int:
+def _address_of_expression(expression: str) -> int:
     """Return the address of an expression. Raises gdb.error, also for a name that several functions have."""
     named = expressions.find_functions(expression)
     return _address_of_value(expression, expressions.value(expression)) if named is None else named.single_entry()
 
 
-def _addresses(expression: str) -> list[int]:
+def _named_addresses(expression: str) -> list[int]:
     named = expressions.find_functions(expression)
     return [_address_of_value(expression, expressions.value(expression))] if named is None else named.entries
 

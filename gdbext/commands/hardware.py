@@ -59,7 +59,7 @@ they were when its trace was started."""
         )
         if found["csrs"]:
             csr_access.flush_registers()
-        _print(found["lines"])
+        _print_folded(found["lines"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
         options = text.rpartition(" ")[2].startswith("-")
@@ -83,7 +83,7 @@ restored afterwards."""
         if names:
             raise gdb.GdbError("trace info takes no names: `trace regs NAME` shows a component. See `help trace info`.")
         found = tracer().request("info", context=tracer().context(), live=options.get("live"))
-        _print(found["lines"], of_file=found["capture"])
+        _print_folded(found["lines"], of_file=found["capture"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, INFO.complete(text))
@@ -106,7 +106,7 @@ def _components() -> list[str]:
     return []
 
 
-def _print(lines: Iterable[str], *, of_file: bool = False) -> None:
+def _print_folded(lines: Iterable[str], *, of_file: bool = False) -> None:
     if position.number() is not None and not of_file:
         print("In the present:")
     width = gdb.parameter("width")
@@ -162,7 +162,7 @@ Usage: trace usb halt [HART]
 HART: its number in the debug module; default: all."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _request("usb_halt", hart=_hart(argument, "trace usb halt"))
+        _request("usb_halt", hart=_hart_argument(argument, "trace usb halt"))
 
 
 class UsbResumeCommand(Command, name="trace usb resume", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
@@ -172,7 +172,7 @@ Usage: trace usb resume [HART]
 HART: its number in the debug module; default: all."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        hart = _hart(argument, "trace usb resume")
+        hart = _hart_argument(argument, "trace usb resume")
         tracer().resumed()
         _request("usb_resume", hart=hart)
 
@@ -185,7 +185,7 @@ HART: its number in the debug module; default: that of `set trace hart`,
 else 0."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        hart = _hart(argument, "trace usb step")
+        hart = _hart_argument(argument, "trace usb step")
         tracer().resumed()
         _request("usb_step", hart=hart)
 
@@ -217,7 +217,7 @@ def _request(method: str, **params: Any) -> None:
         csr_access.flush_registers()
 
 
-def _hart(text: str, command: str) -> int | None:
+def _hart_argument(text: str, command: str) -> int | None:
     words = text.split()
     if len(words) > 1 or not all(map(is_plain_number, words)):
         raise gdb.GdbError(f"Usage: {command} [HART]")

@@ -47,7 +47,7 @@ RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = [word for word in argument.split() if word != ALL]
         modifiers, numbers = split_modifiers(" ".join(words), "history")
-        style = listing.HistoryFormat() if modifiers is None else listing.HistoryFormat.of(modifiers)
+        style = listing.HistoryFormat() if modifiers is None else listing.HistoryFormat.from_modifiers(modifiers)
         every_hart = words != argument.split()
         events, times = None if style.omit_events else True, None if style.omit_times else True
         found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())

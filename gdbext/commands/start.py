@@ -26,7 +26,7 @@ COMMA = re.compile(r",(?![^(]*\))")
 
 def with_filter_addresses(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with addresses in place of the texts of -range and -function. Raises gdb.GdbError."""
-    named = {"range": _range, "function": _function}
+    named = {"range": _range_argument, "function": _function}
     found = dict(options)
     for key, address_of in named.items():
         if key in options:
@@ -45,7 +45,7 @@ def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
     return found
 
 
-def _range(text: str) -> list[int]:
+def _range_argument(text: str) -> list[int]:
     """Return [first address, end] of FROM,TO or FROM,+SIZE. Raises gdb.error."""
     first, last = location.split_last(text) or ("", "")
     if not first or not last:
@@ -118,12 +118,12 @@ def completions(text: str, word: str | None) -> list[str]:
     before, _, last = text.rpartition(" ")
     option = start_options.option(before.split(" ")[-1])
     if option is not None and option.symbols:
-        return completion.words(text, word, _places(last))
+        return completion.words(text, word, _complete_places(last))
     offered = _choices() if option is not None and option.several and not option.words else {}
     return completion.words(text, word, start_options.complete(text, offered))
 
 
-def _places(typed: str) -> list[str]:
+def _complete_places(typed: str) -> list[str]:
     """Complete the last of the places in *typed*, a list with commas."""
     chosen, comma, begun = typed.rpartition(",")
     return [chosen + comma + place for place in completion.places(begun)]

@@ -203,7 +203,7 @@ class Query(NamedTuple):
 def complete_storage(text: str, word: str | None) -> list[str] | int:
     """Complete the name of a register after a $, and else what gdb completes in expressions."""
     if text.rpartition(" ")[2].startswith("$"):
-        return completion.words(text, word, [f"${name}" for name in _registers()])
+        return completion.words(text, word, [f"${name}" for name in _register_words()])
     return gdb.COMPLETE_EXPRESSION
 
 
@@ -236,7 +236,7 @@ def _check_text(text: str, command: str = COMMAND) -> str:
     return text
 
 
-def _registers() -> list[str]:
+def _register_words() -> list[str]:
     try:
         architecture = gdb.selected_frame().architecture()
     except gdb.error:

@@ -30,7 +30,7 @@ class MiRows:
         self._opcodes = opcodes
         self._digits = neutral.address_digits()
         self._texts = disassembly.DisassemblyTexts(opcodes)
-        self._known = functools.lru_cache(maxsize=None)(self._place)
+        self._known = functools.lru_cache(maxsize=None)(self._address_fields)
 
     def list_rows(self, what: str, rows: Sequence[Any]) -> list[RowFields]:
         """Return the rows of the list *what*, a key of `list_rows.ROW_TYPES`."""
@@ -45,7 +45,7 @@ class MiRows:
         with listing.readable_code():
             self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)
             return [
-                {"number": row.number, "gap": row.text} if row.pc is None else self._instruction(row.pc, row)
+                {"number": row.number, "gap": row.text} if row.pc is None else self._instruction_fields(row.pc, row)
                 for row in rows
             ]
 
@@ -61,23 +61,23 @@ class MiRows:
         """Return an address in the program."""
         return {**self._known(*place)}
 
-    def _instruction(self, pc: int, row: HistoryRow) -> RowFields:
+    def _instruction_fields(self, pc: int, row: HistoryRow) -> RowFields:
         fields = {"number": row.number, **(self._known(pc, row.function, row.offset) if row.text else self._known(pc))}
         try:
-            text = self._texts.of_code(pc, bytes.fromhex(row.text)) if row.text else self._texts.at(pc)
+            text = self._texts.of_code(pc, bytes.fromhex(row.text)) if row.text else self._texts.text_at(pc)
         except gdb.error as error:  # gdb.MemoryError included
             return {**fields, "error": str(error).partition("\n")[0]}
         if self._opcodes:
             fields["opcodes"], _, text = text.partition("\t")
         return {**fields, "inst": text}
 
-    def _place(self, pc: int, name: str | None = None, offset: int = 0) -> RowFields:
+    def _address_fields(self, pc: int, name: str | None = None, offset: int = 0) -> RowFields:
         """Return an address. *name*, *offset*: for code that gdb does not have, so that gdb's symbols do not apply."""
         fields: RowFields = {"addr": f"0x{pc:0{self._digits}x}"}
         known = (name, offset) if name is not None else disassembly.symbol_of(pc)
         if known[0] is not None:
             fields.update(func=known[0], offset=known[1])
-        return fields if name is not None else {**fields, **_line(pc)}
+        return fields if name is not None else {**fields, **_line_fields(pc)}
 
     def function(self, pc: int, name: str | None) -> RowFields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
@@ -122,7 +122,7 @@ def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFiel
     return {"hart": answer.hart, "writer": MiRows().writer(storage, answer.writer, answer.below)}
 
 
-def _line(pc: int) -> RowFields:
+def _line_fields(pc: int) -> RowFields:
     place = gdb.find_pc_line(pc)
     symtab: gdb.Symtab | None = place.symtab
     if symtab is None or not place.line:

@@ -292,13 +292,13 @@ class ReplayMode:
             self.settings.restore()
             if before:
                 _flush_registers_of_other_harts()
-                _print(self.take_notices())
+                _print_at_stop(self.take_notices())
         elif not record_btrace.is_active():
             if not before:
                 partial_values.is_active = self.are_registers_known()
             self.settings.put_aside(registers=partial_values.is_active)
         if not self._has_prompts:
-            _print(self.prompt_lines())
+            _print_at_stop(self.prompt_lines())
 
     def _print_prompt_notices(self) -> None:
         """Print the notices of the proxy. If a command failed on its way into the past, gdb is in the present again."""
@@ -308,7 +308,7 @@ class ReplayMode:
         if found["left"]:
             gdb.execute("maint flush register-cache", to_string=True)
             self._update()
-        _print(found["said"])
+        _print_at_stop(found["said"])
 
 
 def _define_hooks() -> None:
@@ -343,7 +343,7 @@ def _flush_registers_of_other_harts() -> None:
         gdb.execute("maint flush register-cache", to_string=True)
 
 
-def _print(lines: list[str]) -> None:
+def _print_at_stop(lines: list[str]) -> None:
     for line in lines:
         print_at_stop(line)
 

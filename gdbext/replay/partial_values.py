@@ -37,11 +37,11 @@ def text(value: gdb.Value, **options: Any) -> str:
         return _array(value, kind, options)
     if kind.code in _AGGREGATES:
         members = (it for it in kind.fields() if hasattr(it, "bitpos"))
-        return "{" + ", ".join(f"{_named(it)}{text(value[it], **options)}" for it in members) + "}"
+        return "{" + ", ".join(f"{_name_prefix(it)}{text(value[it], **options)}" for it in members) + "}"
     return UNAVAILABLE
 
 
-def _named(field: gdb.Field) -> str:
+def _name_prefix(field: gdb.Field) -> str:
     if field.is_base_class:
         return f"<{field.name}> = "
     return f"{field.name} = " if field.name else ""

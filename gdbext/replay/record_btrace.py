@@ -69,7 +69,7 @@ work: `reverse-next`, `backtrace`, `trace functions`."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, USAGE)
         if words == ["off"]:
-            self._end()
+            self._end_recording()
             return
         self._record(_limit(words))
 
@@ -88,7 +88,7 @@ work: `reverse-next`, `backtrace`, `trace functions`."""
             self._explained = True
             print(LIMITS)
 
-    def _end(self) -> None:
+    def _end_recording(self) -> None:
         if not is_active():
             raise gdb.GdbError("gdb does not record: there is nothing to end.")
         gdb.execute("record stop", to_string=True)

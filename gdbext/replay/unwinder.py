@@ -83,7 +83,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             return self._frame(pending_frame)
 
     def _frame(self, pending_frame: Any) -> Any:
-        number = _number(pending_frame)
+        number = _frame_number(pending_frame)
         if number is None:
             return None
         try:
@@ -123,20 +123,20 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         top = _TOP << (32 if address.sizeof == 8 else 0)
         invented = top - (frame.level + _MIDDLE + frame.stack * _STACK) * _FRAME
         sp = invented & _mask() if frame.sp is None else frame.sp
-        info = pending.create_unwind_info(_FrameId(_value(sp, address), _value(function, address)))
+        info = pending.create_unwind_info(_FrameId(_typed_value(sp, address), _typed_value(function, address)))
         if caller is None:  # gdb ends at a frame whose caller is the frame itself; without a caller it raises errors
             caller = frame
-        info.add_saved_register("pc", _value(caller.pc, address))
+        info.add_saved_register("pc", _typed_value(caller.pc, address))
         for register, value in frame.saved:  # by number: of "x9" gdb would read the value, and crash if it cannot
-            info.add_saved_register(register, _value(value, address))
+            info.add_saved_register(register, _typed_value(value, address))
         if caller.number is not None:
             key = selected_hart(), caller.number, caller.pc, dict(frame.saved).get(_SP)
             self._frames[key] = stack, i + (caller is not frame)
-            info.add_saved_register(position.REGISTER, _value(caller.number, neutral.long_type()))
+            info.add_saved_register(position.REGISTER, _typed_value(caller.number, neutral.long_type()))
         return info
 
 
-def _number(pending: Any) -> int | None:
+def _frame_number(pending: Any) -> int | None:
     try:
         number = int(pending.read_register(position.REGISTER))
     except (ValueError, gdb.error):  # a target without the proxy; not known in this frame
@@ -160,7 +160,7 @@ def _mask() -> int:
     return neutral.address_mask()
 
 
-def _value(number: int, kind: gdb.Type) -> gdb.Value:
+def _typed_value(number: int, kind: gdb.Type) -> gdb.Value:
     return gdb.Value(number).cast(kind)
 
 

@@ -145,7 +145,7 @@ def _lines(rows: Sequence[HistoryRow], texts: list[str], state: WindowState) -> 
         assert match is not None  # it matches anything
         number = int(match["number"]) if match["number"] else None
         place = _ZEROS.sub("0x", match["place"].strip())
-        lines.append(_line(number, pcs.get(number or 0), place, match["instruction"], state))
+        lines.append(_window_line(number, pcs.get(number or 0), place, match["instruction"], state))
     return lines
 
 
@@ -154,7 +154,7 @@ def printable_row(text: str) -> str:
     return "\t".join(printable(part) for part in text.split("\t"))
 
 
-def _line(
+def _window_line(
     number: int | None, pc: int | None, place: str, instruction: str | None, state: WindowState
 ) -> tuple[WindowLine, str]:
     if number is None:

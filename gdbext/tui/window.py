@@ -311,13 +311,13 @@ class HistoryWindow:
             for line in self._shown
         ]
         self._window.title = self._state.title()
-        self._write([*texts, *[""] * (height - len(texts)), *self._notes()])
+        self._write_lines([*texts, *[""] * (height - len(texts)), *self._notes()])
 
     def _marked(self, line: WindowLine) -> WindowLine:
         chosen = line.number is not None and line.number == self.chosen and not line.mark.strip()
         return line._replace(mark="->") if chosen else line
 
-    def _write(self, lines: list[str]) -> None:
+    def _write_lines(self, lines: list[str]) -> None:
         """Write the lines; after a line as wide as the window the cursor is at the next one by itself."""
         width = self._window.width
         text = "".join(line if HistoryLines.width(line) >= width else f"{line}\n" for line in lines)

@@ -60,7 +60,7 @@ LONGEST_PERIOD = 1 << 19
 """The greatest number of packets between synchronizations (trTeInstSyncMax has 4 bits)."""
 
 
-def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> EtraceSetting:
+def _integer(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> EtraceSetting:
     return EtraceSetting(owner, SettingKind.NUMBER, meaning, source, range(least, most + 1))
 
 
@@ -71,30 +71,32 @@ def _flag(owner: Owner, meaning: str, source: str = "") -> EtraceSetting:
 _P, _M, _O, _E = Owner.PARAMETERS, Owner.MODES, Owner.OPTIONS, Owner.ENCAPSULATION
 
 SETTINGS: Mapping[str, EtraceSetting] = {
-    "iaddress_width": _number(_P, 64, "bits of an instruction address", "iaddress_width_p", least=2),
-    "iaddress_lsb": _number(_P, 2, "low bits of an address that are not sent: 1 with compressed instructions",
+    "iaddress_width": _integer(_P, 64, "bits of an instruction address", "iaddress_width_p", least=2),
+    "iaddress_lsb": _integer(_P, 2, "low bits of an address that are not sent: 1 with compressed instructions",
                             "iaddress_lsb_p"),
-    "privilege_width": _number(_P, 3, "bits of privilege", "privilege_width_p", least=1),
-    "ecause_width": _number(_P, 64, "bits of ecause", "ecause_width_p", least=1),
-    "context_width": _number(_P, 64, "bits of context; 0: it is not sent", "context_width_p, nocontext_p"),
-    "time_width": _number(_P, 64, "bits of time in packets; 0: it is not sent", "time_width_p, notime_p"),
-    "bpred_size": _number(_P, 16, "the branch predictor has 2**N entries; 0: there is none", "bpred_size_p"),
-    "cache_size": _number(_P, 16, "the jump target cache has 2**N entries; 0: there is none", "cache_size_p"),
-    "return_stack_size": _number(_P, 16, "the return stack has 2**N entries; 0: there is none",
+    "privilege_width": _integer(_P, 3, "bits of privilege", "privilege_width_p", least=1),
+    "ecause_width": _integer(_P, 64, "bits of ecause", "ecause_width_p", least=1),
+    "context_width": _integer(_P, 64, "bits of context; 0: it is not sent", "context_width_p, nocontext_p"),
+    "time_width": _integer(_P, 64, "bits of time in packets; 0: it is not sent", "time_width_p, notime_p"),
+    "bpred_size": _integer(_P, 16, "the branch predictor has 2**N entries; 0: there is none", "bpred_size_p"),
+    "cache_size": _integer(_P, 16, "the jump target cache has 2**N entries; 0: there is none", "cache_size_p"),
+    "return_stack_size": _integer(_P, 16, "the return stack has 2**N entries; 0: there is none",
                                  "return_stack_size_p"),
-    "call_counter_size": _number(_P, 16, "bits of the call counter; 0: there is none", "call_counter_size_p"),
-    "f0s_width": _number(_P, 2, "bits of subformat in format 0; default: 1 with predictor and cache, else 0",
+    "call_counter_size": _integer(_P, 16, "bits of the call counter; 0: there is none", "call_counter_size_p"),
+    "f0s_width": _integer(_P, 2, "bits of subformat in format 0; default: 1 with predictor and cache, else 0",
                          "f0s_width_p"),
     "iret_ext": _flag(_P, "implicit returns are counted in irets (Implicit Return extension), not irdepth", "iret_ext"),
     "ecall_retires": _flag(_P, "ecall and ebreak are reported as retired before their trap"),
-    "data_width": _number(_P, 512, "bits of the data of an access", "data_width_p", least=8),
-    "daddress_width": _number(_P, 64, "bits of the address of an access", "daddress_width_p", least=2),
-    "lrid_width": _number(_P, 16, "bits of the ID of a split load; 0: loads are unified", "lrid_width_p"),
-    "data_format_width": _number(_P, 3, "bits of format in data packets: 2 if there are only unified loads and stores"),
-    "data_diff_width": _number(_P, 2, "bits of diff in data packets, where it may be 1 or 2", least=1),
+    "data_width": _integer(_P, 512, "bits of the data of an access", "data_width_p", least=8),
+    "daddress_width": _integer(_P, 64, "bits of the address of an access", "daddress_width_p", least=2),
+    "lrid_width": _integer(_P, 16, "bits of the ID of a split load; 0: loads are unified", "lrid_width_p"),
+    "data_format_width": _integer(
+        _P, 3, "bits of format in data packets: 2 if there are only unified loads and stores"
+    ),
+    "data_diff_width": _integer(_P, 2, "bits of diff in data packets, where it may be 1 or 2", least=1),
     "data_difference": _flag(_P, "where diff has one bit, compressed data is a difference, not XOR"),
     "data_reference": _flag(_P, "data packets are as the reference model sends them"),
-    "csr_width": _number(_P, 64, "bits of a CSR in data packets; 0: as many as for other data"),
+    "csr_width": _integer(_P, 64, "bits of a CSR in data packets; 0: as many as for other data"),
     "mmacas_ext": _flag(_P, "data packets are those of the Multi-Memory Access and Compare and Swap extension",
                         "mmacas_ext"),
     **{feature.etrace: _flag(_M, feature.meaning, feature.field) for feature in ETRACE},
@@ -105,9 +107,9 @@ SETTINGS: Mapping[str, EtraceSetting] = {
     "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
     "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
                         "trTeInstFilters 0, trTeInstTrigEnable 0"),
-    "sync_packets": _number(_O, LONGEST_PERIOD, "number of packets after which the encoder synchronizes; 0: not known",
+    "sync_packets": _integer(_O, LONGEST_PERIOD, "number of packets after which the encoder synchronizes; 0: not known",
                             "trTeInstSyncMode 1, trTeInstSyncMax"),
-    "branch_count_bits": _number(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
+    "branch_count_bits": _integer(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
                                  "trTeInstSyncMode 2 or 3, trTeInstSyncMax", least=1),
     "pinned": _flag(_O, "support packets are ignored: the modes apply to the whole trace"),
     "support": EtraceSetting(_O, SettingKind.CHOICE, "layout of support packets", "",
@@ -118,17 +120,17 @@ SETTINGS: Mapping[str, EtraceSetting] = {
                            "mtvec or stvec"),
     "trap_handlers": EtraceSetting(_O, SettingKind.HANDLERS, "the same for individual causes"),
     "encapsulation": EtraceSetting(_E, SettingKind.CHOICE, "how the packets are encapsulated", "", NAMES),
-    "src_bits": _number(_E, 16, "width of srcID", "trTeSrcBits"),
-    "timestamp_bytes": _number(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
-    "type_bits": _number(_E, 8, "width of the type of a packet; 0: all are te_inst"),
-    "instruction_type": _number(_E, 255, "the type of te_inst packets"),
-    "data_type": _number(_E, 255, "the type of te_data packets"),
-    "extend_bit": _number(_E, 7, "the bit of a header that announces a timestamp", least=5),
-    "atb_bytes": _number(_E, 16, "bytes of ATDATA in a record", least=1),
+    "src_bits": _integer(_E, 16, "width of srcID", "trTeSrcBits"),
+    "timestamp_bytes": _integer(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
+    "type_bits": _integer(_E, 8, "width of the type of a packet; 0: all are te_inst"),
+    "instruction_type": _integer(_E, 255, "the type of te_inst packets"),
+    "data_type": _integer(_E, 255, "the type of te_data packets"),
+    "extend_bit": _integer(_E, 7, "the bit of a header that announces a timestamp", least=5),
+    "atb_bytes": _integer(_E, 16, "bytes of ATDATA in a record", least=1),
     "bit_packed": _flag(_E, "payloads end at any bit, not at whole bytes"),
-    "block_size": _number(_E, 1 << 30, "no packet straddles blocks of this many bytes; 0: there are none"),
-    "block_start": _number(_E, 1 << 30, "bytes of the trace before the first block, in a ring that has wrapped"),
-    "src_id": _number(Owner.NOTHING, (1 << 16) - 1, "srcID of this encoder, if trTeSrcID cannot hold it", "trTeSrcID"),
+    "block_size": _integer(_E, 1 << 30, "no packet straddles blocks of this many bytes; 0: there are none"),
+    "block_start": _integer(_E, 1 << 30, "bytes of the trace before the first block, in a ring that has wrapped"),
+    "src_id": _integer(Owner.NOTHING, (1 << 16) - 1, "srcID of this encoder, if trTeSrcID cannot hold it", "trTeSrcID"),
 }  # fmt: skip
 """The settings by name, in the order of the help."""
 
@@ -170,10 +172,10 @@ def _checked(key: str, value: Any) -> SettingValue:
         if isinstance(value, str) and value in setting.allowed:
             return value
         raise BadSetting(key, f"is {value_text(value)}, must be one of {', '.join(map(str, setting.allowed))}")
-    return _address(key, value) if setting.kind is SettingKind.ADDRESS else _handlers(key, value)
+    return _address_setting(key, value) if setting.kind is SettingKind.ADDRESS else _handlers(key, value)
 
 
-def _address(key: str, value: Any) -> str:
+def _address_setting(key: str, value: Any) -> str:
     """Return an address as text. A number is also accepted in files that can hold all of them."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return f"{value:#x}"
@@ -191,7 +193,7 @@ def _handlers(key: str, value: Any) -> dict[str, str]:
     for cause in value:
         if not isinstance(cause, str) or not _TRAP.fullmatch(cause):
             raise BadSetting(key, f"has {cause!r}, which is not a cause: 2 is an exception, i7 an interrupt")
-    return {cause: _address(key, address) for cause, address in value.items()}
+    return {cause: _address_setting(key, address) for cause, address in value.items()}
 
 
 _FIELD = {"encapsulation": "name"}

@@ -65,7 +65,7 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
     members: dict[str, bytes] = {}
     description = {
         "format": FORMAT,
-        "version": _version(capture),
+        "version": _oldest_version(capture),
         "tool": capture.tool,
         "created": capture.created,
         "target": capture.target,
@@ -112,7 +112,7 @@ def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
     return read_saved(root, fetch)
 
 
-def _version(capture: Capture) -> int:
+def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
     if capture.elf is not None and capture.elf.bias:
         return VERSION
@@ -340,7 +340,7 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
     try:
         with atomic_output(str(path)) as file:
             if str(path) != "-" and os.path.isfile(file.name):  # devices have no position
-                _write(capture, file, progress)
+                _write_container(capture, file, progress)
             else:
                 file.write(dump(capture))
     except OutputError as error:
@@ -350,11 +350,11 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
 def dump(capture: Capture) -> bytes:
     """Return the bytes of a capture file; they are the same for the same capture."""
     buffer = io.BytesIO()
-    _write(capture, buffer, silent)
+    _write_container(capture, buffer, silent)
     return buffer.getvalue()
 
 
-def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
+def _write_container(capture: Capture, file: BinaryIO, progress: Progress) -> None:
     description, members = describe_capture(capture)
     text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are not text
     total, done = len(text) + sum(map(len, members.values())), 0

@@ -32,7 +32,7 @@ def describe_saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any
     """Return the keys of capture.json for what is saved, none for what is not, and add the members they refer to."""
     description: dict[str, Any] = {}
     if capture.registers:
-        description["registers"] = [_registers(saved) for saved in capture.registers]
+        description["registers"] = [_registers_fields(saved) for saved in capture.registers]
     if capture.memory:
         numbered = enumerate(capture.memory)
         description["memory"] = [
@@ -42,22 +42,22 @@ def describe_saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any
     if capture.written:
         description["written"] = [_written(it, f"written/{n}", members) for n, it in enumerate(capture.written)]
     if capture.ranges:
-        description["ranges"] = [_range(it) for it in capture.ranges]
+        description["ranges"] = [_range_fields(it) for it in capture.ranges]
     return description
 
 
-def _registers(saved: SavedRegisters) -> dict[str, Any]:
+def _registers_fields(saved: SavedRegisters) -> dict[str, Any]:
     return {
         "hart": saved.hart,
         "at": saved.at.value,
         "pc": f"{saved.pc:#x}",
         "privilege": saved.privilege,
-        "values": _values(saved.registers),
+        "values": _register_fields(saved.registers),
         **({"at_entry": True} if saved.at_entry else {}),
     }
 
 
-def _values(registers: Mapping[int, int]) -> dict[str, str]:
+def _register_fields(registers: Mapping[int, int]) -> dict[str, str]:
     return {f"{number:#x}": f"{value:#x}" for number, value in sorted(registers.items())}
 
 
@@ -72,7 +72,7 @@ def _written(written: DebuggerWrites, folder: str, members: dict[str, bytes]) ->
     return {
         "hart": written.hart,
         "pc": None if written.pc is None else f"{written.pc:#x}",
-        "values": _values(written.registers),
+        "values": _register_fields(written.registers),
         "memory": [_stretch(address, data, f"{folder}/{n}.bin", members) for n, (address, data) in stretches],
         "unknown": written.unknown,
         **({} if written.halts == 1 else {"halts": written.halts}),
@@ -80,7 +80,7 @@ def _written(written: DebuggerWrites, folder: str, members: dict[str, bytes]) ->
     }
 
 
-def _range(memory: MemoryRange) -> dict[str, Any]:
+def _range_fields(memory: MemoryRange) -> dict[str, Any]:
     return {
         "name": memory.name,
         "address": f"{memory.address:#x}",
@@ -95,7 +95,7 @@ def read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
     """Return the fields of `Capture` for what is saved. Raises `BadDescription` and what *fetch* raises."""
     readers: Mapping[str, Callable[[JsonTable], Any]] = {
         "registers": _read_registers,
-        "memory": lambda table: SavedMemory(_at(table), *_read_stretch(table, fetch)),
+        "memory": lambda table: SavedMemory(_saved_at(table), *_read_stretch(table, fetch)),
         "written": lambda table: _read_written(table, fetch),
         "ranges": _read_range,
     }
@@ -106,7 +106,7 @@ def read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
     return found
 
 
-def _at(table: JsonTable) -> SavedAt:
+def _saved_at(table: JsonTable) -> SavedAt:
     try:
         return SavedAt(table.text("at"))
     except ValueError:
@@ -117,7 +117,7 @@ def _read_registers(table: JsonTable) -> SavedRegisters:
     at_entry = bool(table.optional("at_entry", table.flag))
     privilege = table.optional("privilege", lambda key: table.number(key, _PRIVILEGES))
     hart, pc = table.number("hart"), table.address("pc")
-    return SavedRegisters(hart, _at(table), pc, _read_values(table), at_entry, privilege)
+    return SavedRegisters(hart, _saved_at(table), pc, _read_values(table), at_entry, privilege)
 
 
 def _read_values(table: JsonTable) -> dict[int, int]:

@@ -91,10 +91,12 @@ class _Import:
         self._edges = connections(nodes) or self._only_connection()
         self._cpus = _cpus(root)
         self._kinds = {node.path: self._kind(node) for node in nodes}
-        self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is EncoderDescription}
-        self._names = self._named()
+        self._harts = {
+            node.path: self._hart_index(node) for node in nodes if self._kinds[node.path] is EncoderDescription
+        }
+        self._names = self._component_names()
         self._own_sinks = self._sinks_inside()
-        self._memory = tuple(_memory(root))
+        self._memory = tuple(_memory_ranges(root))
 
     def found(self) -> DeviceTreeContents:
         components = [self._component(node) for node in self._nodes]
@@ -149,7 +151,7 @@ class _Import:
             )
         raise node.error("it has neither in-ports nor out-ports")
 
-    def _hart(self, node: Node) -> int:
+    def _hart_index(self, node: Node) -> int:
         """Return the index of an encoder's hart among all harts, by their IDs."""
         if _is_xuantie(node):
             return self._numbered_hart(node)
@@ -168,7 +170,7 @@ class _Import:
             raise node.error(f"is {number}, and /cpus has {len(self._cpus)}", "cpu")
         return number
 
-    def _named(self) -> dict[str, str]:
+    def _component_names(self) -> dict[str, str]:
         names = {path: f"encoder{hart}" for path, hart in self._harts.items()}
         for kind, prefix in (
             (FunnelDescription, "funnel"),
@@ -258,7 +260,7 @@ class _Import:
                 yield f"encoder{place}: its hart has the ID {number:#x}; is it number {place} in OpenOCD's order?"
 
 
-def _memory(root: Node) -> Iterator[MemoryRange]:
+def _memory_ranges(root: Node) -> Iterator[MemoryRange]:
     """Yield the ranges of the nodes of memory. That no device writes it is nothing that a device tree says.
 
     Ref: Devicetree Specification v0.4, 3.4 (/memory), 3.5 (/reserved-memory: what is left out of it).

@@ -175,7 +175,7 @@ class _StructureReader:
             if token == _BEGIN_NODE:
                 if root is not None and node is None:
                     raise self._damaged("a second root")
-                child = Node(self._file, self._text(self._at, advance=True), node)
+                child = Node(self._file, self._zero_ended_text(self._at, advance=True), node)
                 if node is None:
                     root = child
                 else:
@@ -185,7 +185,7 @@ class _StructureReader:
                 node = node.parent
             elif token == _PROP and node is not None:
                 size, name = self._cell(), self._cell()
-                node.properties[self._text(self._strings + name)] = self._bytes(size)
+                node.properties[self._zero_ended_text(self._strings + name)] = self._bytes(size)
             elif token != _NOP:
                 raise self._damaged(f"token {token}")
         if root is None or node is not None:
@@ -204,7 +204,7 @@ class _StructureReader:
         self._at += -(-size // _CELL) * _CELL
         return value
 
-    def _text(self, at: int, advance: bool = False) -> str:
+    def _zero_ended_text(self, at: int, advance: bool = False) -> str:
         """Return the text that ends with a zero byte; *advance*: it is in the structure, and the
         next cell follows it.
         """

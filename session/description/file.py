@@ -346,7 +346,7 @@ def _encoder(read: Tables, table: TomlTable, where: str, name: str) -> EncoderDe
     base, hart, to = read.base(table, where), read.integer(table, where, "hart", 0), read.names(table, where, "to")
     etrace = _etrace(read, table.get("etrace", {}), where)
     return EncoderDescription(
-        name, base, hart, to, etrace, _version(read, table, where), _repeat_bits(read, table, where)
+        name, base, hart, to, etrace, _described_version(read, table, where), _repeat_bits(read, table, where)
     )
 
 
@@ -374,16 +374,16 @@ def _etrace(read: Tables, table: object, where: str) -> Mapping[str, SettingValu
 def _funnel(read: Tables, table: TomlTable, where: str, name: str) -> FunnelDescription:
     base, to = read.base(table, where), read.names(table, where, "to")
     inputs = read.numbered(table, where, "inputs", FUNNEL_INPUTS)
-    return FunnelDescription(name, base, to, inputs, _version(read, table, where))
+    return FunnelDescription(name, base, to, inputs, _described_version(read, table, where))
 
 
-def _version(read: Tables, table: TomlTable, where: str) -> int:
+def _described_version(read: Tables, table: TomlTable, where: str) -> int:
     version = read.within(table, where, "version", _VERSIONS)
     return RATIFIED if version is None else version
 
 
 def _ram_sink(read: Tables, table: TomlTable, where: str, name: str) -> RamSinkDescription:
-    base, inside = _place(read, table, where)
+    base, inside = _sink_place(read, table, where)
     mode = read.choice(table, where, "mode", ("SMEM", "SRAM"))
     if mode == "SMEM":
         for key in ("start", "size"):
@@ -395,7 +395,7 @@ def _ram_sink(read: Tables, table: TomlTable, where: str, name: str) -> RamSinkD
 
 
 def _pib_sink(read: Tables, table: TomlTable, where: str, name: str) -> PibSinkDescription:
-    base, inside = _place(read, table, where)
+    base, inside = _sink_place(read, table, where)
     mode = read.choice(table, where, "mode", PIB_MODES) if "mode" in table else None
     center = read.switch(table, where, "clk_center")
     if center and mode not in PARALLEL:
@@ -404,11 +404,11 @@ def _pib_sink(read: Tables, table: TomlTable, where: str, name: str) -> PibSinkD
 
 
 def _atb_bridge(read: Tables, table: TomlTable, where: str, name: str) -> AtbBridgeDescription:
-    base, inside = _place(read, table, where)
+    base, inside = _sink_place(read, table, where)
     return AtbBridgeDescription(name, base, read.within(table, where, "id", _ATB_IDS), inside)
 
 
-def _place(read: Tables, table: TomlTable, where: str) -> tuple[int, str]:
+def _sink_place(read: Tables, table: TomlTable, where: str) -> tuple[int, str]:
     """Return the base of a sink, or the name of the component it is inside."""
     if "inside" not in table:
         return read.base(table, where), ""

@@ -32,10 +32,10 @@ def read_memory(tables: Tables, document: Mapping[str, Any]) -> tuple[MemoryRang
     if len(written) > _MOST:
         raise tables.error(f"there are {len(written)}, {_MOST} are possible", MEMORY)
     found = enumerate(written, 1)
-    return tuple(_range(tables, table, f"{MEMORY} {number}") for number, table in found)
+    return tuple(_memory_range(tables, table, f"{MEMORY} {number}") for number, table in found)
 
 
-def _range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
+def _memory_range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
     name = tables.string(table, where, "name", " ").strip()
     where = f'{MEMORY} "{name}"' if name else where
     tables.known(table, where, _KEYS)
@@ -45,7 +45,7 @@ def _range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
     if address + size > _SPACE:
         raise tables.error(f"{address:#x} + {size:#x} is beyond 2**64", where, "size")
     kind = MemoryKind(tables.choice(table, where, "kind", [kind.value for kind in MemoryKind]))
-    harts, dma = _harts(tables, table, where), tables.switch(table, where, "dma")
+    harts, dma = _range_harts(tables, table, where), tables.switch(table, where, "dma")
     if kind is not MemoryKind.RAM:
         for key in ("private", "dma"):
             if key in table:
@@ -53,7 +53,7 @@ def _range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
     return MemoryRange(address, size, kind, harts, bool(dma), name)
 
 
-def _harts(tables: Tables, table: TomlTable, where: str) -> tuple[int, ...]:
+def _range_harts(tables: Tables, table: TomlTable, where: str) -> tuple[int, ...]:
     if "private" not in table:
         return ()
     value = table["private"]

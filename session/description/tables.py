@@ -89,7 +89,7 @@ class Tables:
         return tables
 
     def integer(self, table: TomlTable, where: str, key: str, default: int | None = None) -> int:
-        value = self._value(table, where, key, default)
+        value = self._table_value(table, where, key, default)
         number = typed.number_in(_NUMBERS)(value)
         if number is None:
             raise self.error(f"is {value_text(value)}, must be a number from 0 to 2**64 - 1", where, key)
@@ -112,7 +112,7 @@ class Tables:
         return value
 
     def string(self, table: TomlTable, where: str, key: str, default: str | None = None) -> str:
-        value = self._value(table, where, key, default)
+        value = self._table_value(table, where, key, default)
         line = typed.text(value)
         if not line or not line.isprintable():
             raise self.error(f"is {value_text(value)}, must be one line of text", where, key)
@@ -160,7 +160,7 @@ class Tables:
             raise self.error(f"{value:#x} is not a multiple of 0x4" if value else "is 0", where, key)
         return value
 
-    def _value(self, table: TomlTable, where: str, key: str, default: object) -> object:
+    def _table_value(self, table: TomlTable, where: str, key: str, default: object) -> object:
         value = table.get(key, default)
         if value is None:
             raise self.error("missing", where, key)
@@ -197,7 +197,7 @@ def read_usb(tables: Tables, document: TomlTable) -> UsbDescription | None:
 
 
 def _layout(tables: Tables, table: TomlTable) -> tuple[int, int] | None:
-    values = _numbers(tables, table, "layout", range(1 << 16), "two numbers, levels and directions, of 16 bits")
+    values = _table_numbers(tables, table, "layout", range(1 << 16), "two numbers, levels and directions, of 16 bits")
     if values is None:
         return None
     if len(values) != 2:
@@ -206,13 +206,13 @@ def _layout(tables: Tables, table: TomlTable) -> tuple[int, int] | None:
 
 
 def _ir_lengths(tables: Tables, table: TomlTable) -> tuple[int, ...] | None:
-    values = _numbers(tables, table, "ir_lengths", range(1, 33), "a length in bits, 1 to 32, for each TAP")
+    values = _table_numbers(tables, table, "ir_lengths", range(1, 33), "a length in bits, 1 to 32, for each TAP")
     if values == ():
         raise tables.error("is empty: a length in bits for each TAP, as in ir_lengths = [5, 4]", _WHERE, "ir_lengths")
     return values
 
 
-def _numbers(tables: Tables, table: TomlTable, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
+def _table_numbers(tables: Tables, table: TomlTable, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
     if key not in table:
         return None
     numbers = typed.list_of(table[key], typed.number_in(allowed))
@@ -245,7 +245,7 @@ def _port(tables: Tables, table: TomlTable, number: int) -> TandemDescription:
     name = tables.string(table, f"{_TABLE} {number}", "name")
     where = f'{_TABLE} "{name}"'
     tables.known(table, where, _TANDEM_KEYS)
-    file, socket = _place(tables, table, where)
+    file, socket = _port_place(tables, table, where)
     dialect = tables.choice(table, where, "dialect", tuple(DIALECTS)) if "dialect" in table else SPECIFICATION.name
     lengths = {key: tables.integer(table, where, key) for key in _LENGTHS if key in table}
     try:
@@ -259,7 +259,7 @@ def _port(tables: Tables, table: TomlTable, number: int) -> TandemDescription:
     )  # fmt: skip
 
 
-def _place(tables: Tables, table: TomlTable, where: str) -> tuple[str, str]:
+def _port_place(tables: Tables, table: TomlTable, where: str) -> tuple[str, str]:
     """Return the file, or the socket."""
     if "socket" not in table:
         return _beside(tables, tables.string(table, where, "file")), ""
@@ -302,21 +302,21 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
     if description.qemu:
-        ranges = _memory(description.memory)
+        ranges = _memory_tables(description.memory)
         return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}", *ranges]) + "\n"
     lines += ["", *_way(description)]
     for component in description.components:
         comment = comments.get(component.name)
         lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
     for port in description.tandem:
-        lines += ["", "[[tandem]]", *(f"{key} = {_value(value)}" for key, value in tandem_lines(port))]
-    return "\n".join([*lines, *_memory(description.memory)]) + "\n"
+        lines += ["", "[[tandem]]", *(f"{key} = {_value_text(value)}" for key, value in tandem_lines(port))]
+    return "\n".join([*lines, *_memory_tables(description.memory)]) + "\n"
 
 
 MEMORY = "[[memory]]"
 
 
-def _memory(ranges: Iterable[MemoryRange]) -> Iterator[str]:
+def _memory_tables(ranges: Iterable[MemoryRange]) -> Iterator[str]:
     for it in ranges:
         yield from ("", MEMORY, *([f"name = {quoted(it.name)}"] if it.name else []))
         yield from (f"address = {it.address:#x}", f"size = {it.size:#x}", f"kind = {quoted(it.kind.value)}")
@@ -335,7 +335,7 @@ def _way(description: Description) -> Iterator[str]:
         if isinstance(value, tuple):
             yield f"{key} = [{', '.join(map(str, value))}]"
         elif value is not None and (value or key not in ("tap", "interface")):
-            yield f"{key} = {_value(value)}"
+            yield f"{key} = {_value_text(value)}"
 
 
 def quoted(text: str) -> str:
@@ -370,7 +370,7 @@ def _feeding(source: EncoderDescription | FunnelDescription) -> Iterator[str]:
             yield f"repeat_bits = {source.repeat_bits}"
         if source.etrace:
             yield "[component.etrace]"
-        yield from (f"{key} = {_value(value)}" for key, value in source.etrace.items())
+        yield from (f"{key} = {_value_text(value)}" for key, value in source.etrace.items())
     elif source.inputs:
         yield f"inputs = {{{', '.join(f'{quoted(name)} = {number}' for name, number in source.inputs.items())}}}"
 
@@ -389,10 +389,10 @@ def _pib_sink(sink: PibSinkDescription) -> Iterator[str]:
     if sink.divider is not None:
         yield f"divider = {sink.divider}"
     if sink.clk_center is not None:
-        yield f"clk_center = {_value(sink.clk_center)}"
+        yield f"clk_center = {_value_text(sink.clk_center)}"
 
 
-def _value(value: SettingValue) -> str:
+def _value_text(value: SettingValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

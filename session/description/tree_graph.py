@@ -75,14 +75,14 @@ def _xuantie(components: Sequence[Node]) -> Iterator[PortEdge]:
     """Yield the edges of XuanTie's binding; of those that both ends name, the one with the input comes last."""
     of_phandle = {component.phandle: component for component in components if component.phandle is not None}
     for source in components:
-        for _, to in _named(source, _XUANTIE_OUT, of_phandle):
+        for _, to in _connected_nodes(source, _XUANTIE_OUT, of_phandle):
             yield PortEdge(source, to, None)
     for to in components:
-        for number, source in _named(to, _XUANTIE_IN, of_phandle):
+        for number, source in _connected_nodes(to, _XUANTIE_IN, of_phandle):
             yield PortEdge(source, to, number)
 
 
-def _named(component: Node, direction: str, of_phandle: dict[int, Node]) -> Iterator[tuple[int, Node]]:
+def _connected_nodes(component: Node, direction: str, of_phandle: dict[int, Node]) -> Iterator[tuple[int, Node]]:
     ports = component.child(direction)
     for number, port in enumerate(port for port in (ports.children if ports else ()) if port.okay):
         other = of_phandle.get((*port.cells("endpoint"), 0)[0])

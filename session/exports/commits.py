@@ -32,14 +32,14 @@ class Spelling:
     def __init__(self, texts: GroupTexts, xlen: int) -> None:
         self._texts, self._xlen = texts, xlen
 
-    def of(self, row: Row) -> Spelled:
+    def spelled(self, row: Row) -> Spelled:
         """Return the instruction of a group, which was learnt before."""
         assert row.instr is not None
-        return spelled(row.instr.word, self._xlen) or _respelled(self._texts.of(row).instruction)
+        return spelled(row.instr.word, self._xlen) or _respelled(self._texts.text_of(row).instruction)
 
     def text(self, row: Row) -> str:
         """Return the text that `spike -l` has after the encoding."""
-        return self.of(row).text
+        return self.spelled(row).text
 
     def learn(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yield the same rows; their text is known then."""
@@ -78,21 +78,21 @@ def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int | Non
     A CSR that an instruction does not name is written only if that changes it: cores report it in any case.
     """
     found: dict[int, int | None] = {}
-    named = _named(row)
+    named = _named_csr(row)
     logged = () if named is None else _LOGGED.get(named, () if _is_event_counter(named) else (named,))
     family = {named, *logged}
     if any(change.regno in family for change in row.changes):
-        found |= {regno: _value(groups, row, regno, named) for regno in logged}
+        found |= {regno: _written_value(groups, row, regno, named) for regno in logged}
     for change in row.changes:
         if change.regno in (GPR, csrs.PRIVILEGE, named) or change.regno in found or change.regno >= FPR_END:
             continue
         if change.regno >= GPR or change.old != change.new or _writes_status(row):
             wholes = _LOGGED[csrs.FCSR] if change.regno == csrs.FCSR else (_WHOLES.get(change.regno, change.regno),)
-            found |= {regno: _value(groups, row, regno, None) for regno in wholes if regno not in found}
+            found |= {regno: _written_value(groups, row, regno, None) for regno in wholes if regno not in found}
     yield from ((regno, value) for regno, value in found.items() if value is not None or regno != MVIP)
 
 
-def _named(row: Row) -> int | None:
+def _named_csr(row: Row) -> int | None:
     """Return the CSR that an instruction writes: csrrs and csrrc with x0, or 0, write none."""
     word = 0 if row.instr is None else row.instr.word
     operation = word >> 12 & 3
@@ -111,7 +111,7 @@ def _writes_status(row: Row) -> bool:
     return row.trap is not None or (row.instr is not None and row.instr.word in csrs.XRETS)
 
 
-def _value(groups: Groups, row: Row, regno: int, named: int | None) -> int | None:
+def _written_value(groups: Groups, row: Row, regno: int, named: int | None) -> int | None:
     """Return the new value of a register. *named*: the CSR that the instruction names."""
     if regno != MVIP:
         return groups.index.registers.value(regno, row.number - 1)

@@ -49,7 +49,7 @@ class TraceCsv:
 
     def _columns(self, row: Row, pc: int) -> tuple[str, ...]:
         assert row.instr is not None
-        spelled = self._spelling.of(row)
+        spelled = self._spelling.spelled(row)
         gpr, csr = self._written(row)
         mode = self._mode if row.mode is None else row.mode
         said = "" if mode is None else str(mode)
@@ -68,7 +68,7 @@ class TraceCsv:
                 control.append(f"{csrs.csr_name(regno).replace(' ', '_')}:{value:0{self._digits}x}")
             else:
                 digits = (self._groups.parameters.flen // 4 or self._digits) if regno >= FPR else self._digits
-                general.append(f"{_name(regno)}:{value:0{digits}x}")
+                general.append(f"{_register_name(regno)}:{value:0{digits}x}")
         return ";".join(general), ";".join(control)
 
 
@@ -79,7 +79,7 @@ def as_line(columns: Iterable[str]) -> str:
     return text.getvalue().removesuffix("\n")
 
 
-def _name(regno: int) -> str:
+def _register_name(regno: int) -> str:
     return X[regno - GPR] if regno < FPR else F[regno - FPR]
 
 

@@ -63,7 +63,7 @@ class SpikeLog:
             if row.instr is not None:
                 yield from self._listed(row)
             if row.trap is not None:
-                yield from self._trap(row)
+                yield from self._trap_lines(row)
             elif row.instr is not None:
                 yield from self._commit(row)
             self._came_from_csr = row.trap is not None or (row.instr is not None and row.instr.word in csrs.XRETS)
@@ -87,7 +87,7 @@ class SpikeLog:
         self._last, self._executions = here, 1
         yield f"{self._core}{self._hex(row.pc)} (0x{row.instr.word:08x}) {self._spelling.text(row)}"
 
-    def _trap(self, row: Row) -> Iterator[str]:
+    def _trap_lines(self, row: Row) -> Iterator[str]:
         trap = row.trap
         assert trap is not None
         epc = row.pc if trap.epc is None else trap.epc
@@ -109,10 +109,10 @@ class SpikeLog:
             return
         assert row.instr is not None and row.pc is not None
         encoding = f"(0x{row.instr.word:0{2 * row.instr.length}x})"
-        written = "".join(self._registers(row)) + "".join(self._memory(row))
+        written = "".join(self._register_texts(row)) + "".join(self._access_texts(row))
         yield f"{self._core}{mode} {self._hex(row.pc)} {encoding}{written}"
 
-    def _registers(self, row: Row) -> list[str]:
+    def _register_texts(self, row: Row) -> list[str]:
         """Return the registers in Spike's order: by number, integer before floating-point register before CSR."""
         found: dict[tuple[int, int], str] = {}
         for regno, value in written_registers(self._groups, row):
@@ -127,7 +127,7 @@ class SpikeLog:
                 found[regno - FPR, 1] = f" f{regno - FPR:<2} 0x{value:0{digits}x}"
         return [text for _, text in sorted(found.items())]
 
-    def _memory(self, row: Row) -> Iterator[str]:
+    def _access_texts(self, row: Row) -> Iterator[str]:
         """Yield loads, then stores."""
         access = row.access
         if access is None or access.kind == CSR or access.address is None:

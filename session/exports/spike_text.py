@@ -172,7 +172,7 @@ def _csr_name(number: int) -> str:
     return csrs.NAMES.get(number) or f"unknown_{number:03x}"
 
 
-def _registers(word: int) -> tuple[str, str, str]:
+def _rd_rs1_rs2(word: int) -> tuple[str, str, str]:
     """Return rd, rs1, rs2."""
     return X[bits(word, 7, 5)], X[bits(word, 15, 5)], X[bits(word, 20, 5)]
 
@@ -189,7 +189,7 @@ def _jal(word: int, xlen: int) -> Spelled:
 
 
 def _jalr(word: int, xlen: int) -> Spelled | None:
-    rd, rs1, _ = _registers(word)
+    rd, rs1, _ = _rd_rs1_rs2(word)
     immediate = signed(word >> 20, 12)
     if bits(word, 12, 3):
         return None
@@ -207,7 +207,7 @@ def _branch(word: int, xlen: int) -> Spelled | None:
     if name is None:
         return None
     offset = bits(word, 31, 1) << 12 | bits(word, 7, 1) << 11 | bits(word, 25, 6) << 5 | bits(word, 8, 4) << 1
-    _, rs1, rs2 = _registers(word)
+    _, rs1, rs2 = _rd_rs1_rs2(word)
     to = branch(signed(offset, 13))
     if rs2 == "zero" and name in ("beq", "bne", "blt", "bge"):
         return Spelled(name, (rs1, rs2, to), f"{name}z", (rs1, to))
@@ -240,7 +240,7 @@ _PREFETCHES = {0: "prefetch.i", 1: "prefetch.r", 3: "prefetch.w"}
 
 
 def _immediate(word: int, xlen: int) -> Spelled | None:
-    rd, rs1, _ = _registers(word)
+    rd, rs1, _ = _rd_rs1_rs2(word)
     of_words, function, value = word & 0x7F == 0x1B, bits(word, 12, 3), signed(word >> 20, 12)
     if function in (1, 5):
         return _shift(word, xlen, of_words)
@@ -260,7 +260,7 @@ def _immediate(word: int, xlen: int) -> Spelled | None:
 
 
 def _shift(word: int, xlen: int, of_words: bool) -> Spelled | None:
-    rd, rs1, _ = _registers(word)
+    rd, rs1, _ = _rd_rs1_rs2(word)
     width = 5 if of_words else 6  # on RV32, too: one that does not exist there has a text all the same
     kind = word >> 20 + width
     name = {(1, 0): "slli", (5, 0): "srli", (5, 0x400 >> width): "srai"}.get((bits(word, 12, 3), kind))
@@ -282,7 +282,7 @@ def _operation(word: int, xlen: int) -> Spelled | None:
     of_words = word & 0x7F == 0x3B
     if not name or (of_words and name not in _WORD_OPERATIONS):
         return None
-    rd, rs1, rs2 = _registers(word)
+    rd, rs1, rs2 = _rd_rs1_rs2(word)
     name += "w" if of_words else ""
     if rs1 == "zero" and name in ("sub", "sltu"):
         return Spelled(name, (rd, rs1, rs2), "neg" if name == "sub" else "snez", (rd, rs2))
@@ -297,7 +297,7 @@ _AMOS = {
 
 def _atomic(word: int, xlen: int) -> Spelled | None:
     width = {2: "w", 3: "d"}.get(bits(word, 12, 3))
-    rd, rs1, rs2 = _registers(word)
+    rd, rs1, rs2 = _rd_rs1_rs2(word)
     if width is None:
         return None
     if word >> 27 == 0b00010:
@@ -333,7 +333,7 @@ _CSRS = {1: "csrrw", 2: "csrrs", 3: "csrrc", 5: "csrrwi", 6: "csrrsi", 7: "csrrc
 
 def _system(word: int, xlen: int) -> Spelled | None:
     function = bits(word, 12, 3)
-    rd, rs1, rs2 = _registers(word)
+    rd, rs1, rs2 = _rd_rs1_rs2(word)
     if function == 0:
         if word >> 25 == 0b0001001 and rd == "zero":
             return Spelled("sfence.vma", (rs1, rs2))

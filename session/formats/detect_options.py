@@ -283,7 +283,7 @@ def better_options(
     if not doubtful and not any(map(_contradictions, found)) and any(history.instructions for history in found):
         return None
     events = [event for history in found for event in history.events]
-    part = _part(len(data), events, from_start=isinstance(options, EtraceTraceOptions))
+    part = _decoded_part(len(data), events, from_start=isinstance(options, EtraceTraceOptions))
     window = data[part.start : part.stop]
     if not any(history.instructions for history in found):
         layout = _without_flow(window, options, program.xlen, wrapped=wrapped and not part.start)
@@ -467,7 +467,7 @@ def _contradicts(event: Event) -> bool:
     return event.kind in _BAD or one_more
 
 
-def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:
+def _decoded_part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:
     """Return the bytes to decode: whole messages from the last synchronizing one before the first contradiction.
 
     If there is none, from the beginning; also, if that is not too far, with *from_start*: messages at the start of a

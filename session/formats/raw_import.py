@@ -331,7 +331,7 @@ class _MessageShare(NamedTuple):
 def empty_history(found: HartHistories) -> str | None:
     """Return a text if the trace contains nothing but idle bytes, else None. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
-    return f"is empty: {_count(total, 'idle byte')}, no message" if total == idle > 0 else None
+    return f"is empty: {_counted_text(total, 'idle byte')}, no message" if total == idle > 0 else None
 
 
 def why_unreadable(capture: Capture, found: HartHistories) -> str | None:
@@ -364,8 +364,8 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
         if advice:
             return advice
     first = "the first " if size > _LOOKED_AT else ""
-    of = f"of {first}{_count(size or len(captured.data), 'byte')} {sensible} are messages"
-    ran = _count(instructions, "instruction")
+    of = f"of {first}{_counted_text(size or len(captured.data), 'byte')} {sensible} are messages"
+    ran = _counted_text(instructions, "instruction")
     return f"cannot be read as {kind.name}: {of}, {ran} ran: is it a trace, and was it made with these options?"
 
 
@@ -408,5 +408,5 @@ def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     return lambda item: not wording.is_odd(item)
 
 
-def _count(number: int, what: str) -> str:
+def _counted_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

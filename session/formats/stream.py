@@ -100,17 +100,17 @@ class StreamFollower:
             part = data[at : at + _PIECE]
             self._decoder.feed(part)
             self.counts.bytes += len(part)
-            yield from self._taken(last=False)
+            yield from self._new_rows(last=False)
 
     def finish(self) -> Iterator[Arrived]:
         """Yield what the remaining bytes contain, as far as it is determined."""
         self._decoder.finish()
-        yield from self._taken(last=True)
+        yield from self._new_rows(last=True)
 
     def _builder(self, source: int) -> IncrementalBuilder:
         return self._builders.setdefault(source, IncrementalBuilder())
 
-    def _taken(self, *, last: bool) -> Iterator[Arrived]:
+    def _new_rows(self, *, last: bool) -> Iterator[Arrived]:
         """Yield new rows. Sources for which decoding never started are ignored: noise contains any source."""
         for source, builder in sorted(self._builders.items()):
             hart = source if self._source.harts is None else self._source.harts.get(source)
@@ -179,18 +179,18 @@ class StreamFile:
             with mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ) as mapped:
                 capture_file.save(capture_of(cast(bytes, mapped)), self.path, progress)
         except CaptureError as error:
-            still = f"; the {size} bytes are in {self.file.name}" if self._named else ""
+            still = f"; the {size} bytes are in {self.file.name}" if self._has_name else ""
             raise CaptureError(error.file, error.problem + still) from None
         self.remove()
 
     @property
-    def _named(self) -> bool:
+    def _has_name(self) -> bool:
         """Return whether the file of the bytes has a name."""
         return isinstance(self.file.name, str)
 
     def remove(self) -> None:
         """Remove the file: the bytes are saved elsewhere, or there are none."""
-        if self._named and os.path.exists(self.file.name):
+        if self._has_name and os.path.exists(self.file.name):
             os.unlink(self.file.name)
 
     def close(self) -> None:
@@ -312,7 +312,7 @@ class StreamReader:
         """Why it ended, if the stream did not end."""
         self._stream, self._spool = stream, spool
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="stream", daemon=True)
+        self._thread = threading.Thread(target=self._read_stream, name="stream", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -329,7 +329,7 @@ class StreamReader:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def _read(self) -> None:
+    def _read_stream(self) -> None:
         try:
             while not self._stopping.is_set():
                 data = self._stream.read(_TURN)

@@ -145,7 +145,7 @@ class NumberedGroups:
         self, data: bytes, trace_options: CapturedPort, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
         self.data, self.trace_options = data, trace_options
-        self._trace = TraceGroups.of(data, trace_options.parameters, progress, wrapped=wrapped)
+        self._trace = TraceGroups.from_bytes(data, trace_options.parameters, progress, wrapped=wrapped)
 
     def __len__(self) -> int:
         """Return the last number."""
@@ -198,7 +198,7 @@ class GroupWording:
             shown[name if times[name] == 1 else f"{name}-{times[name]}"] = value
         if raw or group is None:
             shown["RAW"] = f"{item.raw[:MOST_RAW].hex()}{'..' if item.size > MOST_RAW else ''}"
-        line = " ".join([_name(group), *(f"{name}={value}" for name, value in shown.items())])
+        line = " ".join([_group_name(group), *(f"{name}={value}" for name, value in shown.items())])
         meaning = "; ".join(_meaning(item, self._parameters.xlen))
         return f"{line} # {meaning}" if meaning else line
 
@@ -207,7 +207,7 @@ class GroupWording:
         return item.group is None or any(not problem.is_warning for problem in item.problems)
 
 
-def _name(group: Group | None) -> str:
+def _group_name(group: Group | None) -> str:
     if group is None:
         return "NoGroup"
     return "Loose" if group.ending is Ending.LOOSE else "Group"
@@ -220,7 +220,7 @@ def _columns(group: Group) -> Iterator[tuple[str, str]]:
 
 def _column(element: Element, group: Group) -> Iterator[tuple[str, str]]:
     if isinstance(element, FullRegister):
-        yield _register(element.regno), f"{element.value:#x}"
+        yield _register_name(element.regno), f"{element.value:#x}"
     elif isinstance(element, Instr):
         yield "instr", f"0x{element.word:0{2 * element.length}x}"
     elif isinstance(element, AdditionalState):
@@ -231,9 +231,9 @@ def _column(element: Element, group: Group) -> Iterator[tuple[str, str]]:
     elif isinstance(element, IncrementPc):
         yield "pc", f"+{group.instr.length if group.instr else '?'}"
     elif isinstance(element, IncrementalRegister):
-        yield _register(element.regno), f"{element.offset:+d}"
+        yield _register_name(element.regno), f"{element.offset:+d}"
     elif isinstance(element, IncrementalRegisterOr):
-        yield _register(element.regno), f"|{element.mask:#x}"
+        yield _register_name(element.regno), f"|{element.mask:#x}"
     elif isinstance(element, MemoryRequest | MemoryResponse):
         yield _transaction(element)
 
@@ -245,7 +245,7 @@ def _transaction(element: MemoryRequest | MemoryResponse) -> tuple[str, str]:
     return "response", f"{'success' if element.result == SUCCESS else 'failure'}{8 * size}{data}"
 
 
-def _register(regno: int) -> str:
+def _register_name(regno: int) -> str:
     """Return gdb's name of a register."""
     return register_name(regno).partition(" (")[0].replace(" ", "-")
 
@@ -257,7 +257,7 @@ def _meaning(item: GroupItem, xlen: int) -> Iterator[str]:
     for kind, text in ((HartReset, "hart reset"), (StateInitialization, "state initialization")):
         if any(isinstance(element, kind) for element in item.group.elements):
             yield text
-    yield from _trap(item.group, xlen)
+    yield from _trap_texts(item.group, xlen)
     if item.group.ending is Ending.IMPLIED:
         yield "its end is implied"
     if item.group.ending is Ending.LOOSE and not item.problems:
@@ -265,7 +265,7 @@ def _meaning(item: GroupItem, xlen: int) -> Iterator[str]:
     yield from (problem.value for problem in item.problems)
 
 
-def _trap(group: Group, xlen: int) -> Iterator[str]:
+def _trap_texts(group: Group, xlen: int) -> Iterator[str]:
     """Describe a trap: a cause with a privilege mode belongs to one; alone it was written by an instruction."""
     if group.state(StateId.PRIVILEGE_MODE) is None:
         return

@@ -85,16 +85,16 @@ class TandemOfPast:
                 yield encode_group(Group(tuple(self._retired(ran, position))), widths)
             ran = None
             if position < end and (pc := self._history.pc(position)) != GAP:
-                instr = self._instruction(position, pc)
+                instr = self._executed_instruction(position, pc)
                 for elements in self._from_elsewhere(position, pc, instr):
                     yield encode_group(Group(tuple(elements)), widths)
-                ran = None if instr is None else _RanInstruction(pc, instr, self._address(position, instr))
+                ran = None if instr is None else _RanInstruction(pc, instr, self._accessed_address(position, instr))
 
     def _from_elsewhere(self, position: int, pc: int, instr: Instr | None) -> Iterator[list[Element]]:
         """Yield the groups of what happened before the instruction at a position."""
-        for event in self._cuts.at(position).events:
+        for event in self._cuts.happening_at(position).events:
             if isinstance(event.fact, Trap):
-                yield self._trap(position, event.fact, pc)
+                yield self._trap_group(position, event.fact, pc)
         if position == 0 or instr is None or self._is_cut(position) or self._history.pc(position - 1) == GAP:
             yield [StateInitialization(), *self._initial(position, pc)]
         if position == 0:
@@ -102,7 +102,7 @@ class TandemOfPast:
 
     def _is_cut(self, position: int) -> bool:
         """Return whether something may have changed the hart's state besides instructions and traps."""
-        return any(is_lost(event, ()) for event in self._cuts.at(position).events)
+        return any(is_lost(event, ()) for event in self._cuts.happening_at(position).events)
 
     # -- what an instruction did
 
@@ -118,7 +118,9 @@ class TandemOfPast:
         if word in csrs.XRETS and not has_trapped and (mode := values.get("priv")) is not None:
             yield AdditionalState(StateId.PRIVILEGE_MODE, mode)
         written = sorted(self._destinations[word], key=lambda number: (number < GPR, number))
-        yield from self._registers(values, [it for it in written if it >= GPR or it == csrs.FCSR or not has_trapped])
+        yield from self._register_elements(
+            values, [it for it in written if it >= GPR or it == csrs.FCSR or not has_trapped]
+        )
         if ran.address is None:
             return
         size = stored_size(word, self._program.xlen)
@@ -128,13 +130,13 @@ class TandemOfPast:
                 yield AdditionalState(_BY_SIZE[size], int.from_bytes(bytes(it or 0 for it in stored), "little"))
         yield AdditionalState(StateId.EFFECTIVE_ADDRESS, ran.address)
 
-    def _registers(self, values: Mapping[str, int], numbers: Iterable[int]) -> Iterator[FullRegister]:
+    def _register_elements(self, values: Mapping[str, int], numbers: Iterable[int]) -> Iterator[FullRegister]:
         for number in numbers:
             value = values.get(self._names.get(number, ""))
             if value is not None:
                 yield FullRegister(number, value)
 
-    def _address(self, position: int, instr: Instr) -> int | None:
+    def _accessed_address(self, position: int, instr: Instr) -> int | None:
         """Return the address that an instruction accesses; None: unknown, or it accesses none."""
         place = addressed(instr.word, self._program.xlen)
         if place is None or reach(instr.word, self._program.xlen) is None:
@@ -149,7 +151,7 @@ class TandemOfPast:
         pc = self._history.pc(position)
         return None if pc == GAP else pc
 
-    def _instruction(self, position: int, pc: int) -> Instr | None:
+    def _executed_instruction(self, position: int, pc: int) -> Instr | None:
         """Return the instruction at a position; None: its code is not known."""
         image = self._program.image_of(self._history.context_at(position))
         key = id(image), pc
@@ -159,7 +161,7 @@ class TandemOfPast:
 
     # -- what came from elsewhere
 
-    def _trap(self, position: int, trap: Trap, handler: int) -> list[Element]:
+    def _trap_group(self, position: int, trap: Trap, handler: int) -> list[Element]:
         """Return the group of a trap before a position. The state behind it is that at the position."""
         values = self._past.registers(position)
         epc = values.get("mepc")
@@ -167,7 +169,7 @@ class TandemOfPast:
         mode = values.get("priv")
         if mode is not None:
             if trap.kind is TrapKind.EXCEPTION and epc is not None:
-                instr = self._instruction(max(position - 1, 0), epc)
+                instr = self._executed_instruction(max(position - 1, 0), epc)
                 elements += [] if instr is None else [instr]
             elements.append(AdditionalState(StateId.PRIVILEGE_MODE, mode))
         for number, name in _TRAP_CSRS.items():
@@ -183,7 +185,7 @@ class TandemOfPast:
         traced = self._past.traced_registers()
         numbers = [*range(GPR + 1, GPR + 32), *(range(FPR, FPR + 32) if self.parameters.flen else ())]
         numbers += sorted(traced.csrs.values()) if traced is not None else []
-        yield from self._registers(values, numbers)
+        yield from self._register_elements(values, numbers)
 
     def _memory_at_start(self) -> Iterator[list[Element]]:
         """Yield what the program's memory held at the beginning and its file does not have, as far as it is known."""
@@ -205,4 +207,3 @@ def _code(image: Image, pc: int) -> Instr | None:
         return Instr(int.from_bytes(image.read(pc, size), "little"), size)
     except (CodeMissing, UndecodableInstruction):
         return None
-

@@ -163,10 +163,10 @@ class LiveStop:
         """Return a page; it is read with those behind it, as many as are wanted."""
         if page not in self._pages:
             pages = range(page, page + min(wanted, _AT_ONCE) * PAGE, PAGE)
-            self._read([it for it in pages if it not in self._pages])
+            self._read_pages([it for it in pages if it not in self._pages])
         return self._pages.get(page, [])
 
-    def _read(self, pages: Sequence[int]) -> None:
+    def _read_pages(self, pages: Sequence[int]) -> None:
         extents = [] if self._translated else [it for page in pages for it in self._declared(page)]
         read = self._reader.memory(extents) if extents else []
         if read is None:

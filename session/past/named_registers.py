@@ -18,18 +18,18 @@ class NamedRegisters(Mapping[str, int]):
         self._value_of, self._flen = value, flen
 
     def __getitem__(self, name: str) -> int:
-        value = self._value(name)
+        value = self._register_value(name)
         if value is None:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in ("pc", *NUMBERS) if self._value(name) is not None)
+        return (name for name in ("pc", *NUMBERS) if self._register_value(name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _value(self, name: str) -> int | None:
+    def _register_value(self, name: str) -> int | None:
         number = PC if name == "pc" else regno_of(name)
         value = None if number is None else self._value_of(number)
         return value | _BOXED if value is not None and self._flen == 32 and number in _FLOATS else value

@@ -90,7 +90,9 @@ class RegisterWriters:
 
     def is_instruction(self, position: int, register: int) -> bool:
         """Return whether the instruction at a position writes a register, or one that shares bits with it."""
-        return self._history.pc(position) != GAP and not self._same(register).isdisjoint(self._at(position).registers)
+        return self._history.pc(position) != GAP and not self._same(register).isdisjoint(
+            self._writes_at(position).registers
+        )
 
     def unknown_instructions(self, machine: HartMachine, progress: Progress = silent) -> list[tuple[int, int]]:
         """Return (position, pc) of the last execution of each instruction that ran, and is not executed for a hart."""
@@ -134,7 +136,7 @@ class RegisterWriters:
         sets = self._sets_of(register, progress)
         at = self._find(limit // 2, sets.writes, lambda it: not same.isdisjoint(it.registers), progress)
         if at is not None:
-            written = self._at(at).registers
+            written = self._writes_at(at).registers
             yield PastWrite(INSTRUCTION, at, 2 * at + 1, register=register, told=self._told(register, written))
         trap = self._last_trap((limit - 1) // 2, same)
         if trap is not None:
@@ -213,7 +215,7 @@ class RegisterWriters:
             yield "It counts by itself."
 
     def _missing(self, since: int, limit: int) -> Iterator[str]:
-        lost = [it for it in self._lost if since < 2 * it.position < limit]
+        lost = [it for it in self._other_writers if since < 2 * it.position < limit]
         starts = [(it, it.fact.reason) for it in lost if isinstance(it.fact, Start)]
         resets = [it for it, reason in starts if reason in _RESETS]
         halts = [it for it, reason in starts if reason.resumes]
@@ -243,7 +245,7 @@ class RegisterWriters:
             yield f"Floating-point instructions may have {what} since: the last one is at {at + 1}."
 
     @cached_property
-    def _lost(self) -> list[Event]:
+    def _other_writers(self) -> list[Event]:
         """The events at which something else may have written registers."""
         events = self._history.events
         return [
@@ -261,7 +263,7 @@ class RegisterWriters:
     ) -> int | None:
         """Return the last instruction before a position that is as *wanted*. *addresses*: of all that are."""
         at = self._search.find(before, -1, addresses, progress)
-        while at is not None and not wanted(self._at(at)):
+        while at is not None and not wanted(self._writes_at(at)):
             at = self._search.find(at, -1, addresses, progress)
         return at
 
@@ -295,7 +297,8 @@ class RegisterWriters:
                 yield pc, self._in(image, pc)
         for path in {id(path): path for path in self._history.entries if path.code}.values():
             yield from (
-                (pc, self._of(self._program.image_of(csrs.ProgramContext()), word)) for pc, word in path.code.items()
+                (pc, self._writes_of(self._program.image_of(csrs.ProgramContext()), word))
+                for pc, word in path.code.items()
             )
 
     def _images(self) -> Sequence[Image]:
@@ -306,30 +309,30 @@ class RegisterWriters:
         starts_unknown = not self._history.contexts or self._history.contexts[0][0] > 0
         return [*contexts, *([csrs.ProgramContext()] if starts_unknown else [])]
 
-    def _at(self, position: int) -> Writes:
+    def _writes_at(self, position: int) -> Writes:
         """Return what the instruction at a position writes."""
         image = self._program.image_of(self._history.context_at(position))
         other = self._history.code(position, position + 1)
-        return self._of(image, other[position]) if other else self._in(image, self._history.pc(position))
+        return self._writes_of(image, other[position]) if other else self._in(image, self._history.pc(position))
 
-    def _of(self, image: Image, code: bytes) -> Writes:
-        return self._known(image)[1].of(int.from_bytes(code[:4], "little"))
+    def _writes_of(self, image: Image, code: bytes) -> Writes:
+        return self._known_code(image)[1].writes_of(int.from_bytes(code[:4], "little"))
 
     def _in(self, image: Image, pc: int) -> Writes:
         """Return what an instruction of a program writes."""
-        _, table, known = self._known(image)
+        _, table, known = self._known_code(image)
         found = known.get(pc)
         if found is None:
-            found = known[pc] = _read(image, pc, table)
+            found = known[pc] = _writes_of_instruction(image, pc, table)
         return found
 
-    def _known(self, image: Image) -> tuple[Image, WriteTable, dict[int, Writes]]:
+    def _known_code(self, image: Image) -> tuple[Image, WriteTable, dict[int, Writes]]:
         if id(image) not in self._codes:
             self._codes[id(image)] = image, WriteTable(image.xlen, zcm=image.zcm), {}
         return self._codes[id(image)]
 
 
-def _read(image: Image, pc: int, table: WriteTable) -> Writes:
+def _writes_of_instruction(image: Image, pc: int, table: WriteTable) -> Writes:
     try:
         word = int.from_bytes(image.read(pc, 2), "little")
         if length(word) > 2:
@@ -338,7 +341,7 @@ def _read(image: Image, pc: int, table: WriteTable) -> Writes:
             return Writes(frozenset({_A0}))
     except (CodeMissing, UndecodableInstruction):
         return _ANYTHING
-    return table.of(word)
+    return table.writes_of(word)
 
 
 def _executed(history: History, progress: Progress) -> set[int]:

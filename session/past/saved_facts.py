@@ -42,7 +42,7 @@ def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | N
         machine_of(capture, selected, [it for it in (start, stop) if it is not None]),
         _beginning(capture, selected.program, start) if start is not None and begins else None,
         halts,
-        _stop(capture, stop) if stop is not None and ends else None,
+        _stop_state(capture, stop) if stop is not None and ends else None,
         memory=selected.values != REGISTERS,
     )
 
@@ -92,8 +92,8 @@ def ends_at(history: History, program: ContextImages, pc: int) -> bool:
 
 
 def _beginning(capture: Capture, program: ContextImages, start: SavedRegisters) -> KnownState:
-    memory = [*_loaded(program)] if start.at_entry else []
-    memory += [(it.address, it.data) for it in _memory(capture, SavedAt.START)]
+    memory = [*_loaded_segments(program)] if start.at_entry else []
+    memory += [(it.address, it.data) for it in _saved_memory(capture, SavedAt.START)]
     x, f, csrs = _files(start.registers)
     return KnownState(0, x, f, csrs, _privilege(start), memory)
 
@@ -106,15 +106,15 @@ def _privilege(saved: SavedRegisters) -> KnownValue:
     return None if has_others else _MACHINE_MODE
 
 
-def _loaded(program: ContextImages) -> Iterable[tuple[int, bytes]]:
+def _loaded_segments(program: ContextImages) -> Iterable[tuple[int, bytes]]:
     """Return what a loader has put into memory."""
     for elf, bias in program.base.elves:
         for segment in elf.segments:
             yield segment.paddr + bias, segment.data
 
 
-def _stop(capture: Capture, stop: SavedRegisters) -> StopState:
-    pieces = _memory(capture, SavedAt.STOP)
+def _stop_state(capture: Capture, stop: SavedRegisters) -> StopState:
+    pieces = _saved_memory(capture, SavedAt.STOP)
 
     def memory(address: int, size: int) -> bytes:
         for piece in pieces:
@@ -125,7 +125,7 @@ def _stop(capture: Capture, stop: SavedRegisters) -> StopState:
     return StopState(stop.pc, *_files(stop.registers), memory)
 
 
-def _memory(capture: Capture, at: SavedAt) -> list[SavedMemory]:
+def _saved_memory(capture: Capture, at: SavedAt) -> list[SavedMemory]:
     return [it for it in capture.memory if it.at is at]
 
 

@@ -244,8 +244,8 @@ class RegisterBatches:
             for reply in connection.transact_all([part.encode("latin-1") for part in group], hart):
                 replies.append(reply.decode("latin-1"))
                 if is_refusal(replies[-1]):
-                    return _answer(replies)
-        return _answer(replies)
+                    return _joined_replies(replies)
+        return _joined_replies(replies)
 
 
 def replies(answer: str) -> list[str]:
@@ -253,7 +253,7 @@ def replies(answer: str) -> list[str]:
     return answer.removeprefix("=").split(NEXT)
 
 
-def _answer(replies: Sequence[str]) -> bytes:
+def _joined_replies(replies: Sequence[str]) -> bytes:
     return f"={NEXT.join(replies)}".encode("latin-1")
 
 

@@ -37,9 +37,9 @@ class Caretaker:
         self._alive = -1
         if sys.platform != "win32":
             with contextlib.suppress(OSError, ValueError):
-                self._start(connection)
+                self._start_process(connection)
 
-    def _start(self, connection: socket.socket) -> None:
+    def _start_process(self, connection: socket.socket) -> None:
         with tempfile.TemporaryFile() as note:
             note.truncate(1)
             self._unanswered = mmap.mmap(note.fileno(), 1)

@@ -261,7 +261,7 @@ class Connection:
 
         stub = self.selected_stub(self.threads.general)
         last = stub.transact(b"qRcmd," + command.encode().hex().encode(), collect)
-        return "".join(_text(part) for part in [*output, b"" if last == b"OK" else last])
+        return "".join(_hex_text(part) for part in [*output, b"" if last == b"OK" else last])
 
     def live_pc(self) -> int | None:
         pc = self.descriptions.current().by_name.get("pc")
@@ -344,7 +344,7 @@ class Connection:
         self.wire.close()
 
 
-def _text(part: bytes) -> str:
+def _hex_text(part: bytes) -> str:
     """Decode hexadecimal text."""
     try:
         return bytes.fromhex(part.decode()).decode(errors="replace")

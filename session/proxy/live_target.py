@@ -57,9 +57,9 @@ class LiveTarget:
             b"k": self._end_of_target,
             b"R": self._end_of_target,
             b"D": self._detach,
-            b"v": self._resume,
+            b"v": self._resume_packet,
         }
-        self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"F"), self._resume))
+        self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"F"), self._resume_packet))
 
     # Packets from gdb
 
@@ -75,7 +75,7 @@ class LiveTarget:
         stub = gdb.selected_stub(gdb.threads.general)
         self._writes.passes(item.body)
         is_split = item.body[:1] in _MEMORY and gdb.live()
-        pieces = self._splitter.of(item.body) if is_split else None
+        pieces = self._splitter.split(item.body) if is_split else None
         if pieces is None:
             stub.ask(item.body, item.raw)
             return
@@ -104,7 +104,7 @@ class LiveTarget:
 
     def _breakpoint(self, body: bytes) -> bool:
         """Handle the removal of a breakpoint that gdb inserted in the past, so that the stub does not know it."""
-        breakpoint = Breakpoint.of(body)
+        breakpoint = Breakpoint.from_packet(body)
         if breakpoint is None or body[:1] == b"Z" or self._gdb.breakpoints.is_in_stub(breakpoint):
             return False
         self._gdb.breakpoints.removed(breakpoint)
@@ -129,7 +129,7 @@ class LiveTarget:
         stub.wire.send(frame(body))
         return True
 
-    def _resume(self, body: bytes) -> bool:
+    def _resume_packet(self, body: bytes) -> bool:
         state = self._gdb.state
         if body.startswith(b"vKill;"):
             state.target.released()

@@ -208,7 +208,7 @@ class Breakpoint(NamedTuple):
     rest: bytes
 
     @classmethod
-    def of(cls, packet: bytes) -> "Breakpoint | None":
+    def from_packet(cls, packet: bytes) -> "Breakpoint | None":
         """Return the breakpoint of a Z or z packet, without conditions and commands."""
         head, comma, rest = packet[1:].partition(b",")
         address, _, size = rest.partition(b";")[0].partition(b",")
@@ -254,7 +254,7 @@ class Breakpoints:
 
     def accepted(self, packet: bytes) -> None:
         """Note a packet of gdb to which the stub answered OK."""
-        breakpoint = Breakpoint.of(packet)
+        breakpoint = Breakpoint.from_packet(packet)
         if breakpoint is not None:
             change = set.add if packet[:1] == b"Z" else set.discard
             self._seen.add(breakpoint.address)
@@ -327,7 +327,7 @@ class MemorySplitter:
             offered.append(feature)
         return offered
 
-    def of(self, body: bytes) -> list[bytes] | None:
+    def split(self, body: bytes) -> list[bytes] | None:
         """Return packets that together do what *body* does; None if it is small enough, or no memory packet."""
         if self.size is None:
             return None

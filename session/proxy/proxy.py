@@ -235,7 +235,7 @@ class Proxy:
         self._listening, self._state.listener = found, found.socket
         self._wake = self._state.shutdown.wake
         self._state.calls.open()
-        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread = threading.Thread(target=self._run_proxy, name="proxy", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -258,7 +258,7 @@ class Proxy:
         address = self._state.setup.stub_address
         return None if address is None else StubConnection.connect(self._state.shutdown, address)
 
-    def _run(self) -> None:
+    def _run_proxy(self) -> None:
         listener = self._state.listener
         assert listener is not None
         while not self._state.shutdown.requested:

@@ -49,12 +49,12 @@ class ReplayTarget:
         self._gdb, self._stepper, self._live = gdb, stepper, live
         self._state, self._target, self._past = gdb.state, gdb.state.target, gdb.past
         self._handlers: dict[bytes, PacketHandler] = {
-            b"g": self._registers,
-            b"p": self._register,
+            b"g": self._answer_registers,
+            b"p": self._answer_register,
             b"G": lambda body: self._refuse("the registers were", _PAST),
             b"P": self._write_register,
-            b"m": self._memory,
-            b"x": self._memory,
+            b"m": self._answer_memory,
+            b"x": self._answer_memory,
             b"M": self._write_memory,
             b"X": self._write_memory,
             b"Z": self._insert,
@@ -62,7 +62,7 @@ class ReplayTarget:
             **dict.fromkeys((b"q", b"Q"), lambda body: body.startswith(_REFUSED_QUERIES) and self._fail()),
             b"v": self._multi_letter,
         }
-        self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"b"), self._resume))
+        self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"b"), self._resume_packet))
 
     def begin(self) -> None:
         """Enter the past if there is no target. Raises RvtraceError if there is no past, either."""
@@ -129,7 +129,7 @@ class ReplayTarget:
         known = self._stepper.known_registers(self._gdb.hart)
         return known if "x0" in known else {"zero": 0, "x0": 0, **known}
 
-    def _registers(self, body: bytes) -> bool:
+    def _answer_registers(self, body: bytes) -> bool:
         gdb = self._gdb
         if self._looks_at_present():
             gdb.send(gdb.descriptions.live_g())
@@ -139,7 +139,7 @@ class ReplayTarget:
         gdb.send(gdb.descriptions.current().all_values(gdb.descriptions.g_size(), self._values()))
         return True
 
-    def _register(self, body: bytes) -> bool:
+    def _answer_register(self, body: bytes) -> bool:
         gdb = self._gdb
         try:
             number = int(body[1:], 16)
@@ -157,7 +157,7 @@ class ReplayTarget:
         gdb.send(gdb.descriptions.current().value(number, self._values()) or b"E01")
         return True
 
-    def _memory(self, body: bytes) -> bool:
+    def _answer_memory(self, body: bytes) -> bool:
         """Answer with the known bytes up to the first unknown one."""
         gdb = self._gdb
         if self._is_live():
@@ -217,7 +217,7 @@ class ReplayTarget:
     # Breakpoints
 
     def _insert(self, body: bytes) -> bool:
-        breakpoint = Breakpoint.of(body)
+        breakpoint = Breakpoint.from_packet(body)
         if breakpoint is None:
             return not self._target.has_stub() and self._fail()
         self._gdb.breakpoints.inserted(breakpoint)
@@ -225,7 +225,7 @@ class ReplayTarget:
         return True
 
     def _remove(self, body: bytes) -> bool:
-        breakpoint = Breakpoint.of(body)
+        breakpoint = Breakpoint.from_packet(body)
         if breakpoint is not None:
             if self._gdb.breakpoints.is_in_stub(breakpoint):
                 return False
@@ -235,7 +235,7 @@ class ReplayTarget:
 
     # Other packets
 
-    def _resume(self, body: bytes) -> bool:
+    def _resume_packet(self, body: bytes) -> bool:
         """Resume: if all harts are at the end of their histories, forward leads to the present."""
         resume = resume_of(body, self._gdb.threads)
         if resume is None:
@@ -252,7 +252,7 @@ class ReplayTarget:
 
     def _multi_letter(self, body: bytes) -> bool:
         if body.startswith(b"vCont;"):
-            return self._resume(body)
+            return self._resume_packet(body)
         if body.startswith(b"vFlash"):
             return self._refuse("flash memory was", "E01")
         return False

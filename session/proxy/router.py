@@ -74,7 +74,7 @@ class Router:
             self._caretaker.note_unanswered(wire.packet_to_come() or self._newest_unanswered())
             gdb.arrived += wire.receive()
         while gdb.arrived:
-            self._take(gdb.arrived.popleft())
+            self._forward_item(gdb.arrived.popleft())
         wire.settle()
         if gdb.stub is not None:
             try:
@@ -150,7 +150,7 @@ class Router:
 
     # One item of gdb
 
-    def _take(self, item: GdbPacket) -> None:
+    def _forward_item(self, item: GdbPacket) -> None:
         if item.kind is GdbPacketKind.PACKET:
             self._caretaker.note_unanswered(item.body)
             if self._state.exchange.take_shown():

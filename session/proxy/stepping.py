@@ -50,7 +50,7 @@ class ReplayProgress:
             raise Cancelled
         if now >= self._next:
             self._next = now + NEXT_SECONDS
-            self._show(_line(label, done, total))
+            self._show(_progress_line(label, done, total))
 
 
 class StepProgress:
@@ -74,7 +74,7 @@ class StepProgress:
             self._show(f"stepping, at number {position + 1} (Ctrl-C ends it)")
 
 
-def _line(label: str, done: int, total: int | None) -> str:
+def _progress_line(label: str, done: int, total: int | None) -> str:
     """Format progress: in percent, without the unit after the label, if the total is known."""
     if total:
         return f"{_UNIT.sub('', label)}: {min(100 * done // total, 100)} %"

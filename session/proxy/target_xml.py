@@ -64,11 +64,11 @@ class TargetXml:
         self.by_name = {register.name: register for register in registers.values()}
 
     @classmethod
-    def of(cls, document: bytes, annex: Callable[[bytes], bytes]) -> Self:
+    def from_document(cls, document: bytes, annex: Callable[[bytes], bytes]) -> Self:
         """Return the description for the stub's target.xml. *annex* reads another document; its exceptions are passed
         on.
         """
-        registers = _registers(_with_includes(document, annex, _DEEPEST))
+        registers = _xml_registers(_with_includes(document, annex, _DEEPEST))
         head, end, tail = document.rpartition(_END)
         if not end or not registers:
             return cls(document, registers, None)
@@ -98,7 +98,7 @@ class TargetXml:
             + "".join(f'<feature name="org.gnu.gdb.riscv.{name}">\n{rows}</feature>\n' for name, rows in features)
             + "</target>\n"
         )
-        return cls.of(text.encode(), lambda _: b"")
+        return cls.from_document(text.encode(), lambda _: b"")
 
     def value(self, number: int, values: Mapping[str, int]) -> bytes | None:
         """Return a register in hexadecimal, x for unknown digits; None if there is no such register."""
@@ -153,7 +153,7 @@ def _with_includes(document: bytes, annex: Callable[[bytes], bytes], deepest: in
     return _INCLUDE.sub(lambda match: _with_includes(annex(match[1]), annex, deepest - 1), plain)
 
 
-def _registers(document: bytes) -> dict[int, XmlRegister]:
+def _xml_registers(document: bytes) -> dict[int, XmlRegister]:
     """Return the registers of a document. One without a number follows the one before."""
     registers: dict[int, XmlRegister] = {}
     number = -1
@@ -192,7 +192,7 @@ class TargetDescriptions:
         """Return the description of gdb's current thread. Raises StubGone."""
         found = self._by_process.get(self._process())
         if found is None:
-            found = self._by_process[self._process()] = self._read() or self._assumed()
+            found = self._by_process[self._process()] = self._read_description() or self._assumed()
         return found
 
     def ours(self) -> int | None:
@@ -209,7 +209,7 @@ class TargetDescriptions:
         except ValueError:
             return None
         if offset == 0 or self._last is None:
-            found = self._read()
+            found = self._read_description()
             if found is None:
                 return None
             self._last = self._by_process[self._process()] = found
@@ -276,11 +276,11 @@ class TargetDescriptions:
         usual = TargetXml.of_hart(xlen)
         return TargetXml(b"", {n: register for n, register in usual.registers.items() if n != usual.ours}, None)
 
-    def _read(self) -> TargetXml | None:
+    def _read_description(self) -> TargetXml | None:
         if not self._state.target.has_stub():
             return self._by_process.get(self._process()) or self._last or self._of_trace()
         document = self._document(TARGET)
-        return TargetXml.of(document, self._document) if document else None
+        return TargetXml.from_document(document, self._document) if document else None
 
     def _of_trace(self) -> TargetXml:
         """Return the description of a capture alone."""

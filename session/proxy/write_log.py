@@ -58,7 +58,7 @@ class _EndedHalt(NamedTuple):
         """The harts that gdb had to do with."""
         return {*self.pcs, *self.registers, *(self.resumed or ())}
 
-    def of(self, hart: int, key: StubHart) -> DebuggerWrites:
+    def writes_of(self, hart: int, key: StubHart) -> DebuggerWrites:
         """Return what was written to a hart, which is called *key* here."""
         counted = self.counted if self.resumed is None or key in self.resumed else 0
         pc = self.pcs.get(key) if counted else None
@@ -145,8 +145,8 @@ class WriteLog:
             halts = list(self._halts)
         seen = set().union(*(halt.harts for halt in halts))
         if len(harts) == 1 and not seen - {None}:
-            return tuple(halt.of(harts[0], None) for halt in halts)
-        return tuple(halt.of(hart, hart) for hart in harts if hart in seen for halt in halts)
+            return tuple(halt.writes_of(harts[0], None) for halt in halts)
+        return tuple(halt.writes_of(hart, hart) for hart in harts if hart in seen for halt in halts)
 
     # The halt
 
@@ -233,7 +233,7 @@ class WriteLog:
             )
             self._at_end = False
             if self.recording:
-                self._add(halt)
+                self._add_halt(halt)
             self._begin_halt()
 
     def lost_sight(self) -> None:
@@ -241,11 +241,11 @@ class WriteLog:
         with self._guard:
             self._at_end = False
             if self.recording and self._halts[-1:] != [_GAP]:
-                self._add(_GAP)
+                self._add_halt(_GAP)
             self._begin_halt()
             self._halt.unknown = True  # what was written in this halt until now
 
-    def _add(self, halt: _EndedHalt) -> None:
+    def _add_halt(self, halt: _EndedHalt) -> None:
         halts = self._halts
         self._streak = self._streak + 1 if halts and halt.is_like(halts[-1]) else 1
         halts.append(halt)

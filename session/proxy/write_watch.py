@@ -44,7 +44,7 @@ class WriteWatch:
         """Note a packet that is about to be sent to the stub. Raises StubGone."""
         first = body[:1]
         if first in _MEMORY:
-            self._memory(body)
+            self._note_memory(body)
         elif first == b"P" or first == b"G":
             if self._log.keeps:
                 self._keep_registers(body)
@@ -66,7 +66,7 @@ class WriteWatch:
         if body[:1] == b"P":
             number, _, value = body[1:].partition(b"=")
             with suppress(ValueError):
-                self._register(int(number, 16), value)
+                self._note_register(int(number, 16), value)
                 return
             self._log.wrote_unknown()
         elif body[:1] == b"G":
@@ -86,7 +86,7 @@ class WriteWatch:
 
     # Memory
 
-    def _memory(self, body: bytes) -> None:
+    def _note_memory(self, body: bytes) -> None:
         match = _WRITE.match(body)
         content = None if match is None else _content(match)
         if match is None or content is None or len(content) != int(match[3], 16):
@@ -117,7 +117,7 @@ class WriteWatch:
         if not self._log.keeps_register(hart):
             values = description.values(self._g.get(hart, b""))
             self._log.keep_register(hart, PC, values.get("pc"))
-            for number, register in self._numbers().items():
+            for number, register in self._registers_by_number().items():
                 if register.name in values:
                     self._log.keep_register(hart, number, values[register.name])
         with suppress(ValueError):
@@ -125,7 +125,7 @@ class WriteWatch:
             if whole is not None and not self._log.keeps_register(hart, whole[0]):
                 self._log.keep_register(hart, whole[0], value_of(gdb.transact(b"p%x" % whole[1].number)))
 
-    def _numbers(self) -> dict[int, XmlRegister]:
+    def _registers_by_number(self) -> dict[int, XmlRegister]:
         """Return the registers that gdb knows, by their numbers in the Debug Specification."""
         description = self._gdb.descriptions.current()
         if self._numbered is None or self._numbered[0] is not description:
@@ -137,10 +137,10 @@ class WriteWatch:
         register = self._gdb.descriptions.current().registers.get(written)
         number = None if register is None else debug_number(register)
         whole = None if number is None else _SAME.get(number, number)
-        found = None if whole is None else self._numbers().get(whole)
+        found = None if whole is None else self._registers_by_number().get(whole)
         return None if whole is None or found is None else (whole, found)
 
-    def _register(self, written: int, value: bytes) -> None:
+    def _note_register(self, written: int, value: bytes) -> None:
         """Note that a register was written."""
         gdb = self._gdb
         register = gdb.descriptions.current().registers.get(written)
@@ -166,7 +166,9 @@ class WriteWatch:
             return
         for register in gdb.descriptions.current().registers.values():
             if register.name in found:
-                self._register(register.number, found[register.name].to_bytes(register.size, "little").hex().encode())
+                self._note_register(
+                    register.number, found[register.name].to_bytes(register.size, "little").hex().encode()
+                )
 
     def _forget_registers(self) -> None:
         self._pcs.clear()
@@ -209,7 +211,7 @@ class WriteWatch:
         numbers = sorted(number for number in log.written_registers(hart) if number < X)
         if not numbers or not gdb.live():
             return
-        answers = gdb.transact_all([b"p%x" % self._numbers()[number].number for number in numbers])
+        answers = gdb.transact_all([b"p%x" % self._registers_by_number()[number].number for number in numbers])
         for number, answer in zip(numbers, answers, strict=True):
             value = value_of(answer)
             if value is None:

@@ -46,7 +46,7 @@ def ctr_lines(made: CtrRegisterValues, hart: int, more: str = "", *, everything:
     is set.
     """
     title = f"{made.name}: Control Transfer Records {made.version}, hart {hart}{more}"
-    return [title, *(f"  {_words(csr, value)}" for csr, value in _registers(made, everything))]
+    return [title, *(f"  {_words(csr, value)}" for csr, value in _known_registers(made, everything))]
 
 
 def of_recorder(recorder: HartRecorder, *, tracing: bool, everything: bool = False) -> list[str]:
@@ -78,7 +78,7 @@ def recorders(session: Session) -> Sequence[HartRecorder]:
     return session.live.recorders if isinstance(session.live, CtrTrace) else ()
 
 
-def _registers(made: CtrRegisterValues, everything: bool) -> Iterator[tuple[Csr, int]]:
+def _known_registers(made: CtrRegisterValues, everything: bool) -> Iterator[tuple[Csr, int]]:
     """Yield each register that is known, in the order of their numbers."""
     version = VERSIONS[made.version]
     found = {version.machine.control.csr: made.control, version.machine.status: made.status}
@@ -214,8 +214,8 @@ def _row(line: RecordLine) -> RecordRow:
     record = line.record
     return RecordRow(
         number=line.number,
-        source=_place(record.source) if record is not None else None,
-        target=_place(record.target) if record is not None else None,
+        source=_pc_place(record.source) if record is not None else None,
+        target=_pc_place(record.target) if record is not None else None,
         type=TYPE_NAMES[record.kind] if record is not None else None,
         mispredicted=record is not None and record.mispredicted,
         cycles=record.cycles if record is not None else None,
@@ -224,7 +224,7 @@ def _row(line: RecordLine) -> RecordRow:
     )
 
 
-def _place(pc: int | None) -> Place | None:
+def _pc_place(pc: int | None) -> Place | None:
     return None if pc is None else (pc,)
 
 

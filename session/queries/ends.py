@@ -64,11 +64,11 @@ def exchanged(
     found = []
     for one, other in combinations(there, 2):
         if astray & {one, other} and fits(one, ends[other]) and fits(other, ends[one]):
-            found.append(_line(one, other, names))
+            found.append(_exchanged_harts(one, other, names))
     return found
 
 
-def _line(one: int, other: int, names: Mapping[int, str]) -> str:
+def _exchanged_harts(one: int, other: int, names: Mapping[int, str]) -> str:
     both = " and ".join(names.get(hart, "?") for hart in (one, other))
     said = f"hart {one}'s trace ends where hart {other} is, and hart {other}'s where hart {one} is"
     return warning(printable(f"{said}: exchange `hart` of {both} in the target description, then `trace start`"))

@@ -31,7 +31,7 @@ class ExecutionQuery(NamedTuple):
     also: tuple["ExecutionQuery", ...] = ()
 
     def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
-        places = self._places()
+        places = self._alternatives()
         searches = [searcher.search(query) for query in _disjoint_queries(places, program.base)]
         found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
         none_message = _none_message(history, [place.name for place in places])
@@ -45,7 +45,9 @@ class ExecutionQuery(NamedTuple):
     def comes(self, pc: int, history: History, program: ContextImages) -> bool:
         """Return whether the instruction at *pc*, if it runs after the history, begins one more execution."""
         last = history.pc(len(history) - 1) if len(history) else GAP
-        queries = (query for place in self._places() for query in place.queries(program.base) if pc in query.addresses)
+        queries = (
+            query for place in self._alternatives() for query in place.queries(program.base) if pc in query.addresses
+        )
         return any(last == GAP or last not in query.not_after for query in queries)
 
     def queries(self, image: Image) -> list[AddressQuery]:
@@ -61,7 +63,7 @@ class ExecutionQuery(NamedTuple):
         places = [*plain, *self.others]
         return [*with_loops, *([executions(*places)] if places else [])]
 
-    def _places(self) -> list["ExecutionQuery"]:
+    def _alternatives(self) -> list["ExecutionQuery"]:
         return [self._replace(also=()), *self.also]
 
     def addresses(self) -> Sequence[int]:
@@ -82,12 +84,12 @@ def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[Ad
             elif query.entered is not None:
                 entered[query.entered] = query
             else:
-                plain.update(_addresses(query))
+                plain.update(_searched_addresses(query))
     loops = [query for function, query in entered.items() if function not in plain]
     return [*loops, *([executions(*plain)] if plain else []), *ranges]
 
 
-def _addresses(query: AddressQuery) -> frozenset[int]:
+def _searched_addresses(query: AddressQuery) -> frozenset[int]:
     assert isinstance(query.addresses, frozenset)
     return query.addresses
 

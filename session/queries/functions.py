@@ -88,7 +88,7 @@ class FunctionList:
             end=end,
             level=None if is_gap else function.level,
             pc=None if is_gap else function.pc,
-            name=None if is_gap else self._name(image, function.pc),
+            name=None if is_gap else self._function_name(image, function.pc),
             what=self._reason(function),
             addresses=sorted(addresses(self._history, begin, end)) if lines and not is_gap else [],
         )
@@ -105,7 +105,7 @@ class FunctionList:
         return CallRow(
             level=level,
             pc=node.function if known else None,
-            name=self._name(place, node.function) if known else None,
+            name=self._function_name(place, node.function) if known else None,
             calls=node.calls,
             instructions=node.total,
             own_instructions=node.own,
@@ -113,7 +113,7 @@ class FunctionList:
             hidden=(len(node.children) or None) if level + 1 == depth else None,
         )
 
-    def _name(self, image: Image, pc: int) -> str | None:
+    def _function_name(self, image: Image, pc: int) -> str | None:
         """Return the name of a function if gdb does not know it, or has another one at its address."""
         found = image.symbol(pc)
         if found is None or (image is self._program.base and image.path and not image.is_added(pc)):
@@ -194,10 +194,10 @@ class Coverage:
         if self._wanted not in self._counted:
             whole = range(len(self._history))
             self._counted = {key: kept for key, kept in self._counted.items() if key == whole}
-            self._counted[self._wanted] = self._count(progress)
+            self._counted[self._wanted] = self._execution_counts(progress)
         return self._counted[self._wanted]
 
-    def _count(self, progress: Progress) -> tuple[ExecutionCounts, int]:
+    def _execution_counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         stretches = self._stretches()
         base = self._program.base
         if len(stretches) == 1 and base in stretches:

@@ -58,7 +58,7 @@ def find_component(
     """
     progress(f"looking at {component.name}", 0)
     seen = registers.see(link, registers.place(description, component))
-    hart, state = _hart(link, component) if isinstance(component, EncoderDescription) else ("", "")
+    hart, state = _hart_facts(link, component) if isinstance(component, EncoderDescription) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
     own_registers = isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
     if seen.can_be_tried and own_registers and not in_use:
@@ -82,31 +82,33 @@ def _tried(seen: ComponentSeen, notes: tuple[str, ...], progress: Progress) -> C
 
 def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str]:
     """Yield the texts about a component, except for its connections. *found* None: it could not be read."""
-    block = found.seen.component.block if found else _block(component)
+    block = found.seen.component.block if found else _register_block(component)
     inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
-    parts = [f"{block.name} at {component.base:#x}" if not inside else f"{_block(component).name} inside {inside}"]
+    parts = [
+        f"{block.name} at {component.base:#x}" if not inside else f"{_register_block(component).name} inside {inside}"
+    ]
     if found and found.version:
-        parts.append(f"interface {_version(found.version)}")
+        parts.append(f"interface {_version_text(found.version)}")
     if isinstance(component, EncoderDescription):
         parts.append(f"hart {component.hart}{f' ({found.hart})' if found and found.hart else ''}")
-    state = _state(found.seen) if found else ""
+    state = _state_text(found.seen) if found else ""
     yield ", ".join(parts) + (f": {state}" if state else "")
     yield from _described(component)
     yield from found.texts if found else ()
 
 
-def _block(component: AnyComponent) -> RegisterBlock:
+def _register_block(component: AnyComponent) -> RegisterBlock:
     """Return the registers that the component has according to the description."""
     of_version_0 = getattr(component, "version", 1) == 0 and component.kind in PRE_RATIFIED
     return (PRE_RATIFIED if of_version_0 else RATIFIED)[component.kind]
 
 
-def _version(version: tuple[int, int]) -> str:
+def _version_text(version: tuple[int, int]) -> str:
     """Format a version. Before 1.0 there is no minor version: its bits say which sinks there are."""
     return f"{version[0]}.{version[1]}" if version[0] else "0"
 
 
-def _state(seen: ComponentSeen) -> str:
+def _state_text(seen: ComponentSeen) -> str:
     """Describe the state; "" if it is unknown: the notes say why."""
     if seen.control is None or (seen.active and not seen.usable):
         return ""
@@ -152,7 +154,7 @@ def _sinks_of_version_0(seen: ComponentSeen) -> Iterator[str]:
         yield f"can send trace to {', '.join(name.removeprefix('has').removesuffix('Sink') for name in there)}"
 
 
-def _hart(link: Link, encoder: EncoderDescription) -> tuple[str, str | None]:
+def _hart_facts(link: Link, encoder: EncoderDescription) -> tuple[str, str | None]:
     """Return what is said of the hart, OpenOCD's name and its state; and the state, None if there is no such hart."""
     if encoder.hart >= len(link.targets):
         return "OpenOCD has no such target", None
@@ -282,7 +284,7 @@ def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
     if isinstance(component, FunnelDescription):
         inputs = (f"{feeder.name} (input {component.inputs[feeder.name]})" for feeder in feeders)
         yield f"from {', '.join(inputs)}" if feeders else "from nothing"
-        yield f"to {', '.join(_named(fed, component) for fed in topology.receivers_of(component))}"
+        yield f"to {', '.join(_named_input(fed, component) for fed in topology.receivers_of(component))}"
         if component in topology.top_funnels and any(isinstance(feeder, FunnelDescription) for feeder in feeders):
             yield "gives the time to all that feed it"
     else:
@@ -294,7 +296,7 @@ def _way(route: Route) -> str:
     return ", ".join([*(f"{hop.funnel.name} (input {hop.input})" for hop in route.hops), route.sink.name])
 
 
-def _named(fed: AnyComponent, feeder: FunnelDescription) -> str:
+def _named_input(fed: AnyComponent, feeder: FunnelDescription) -> str:
     return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, FunnelDescription) else fed.name
 
 
@@ -319,11 +321,11 @@ def of_capture(capture: Capture) -> Iterator[ComponentEntry]:
         yield ComponentEntry(kept.name, (what,))
     for port in capture.tandem:
         yield ComponentEntry(
-            port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _size(port))
+            port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _trace_size_text(port))
         )
 
 
-def _size(port: CapturedTandem) -> str:
+def _trace_size_text(port: CapturedTandem) -> str:
     return f"{counted(len(port.data), 'byte')}{', older trace was overwritten' if port.wrapped else ''}"
 
 

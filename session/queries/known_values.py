@@ -18,15 +18,15 @@ def known_values(
     """Return how much a past knows."""
     if past is None or past.traced_registers() is None:
         return ValuesRow(it.hart, "off" if it.values == OFF else "none", position + 1)
-    row = ValuesRow(it.hart, "trace", position + 1, here=_counted(past, [position]))
+    row = ValuesRow(it.hart, "trace", position + 1, here=_known_registers(past, [position]))
     found = past.knowledge(progress, overwritten=it.overwritten)
     if found is None:
         positions = [at for at in sampled_positions(0, len(it.history)) if at < len(it.history)]
-        return row._replace(known=_counted(past, positions, progress), places=len(positions))
+        return row._replace(known=_known_registers(past, positions, progress), places=len(positions))
     return row._replace(
         source="reconstructed",
-        start=_start(found, capture, it.hart),
-        stop=_stop(found, capture),
+        start=_start_source(found, capture, it.hart),
+        stop=_stop_source(found, capture),
         ram=[(begin, begin + size) for begin, size in found.rams],
         known=[KnownRegisters(INTEGERS, found.known, found.registers)],
         places=found.sampled,
@@ -40,7 +40,7 @@ def known_values(
     )
 
 
-def _counted(past: Past, positions: list[int], progress: Progress = silent) -> list[KnownRegisters]:
+def _known_registers(past: Past, positions: list[int], progress: Progress = silent) -> list[KnownRegisters]:
     """Return how many registers are known, summed over some positions."""
     traced = past.traced_registers()
     kinds = {INTEGERS: X[1:], **({FLOATS: F} if traced is not None and traced.flen else {})}
@@ -53,7 +53,7 @@ def _counted(past: Past, positions: list[int], progress: Progress = silent) -> l
     return [KnownRegisters(kind, counts[kind], len(names) * len(positions)) for kind, names in kinds.items()]
 
 
-def _start(found: Knowledge, capture: Capture, hart: int) -> str:
+def _start_source(found: Knowledge, capture: Capture, hart: int) -> str:
     if not found.beginning:
         return ""
     saved = [it for it in capture.registers if it.hart == hart and it.at is SavedAt.START]
@@ -62,7 +62,7 @@ def _start(found: Knowledge, capture: Capture, hart: int) -> str:
     return "memory" if found.memory else "registers"
 
 
-def _stop(found: Knowledge, capture: Capture) -> str:
+def _stop_source(found: Knowledge, capture: Capture) -> str:
     if not found.stop:
         return ""
     return "memory" if found.stop_memory or any(it.at is SavedAt.STOP for it in capture.memory) else "registers"

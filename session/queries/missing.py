@@ -53,7 +53,7 @@ def missing(description: Description, found: Mapping[str, LookedAt], harts: Sequ
         if isinstance(component, RamSinkDescription):
             yield from _storage(component, looked)
         if isinstance(component, EncoderDescription):
-            yield from _hart(component, looked, harts)
+            yield from _missing_hart(component, looked, harts)
     if description.encoders and not description.sinks:
         sinks: tuple[AnyComponent, ...] = (*description.pib_sinks, *description.bridges)
         others = ", ".join(sink.name for sink in sinks)
@@ -91,7 +91,7 @@ def _storage(sink: RamSinkDescription, looked: LookedAt) -> Iterator[str]:
         yield f'{sink.name} has no {sink.mode}: write mode = "{can[0]}"{more} in the description'
 
 
-def _hart(encoder: EncoderDescription, looked: LookedAt, harts: Sequence[str]) -> Iterator[str]:
+def _missing_hart(encoder: EncoderDescription, looked: LookedAt, harts: Sequence[str]) -> Iterator[str]:
     if looked.state is None:
         yield f"hart {encoder.hart} of {encoder.name} is not there: OpenOCD has {len(harts)}; correct `hart`"
     elif looked.state in _GONE:

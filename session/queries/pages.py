@@ -125,17 +125,17 @@ class Cursor:
 
 def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
     """Parse `A`, `A,B`, `A,+N` and `A,-N`: return the first number, and the one after the last."""
-    first, rest = _number(args)
+    first, rest = _leading_number(args)
     if not rest.startswith(","):
         _nothing_follows(rest)
         return first, first + size
     rest = rest[1:].lstrip()
     if rest[:1] not in ("+", "-"):
-        last, rest = _number(rest)
+        last, rest = _leading_number(rest)
         _nothing_follows(rest)
         return first, last + 1
     forward = rest[0] == "+"
-    count, rest = _number(rest[1:])
+    count, rest = _leading_number(rest[1:])
     _nothing_follows(rest)
     if count == 0:
         raise RangeError(f"Bad record {listing}-size.")
@@ -154,7 +154,7 @@ def _within(begin: int, end: int, length: int, numbers: str) -> PageSelection:
     return PageSelection(begin, min(end, length + 1))
 
 
-def _number(text: str) -> tuple[int, str]:
+def _leading_number(text: str) -> tuple[int, str]:
     match = _NUMBER.match(text)
     if match is None:
         raise RangeError(f"Expected positive number, got: {text.lstrip()}.")
@@ -305,7 +305,7 @@ class Folding:
         if known is None:
             rows = self._fetch(chunk * _CHUNK + 1, min((chunk + 1) * _CHUNK, self._length) + 1)
             codes = array("q", (self._codes.setdefault(_compared(row), len(self._codes)) for row in rows))
-            known = self._known[chunk] = _Chunk(codes, array("q", map(_begin, rows)), array("q", map(_level, rows)))
+            known = self._known[chunk] = _Chunk(codes, array("q", map(_row_begin, rows)), array("q", map(_level, rows)))
         return known
 
     def _row(self, number: int) -> Any:
@@ -338,5 +338,5 @@ def _level(row: FoundRow | FunctionRow) -> int:
     return (row.level or 0) if isinstance(row, FunctionRow) else 0
 
 
-def _begin(row: FoundRow | FunctionRow) -> int:
+def _row_begin(row: FoundRow | FunctionRow) -> int:
     return row.begin if isinstance(row, FunctionRow) else row.position

@@ -159,7 +159,7 @@ def component_lines(
     """Describe the component's registers, a line each, below a title. Raises as `see`, and what *progress* raises."""
     seen = see(link, found)
     component = seen.component
-    text = [f"{found.name} at {found.base:#x}: {component.block.name}{_hart(found)}"]
+    text = [f"{found.name} at {found.base:#x}: {component.block.name}{_hart_text(found)}"]
     if seen.usable:
         values = dump.read(component, progress)
         text += [f"  {line}" for line in dump.dump(component.block, values, everything)]
@@ -168,7 +168,7 @@ def component_lines(
     return text + [f"  warning: {note}" for note in seen.notes]
 
 
-def _hart(found: AnyComponent) -> str:
+def _hart_text(found: AnyComponent) -> str:
     return f", hart {found.hart}" if isinstance(found, EncoderDescription) else ""
 
 
@@ -375,7 +375,7 @@ def _of_capture(session: Session, wish: RegisterRequest) -> list[str]:
     there = captured_names(capture)
     for name in wish.names:
         if name not in there:
-            raise _unknown(name, there, "this capture", "; `trace regs -live` asks the target")
+            raise _unknown_component(name, there, "this capture", "; `trace regs -live` asks the target")
     wanted = dict.fromkeys(wish.names or there)
     return list(_spaced([captured_lines(capture, name, everything=wish.everything) for name in wanted]))
 
@@ -398,7 +398,7 @@ def _of_target(
     there = {component.name: component for component in description.components}
     for name in wanted:
         if name not in there:
-            raise _unknown(name, tuple(there), description.file or "the target description", "")
+            raise _unknown_component(name, tuple(there), description.file or "the target description", "")
     asked = [there[name] for name in wanted] or list(there.values())
     places = dict.fromkeys(place(description, component).name for component in asked)
     with linked(description, connect) as link:
@@ -411,6 +411,6 @@ def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:
         yield from ["", *lines] if number else lines
 
 
-def _unknown(name: str, there: Sequence[str], where: str, more: str) -> BadOption:
+def _unknown_component(name: str, there: Sequence[str], where: str, more: str) -> BadOption:
     known = f"there are {', '.join(there)}" if there else "there is none"
     return BadOption(f"there is no component {name!r} in {where}: {known}{more}")

@@ -251,14 +251,14 @@ class Btrace:
         read = _READ.fullmatch(packet)
         if read is not None:
             offset, size = int(read[3], 16), int(read[4], 16)
-            return self._part((read[1], read[2], connection.hart), offset, size, connection)
+            return self._document_part((read[1], read[2], connection.hart), offset, size, connection)
         if packet == b"Qbtrace:bts":
-            return self._begin(connection)
+            return self._begin_recording(connection)
         if packet == b"Qbtrace:off":
             return b"OK" if self._recordings.pop(connection.hart, None) else b"E.nothing is recorded"
         return b"OK" if packet.startswith(b"Qbtrace-conf:bts:size=") else None
 
-    def _begin(self, connection: ExtensionContext) -> bytes:
+    def _begin_recording(self, connection: ExtensionContext) -> bytes:
         plan = self._plan
         with connection.lock:
             if plan is None:
@@ -272,7 +272,7 @@ class Btrace:
             self._recordings[connection.hart] = recording, self._resumed()
         return b"OK"
 
-    def _part(
+    def _document_part(
         self, key: tuple[bytes, bytes, int | None], offset: int, size: int, connection: ExtensionContext
     ) -> bytes:
         """Return a part of a document, which is created when its first part is requested."""

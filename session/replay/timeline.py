@@ -54,11 +54,11 @@ class Timeline:
 
     def enter(self, hart: int | None, progress: Progress) -> None:
         """Enter the past at its end."""
-        self._place(hart, progress)
+        self._hart_place(hart, progress)
 
     def begin_anew(self, hart: int | None, progress: Progress) -> None:
         """Move a hart to the end of the history that is selected now, from another one."""
-        self._places[hart] = self._end(hart, progress)
+        self._places[hart] = self._history_end(hart, progress)
 
     def follow(self, progress: Progress) -> bool:
         """Move the harts that are in the past into the histories that are selected now, as those of another program,
@@ -66,7 +66,7 @@ class Timeline:
         """
         followed = False
         for hart, place in list(self._places.items()):
-            end = self._end(hart, progress)
+            end = self._history_end(hart, progress)
             if end.history is place.history:
                 continue
             followed = True
@@ -114,7 +114,7 @@ class Timeline:
 
     def go_to(self, hart: int | None, position: int) -> None:
         """Move a hart to a position of its history. Raises RvtraceError."""
-        place = self._places.get(hart) or self._end(hart, silent)
+        place = self._places.get(hart) or self._history_end(hart, silent)
         length = len(place.history)
         if not 0 <= position <= length:
             raise NoNumber(f"there is no number {position + 1} in the history, which has 1 to {length}")
@@ -128,7 +128,7 @@ class Timeline:
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         """Step one instruction, over gaps."""
         self._only.pop(hart, None)
-        place = self._place(hart, silent)
+        place = self._hart_place(hart, silent)
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints)
         if hit is not None and hit.position == place.position:
@@ -157,7 +157,7 @@ class Timeline:
     ) -> MovementStop:
         """Step while the next instruction is in *addresses*; only the first step goes over a gap."""
         stop = self.step(hart, direction, watchpoints)
-        place = self._place(hart, progress)
+        place = self._hart_place(hart, progress)
         length = len(place.history)
         if stop != MovementStop() or place.position == length or place.history.pc(place.position) not in addresses:
             return stop
@@ -175,7 +175,7 @@ class Timeline:
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> MovementStop:
         """Run to the next instruction that has a breakpoint, or to the nearest hit of a watchpoint."""
-        place, only = self._place(hart, progress), self._only.pop(hart, None)
+        place, only = self._hart_place(hart, progress), self._only.pop(hart, None)
         hit = self._watching(hart, place).nearest(place.position, direction, watchpoints, progress)
         farthest = None if hit is None else hit.position
         if only is None or direction > 0 or only >= place.position:
@@ -233,14 +233,14 @@ class Timeline:
             " was not traced."
         )
 
-    def _place(self, hart: int | None, progress: Progress) -> _TimelinePlace:
+    def _hart_place(self, hart: int | None, progress: Progress) -> _TimelinePlace:
         """Return where a hart is; one that was in the present enters the past at its end."""
         place = self._places.get(hart)
         if place is None:
-            place = self._places[hart] = self._end(hart, progress)
+            place = self._places[hart] = self._history_end(hart, progress)
         return place
 
-    def _end(self, hart: int | None, progress: Progress) -> _TimelinePlace:
+    def _history_end(self, hart: int | None, progress: Progress) -> _TimelinePlace:
         """Return the end of a hart's history."""
         selected = self._select(hart, progress)
         history = selected.history

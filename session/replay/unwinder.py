@@ -75,11 +75,11 @@ class Unwinder:
     ) -> tuple[int | None, Integers] | None:
         """Return the pc to which gdb's unwinder would return, and the registers there; None: it cannot find them."""
         inside = frame.pc - (1 if is_caller else 0)  # gdb looks up a caller at the address of the call
-        rules = None if frame.pc == UNKNOWN else self._cfi.at(inside)
+        rules = None if frame.pc == UNKNOWN else self._cfi.rules_at(inside)
         if rules is None or rules.cfa[0] not in known:
             return None
         register, offset = rules.cfa
-        callers = self._callers(rules, self._address(known[register] + offset), known, position)
+        callers = self._callers(rules, self._masked_address(known[register] + offset), known, position)
         ra = callers.get(rules.ra)
         return None if ra is None else ra & ~1, callers  # jalr clears bit 0
 
@@ -88,15 +88,15 @@ class Unwinder:
         found = {_SP: cfa}
         for register in range(1, 32):
             rule = rules.registers.get(register, None if register == _SP else UnwindRule(SAME))
-            value = None if rule is None else self._value(register, rule, cfa, known, position)
+            value = None if rule is None else self._caller_register(register, rule, cfa, known, position)
             if value is not None:
                 found[register] = value
         return found
 
-    def _value(self, register: int, rule: UnwindRule, cfa: int, known: Integers, position: int) -> int | None:
+    def _caller_register(self, register: int, rule: UnwindRule, cfa: int, known: Integers, position: int) -> int | None:
         if rule.kind in (SAME, IN):
             return known.get(register if rule.kind == SAME else rule.n)
-        address = self._address(cfa + rule.n)
+        address = self._masked_address(cfa + rule.n)
         if rule.kind == VALUE:
             return address
         if rule.kind == AT:
@@ -114,7 +114,7 @@ class Unwinder:
         found = {register: before[register] for register in _PRESERVED if register in before}
         return found if caller.pc == UNKNOWN else {**found, _RA: caller.pc}
 
-    def _address(self, value: int) -> int:
+    def _masked_address(self, value: int) -> int:
         return value & (1 << 8 * self._bytes) - 1
 
 

@@ -111,14 +111,14 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     if past is not None:
         past.prepare(progress)
     if params.given("register"):
-        return answer | _register(session, it, position, params.text("register"), below, none, progress)
+        return answer | _register_writer(session, it, position, params.text("register"), below, none, progress)
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
-    return answer | _memory(it, past, position, where, below, none)
+    return answer | _memory_writer(it, past, position, where, below, none)
 
 
-def _register(
+def _register_writer(
     session: Session,
     it: SelectedHistory,
     position: int,
@@ -148,7 +148,7 @@ def _register(
     return {"writer": writer._asdict(), "below": found.below + 1}
 
 
-def _memory(
+def _memory_writer(
     it: SelectedHistory, past: Past | None, position: int, where: tuple[int, int], below: int | None, none: str
 ) -> dict[str, Any]:
     image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))

@@ -144,15 +144,15 @@ def usb_step(session: Session, params: Params, progress: Progress) -> Any:
     session.check_present("trace usb step")
     session.changed()
     with bench(_usb(params)) as it:
-        return _states(it.step(_hart(params)))
+        return _states(it.step(_requested_hart(params)))
 
 
 def usb_registers(session: Session, params: Params, progress: Progress) -> Any:
     with bench(_usb(params)) as it:
-        return {"lines": register_lines(it.registers(_hart(params), params.texts("names")))}
+        return {"lines": register_lines(it.registers(_requested_hart(params), params.texts("names")))}
 
 
-def _hart(params: Params) -> int:
+def _requested_hart(params: Params) -> int:
     """Return the requested hart, by default the context's."""
     if params.given("hart"):
         return params.number("hart")

@@ -116,7 +116,7 @@ class Range(NamedTuple):
     most: int | None = None
 
     @classmethod
-    def of(cls, params: Params) -> "Range":
+    def from_params(cls, params: Params) -> "Range":
         """Return the range in a request. Raises BadRequest."""
         if not params.given("count") and not params.given("begin"):
             return cls(params.text("args", ""), params.size())
@@ -158,7 +158,7 @@ def _folded(
 
 def page(session: Session, params: Params, progress: Progress) -> Any:
     """Return a part of a list, see the module. Raises BadRequest, RangeError, and as `Session.history`."""
-    what, requested = params.choice("what", LISTS), Range.of(params)
+    what, requested = params.choice("what", LISTS), Range.from_params(params)
     found = LISTS[what](session, params, requested, progress)
     if what not in _AT_HAND:
         session.last[what] = found

@@ -103,7 +103,7 @@ def _unwinder(
     if position == len(it.history) and pc != past.registers(position).get("pc"):
         return None
     image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
-    return session.cached(_Unwinders, it.history, _Unwinders).of(past, image)
+    return session.cached(_Unwinders, it.history, _Unwinders).unwinder_of(past, image)
 
 
 class _Unwinders:
@@ -112,7 +112,7 @@ class _Unwinders:
     def __init__(self) -> None:
         self._last: tuple[Past, Image, Unwinder] | None = None
 
-    def of(self, past: Past, image: Image) -> Unwinder:
+    def unwinder_of(self, past: Past, image: Image) -> Unwinder:
         if self._last is None or self._last[0] is not past or self._last[1] is not image:
             self._last = past, image, Unwinder(past, Cfi(image), image.xlen)
         return self._last[2]

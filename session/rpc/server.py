@@ -124,7 +124,7 @@ class SessionServer:
 
     def run(self) -> None:
         """Answer requests until there are no more, or nobody reads the answers."""
-        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        threading.Thread(target=self._read_requests, name="requests", daemon=True).start()
         try:
             while (request := self._next()) is not None:
                 self._answer(request)
@@ -167,7 +167,7 @@ class SessionServer:
         except OSError:
             raise ClientGone from None
 
-    def _read(self) -> None:
+    def _read_requests(self) -> None:
         """Take requests while another one is being worked on, so that it can be cancelled. Runs in a thread."""
         for line in self._source:
             try:

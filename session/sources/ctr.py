@@ -51,7 +51,7 @@ def recording(registers: CtrRegisterValues) -> str:
 
 def held(records: CapturedRecords) -> str:
     """Describe how many records were read."""
-    return report.line(records.in_force.name, _filled(records), records=_counted(records))
+    return report.line(records.in_force.name, _filled(records), records=_entry_counts(records))
 
 
 def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
@@ -61,10 +61,12 @@ def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> li
     if isinstance(now, CtrStatus):
         state = "frozen" if settings(registers).frozen else "recording"
         lines.append(
-            report.line("state", _state(now), encoder=(registers.name, state), records=(now.recorded, registers.depth))
+            report.line(
+                "state", _status_text(now), encoder=(registers.name, state), records=(now.recorded, registers.depth)
+            )
         )
     else:
-        lines.append(report.line("read", _filled(records), records=_counted(records)))
+        lines.append(report.line("read", _filled(records), records=_entry_counts(records)))
     return [*lines, *([warning(now)] if isinstance(now, RvtraceError) else [])]
 
 
@@ -108,19 +110,19 @@ def _plural(kind: IType) -> str:
     return _PLURALS.get(name, f"{name}s")
 
 
-def _state(now: CtrStatus) -> str:
+def _status_text(now: CtrStatus) -> str:
     found = settings(now.in_force)
     frozen = "frozen: nothing is recorded until FROZEN is cleared (`trace ctr start`)" if found.frozen else "not frozen"
     return f"{frozen}; {now.recorded} of {now.in_force.depth} entries have records, WRPTR {found.write_pointer}"
 
 
-def _counted(records: CapturedRecords) -> tuple[int, int]:
+def _entry_counts(records: CapturedRecords) -> tuple[int, int]:
     """Return how many entries have records, and how many entries there are."""
     return sum(item.record is not None for item in items(records.data)), records.in_force.depth
 
 
 def _filled(records: CapturedRecords) -> str:
-    valid, depth = _counted(records)
+    valid, depth = _entry_counts(records)
     there = len(records.data) // ENTRY_BYTES
     full = ", full: older ones were overwritten" if there == valid == depth else ""
     return f"{valid} of {depth} entries have records{full}"
@@ -195,9 +197,9 @@ class CtrTrace(TraceSource):
         lines: list[str] = []
         reset: list[str] = []
         for recorder in self.recorders:
-            now = self._state(recorder) if self.tracing else None
+            now = self._recorder_status(recorder) if self.tracing else None
             lines += status(recorder.captured, now)
-            reset += _reset(recorder, now)
+            reset += _reset_note(recorder, now)
         return lines + report.notes([*self.notes, *reset]) + failure(self.failure)
 
     def ended(self) -> list[str]:
@@ -212,7 +214,7 @@ class CtrTrace(TraceSource):
 
     def read_out(self, progress: Progress = silent) -> None:
         if self.tracing or self.incomplete:
-            self._read(progress)
+            self._read_records(progress)
 
     def stop(self, progress: Progress = silent) -> None:
         """Stop recording, and restore the registers as rvtrace found them, unless the hart was reset since.
@@ -264,7 +266,7 @@ class CtrTrace(TraceSource):
         self._last_traps.may_ask(())
         for recorder in self.recorders:
             recorder.access = opened(recorder.hart)
-        lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._state(it))]
+        lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._recorder_status(it))]
         if lost:
             for recorder in self.recorders:
                 recorder.found = None
@@ -300,7 +302,7 @@ class CtrTrace(TraceSource):
     def _access(self, hart: int) -> CsrAccess:
         return next(it.access for it in self.recorders if it.hart == hart)
 
-    def _read(self, progress: Progress) -> None:
+    def _read_records(self, progress: Progress) -> None:
         self.failure, self.incomplete, self.halted = None, True, ()
         self._last_traps.may_ask(())
         try:
@@ -341,21 +343,21 @@ class CtrTrace(TraceSource):
         """
         reset = []
         for recorder in self.recorders:
-            now = self._state(recorder) if recorder.found is not None else None
+            now = self._recorder_status(recorder) if recorder.found is not None else None
             if isinstance(now, HartRuns):
                 raise now
-            if _reset(recorder, now):
+            if _reset_note(recorder, now):
                 reset.append(recorder)
         return reset
 
-    def _state(self, recorder: HartRecorder) -> "procedures.CtrStatus | RvtraceError":
+    def _recorder_status(self, recorder: HartRecorder) -> "procedures.CtrStatus | RvtraceError":
         try:
             return procedures.status(recorder.access, recorder.version, recorder.captured.in_force.name)
         except RvtraceError as error:
             return error
 
 
-def _reset(recorder: HartRecorder, now: CtrStatus | RvtraceError | None) -> list[str]:
+def _reset_note(recorder: HartRecorder, now: CtrStatus | RvtraceError | None) -> list[str]:
     """Return a note if *now* shows that a hart which rvtrace let record records nothing any more. What a program
     records otherwise is its own matter.
     """

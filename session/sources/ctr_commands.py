@@ -90,14 +90,14 @@ def start(
     session.check_free(CtrTrace)
     connected(session, way)
     request, image = ctr_request(options), _image(context)
-    harts = list(options.get("harts") or _harts(session, context, way, options))
+    harts = list(options.get("harts") or _requested_harts(session, context, way, options))
     before = session.live.recorders if isinstance(session.live, CtrTrace) else []
     recorders = [it for it in before if it.hart not in harts] if session.live and session.live.tracing else []
     replaced = {it.hart: it.found for it in before if it.found is not None}
     begun, notes = _begun(session, way, harts, image, request, replaced, progress)
     trace = CtrTrace(_by_hart(recorders + begun), way)
     trace.notes = notes
-    ranges, wishes = _memory(context), wishes_of({}, context.save_memory)
+    ranges, wishes = _described_memory(context), wishes_of({}, context.save_memory)
     trace.save_state(image, ranges, wishes, [it.hart for it in begun], progress)
     return session.begin(trace, _reading(context, image), ctr.target(begun[0].access))
 
@@ -119,7 +119,7 @@ def _begun(
     notes: list[str] = []
     try:
         for hart in harts:
-            access = _open(way, session, hart, image)
+            access = _opened_access(way, session, hart, image)
             version = procedures.detect(access, request.version)
             it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
             records = captured(hart, it.in_force, [])
@@ -137,7 +137,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
 
     None: they are in a capture. Raises as `start`, and NoTrace.
     """
-    live, hart = session.live, _hart(context)
+    live, hart = session.live, _context_hart(context)
     connected(session, way)
     if isinstance(live, CtrTrace) and _stays(session, live, hart, way):
         _check_moved(session, live, way)
@@ -149,13 +149,13 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
     session.check_present("records of the target cannot be read now")
     session.check_free(CtrTrace)
     image = _image(context)
-    access = _open(way, session, hart, image)
+    access = _opened_access(way, session, hart, image)
     version = procedures.detect(access, way.get("version"))
     in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
     others = live.recorders if isinstance(live, CtrTrace) and live.tracing and live.way == way else []
     mine = HartRecorder(hart, access, version, captured(hart, in_force, entries))
     trace = CtrTrace(_by_hart([*(it for it in others if it.hart != hart), mine]), way)
-    trace.save_state(image, _memory(context), wishes_of({}, context.save_memory), (), progress)
+    trace.save_state(image, _described_memory(context), wishes_of({}, context.save_memory), (), progress)
     session.begin(trace, _reading(context, image), ctr.target(access), just_read=context)
     return trace
 
@@ -227,7 +227,7 @@ def _by_hart(recorders: list[HartRecorder]) -> list[HartRecorder]:
     return sorted(recorders, key=lambda it: it.hart)
 
 
-def _memory(context: Context) -> Sequence[MemoryRange]:
+def _described_memory(context: Context) -> Sequence[MemoryRange]:
     """Return what the target description says of memory, nothing if there is none that can be read."""
     try:
         return believed(context.description())
@@ -239,21 +239,21 @@ def _image(context: Context) -> Image:
     return program.program_of(context.elf).image()
 
 
-def _harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:
+def _requested_harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:
     """Return all harts if they are requested and can be enumerated; else the context's."""
     if options.get("harts") is not None:
         access = open_access(way, session, None)
         if isinstance(access, UsbAccess):
             return access.harts()
-    return [_hart(context)]
+    return [_context_hart(context)]
 
 
-def _hart(context: Context) -> int:
+def _context_hart(context: Context) -> int:
     number = context.thread_hart if context.hart is None else context.hart
     return 0 if number is None else number
 
 
-def _open(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
+def _opened_access(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
     access = open_access(way, session, hart)
     if access.xlen != image.xlen:
         raise WrongXlen(image.path, image.xlen, f"hart {hart}", access.xlen)

@@ -162,7 +162,7 @@ def _fitting(capture: Capture) -> Capture:
             found = sinks.decode([sink], (other,), program).histories[encoder.hart]
             if 2 * _losses(found) < _losses(told) and found.instructions > told.instructions:
                 encoders[i] = other
-                said, fit = _named(trace_options.options), _named(options)
+                said, fit = _options_text(trace_options.options), _options_text(options)
                 notes.append(f"core {encoder.hart}: the firmware says {said}, but only {fit} fit the program")
                 break
     return replace(capture, encoders=tuple(encoders), notes=tuple(notes))
@@ -181,7 +181,7 @@ def _alternatives(options: Options) -> Iterator[Options]:
     yield replace(options, dialect=Dialect.STANDARD, modes=turned)
 
 
-def _named(options: Options) -> str:
+def _options_text(options: Options) -> str:
     kind = "standard" if options.dialect is Dialect.STANDARD else options.dialect.value.upper()
     return f"{kind} packets with {'full' if options.modes.full_address else 'differential'} addresses"
 

@@ -220,14 +220,16 @@ class Hardware:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, description: Description, sinks: Sequence[str] = (), harts: Sequence[int] = ()) -> "Hardware":
+    def from_description(
+        cls, description: Description, sinks: Sequence[str] = (), harts: Sequence[int] = ()
+    ) -> "Hardware":
         """Return the components that trace into *sinks*, by name; none: into each encoder's nearest RAM sink, or else
         all its sinks.
 
         *harts*: those to be traced, none: all. Raises `BadOption`.
         """
         topology = Topology(description)
-        _check(sinks, description)
+        _check_sinks(sinks, description)
         routes: list[Route] = []
         notes: list[str] = []
         for encoder in _encoders(description, harts):
@@ -237,7 +239,7 @@ class Hardware:
             if not taken:
                 notes.append(f"hart {encoder.hart} is not traced: {encoder.name} does not lead to {' or '.join(sinks)}")
         if not routes:
-            raise BadOption(f"no trace of {_harts(harts)} leads to {' or '.join(sinks)}")
+            raise BadOption(f"no trace of {_harts_text(harts)} leads to {' or '.join(sinks)}")
         return cls(topology, tuple(routes), tuple(notes))
 
     @property
@@ -313,7 +315,7 @@ def _sinks(description: Description) -> tuple[SinkDescription, ...]:
     return (*description.sinks, *description.pib_sinks, *description.bridges)
 
 
-def _check(names: Sequence[str], description: Description) -> None:
+def _check_sinks(names: Sequence[str], description: Description) -> None:
     sinks = [sink.name for sink in _sinks(description)]
     there = sinks + [port.name for port in description.tandem]
     for name in names:
@@ -331,7 +333,7 @@ def _encoders(description: Description, harts: Sequence[int]) -> tuple[EncoderDe
     return tuple(encoder for encoder in description.encoders if not harts or encoder.hart in harts)
 
 
-def _harts(harts: Sequence[int]) -> str:
+def _harts_text(harts: Sequence[int]) -> str:
     return f"hart {' or '.join(map(str, harts))}" if harts else "any hart"
 
 

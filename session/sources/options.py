@@ -58,7 +58,7 @@ _TOP_OF_ADDRESSES = 1 << 64
 
 def filter_of(options: Mapping[str, object], image: Image | None) -> Filter | None:
     """Return the requested filter, None: everything is traced. Raises `BadOption`."""
-    ranges = tuple(_range(pair) for pair in _list(options, "range"))
+    ranges = tuple(_range_option(pair) for pair in _list(options, "range"))
     functions = tuple(_function(image, pair) for pair in _list(options, "function"))
     privileges = tuple(sorted({_mode(word) for word in _list(options, "priv")}))
     return Filter(ranges + functions, privileges) if ranges or functions or privileges else None
@@ -71,7 +71,7 @@ def _list(options: Mapping[str, object], name: str) -> list[object]:
     return value
 
 
-def _range(value: object) -> tuple[int, int]:
+def _range_option(value: object) -> tuple[int, int]:
     pair = typed.pair_of(value, typed.number, typed.number)
     if pair is None:
         raise BadOption(f"range has {value!r}, it must have pairs of addresses")
@@ -103,12 +103,12 @@ def _ends(image: Image, entry: int) -> Iterator[int]:
     for elf, bias in image.elves:
         for section in elf.sections:
             if section.start <= entry - bias < section.end:
-                size = _size(section.symbols, entry - bias, section.end)
+                size = _symbol_size(section.symbols, entry - bias, section.end)
                 if size:
                     yield entry + size
 
 
-def _size(symbols: list[Symbol], address: int, section_end: int) -> int:
+def _symbol_size(symbols: list[Symbol], address: int, section_end: int) -> int:
     """Return the size of the largest symbol at *address*; one without a size reaches to the next. 0: there is none."""
     here = bisect_left(symbols, address, key=lambda symbol: symbol.address)
     behind = bisect_right(symbols, address, key=lambda symbol: symbol.address)
@@ -128,7 +128,7 @@ _WORDS = range(1 << 32)
 
 def triggers_of(options: Mapping[str, object]) -> Triggers | None:
     """Return the requested triggers, None: none. Raises `BadOption`."""
-    on, off, notify = (_addresses(options, name) for name in TRIGGER_OPTIONS[:3])
+    on, off, notify = (_address_option(options, name) for name in TRIGGER_OPTIONS[:3])
     both = set(on) & set(off)
     if both:
         raise BadOption(f"{min(both):#x} is to switch the trace on and off: name different places")
@@ -160,7 +160,7 @@ def _external(options: Mapping[str, object], name: str, words: Mapping[str, obje
     return found
 
 
-def _addresses(options: Mapping[str, object], name: str) -> tuple[int, ...]:
+def _address_option(options: Mapping[str, object], name: str) -> tuple[int, ...]:
     addresses = typed.list_of(options.get(name, []), typed.number_in(_ADDRESSES))
     if addresses is None:
         raise BadOption(f"{name} is {options[name]!r}, it must be a list of addresses")
@@ -216,7 +216,7 @@ def arm(link: Tcl, encoders: Sequence[EncoderDescription], triggers: Triggers | 
     Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors; then none is set.
     """
     armed = Armed(link)
-    places = [] if triggers is None else _places(triggers)
+    places = [] if triggers is None else _trigger_points(triggers)
     try:
         for hart in dict.fromkeys(encoder.hart for encoder in encoders if places):
             armed.add(hart, places)
@@ -226,7 +226,7 @@ def arm(link: Tcl, encoders: Sequence[EncoderDescription], triggers: Triggers | 
     return armed
 
 
-def _places(triggers: Triggers) -> list[TriggerPoint]:
+def _trigger_points(triggers: Triggers) -> list[TriggerPoint]:
     by_action = {
         TrigAction.TRACE_ON: triggers.on,
         TrigAction.TRACE_OFF: triggers.off,

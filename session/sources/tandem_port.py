@@ -148,7 +148,7 @@ class PortSocket:
         ended without any.
         """
         if self._ended and not self._arrived:
-            raise self._lost()
+            raise self._connection_error()
         return len(self._arrived)
 
     def read(self, progress: Progress) -> None:
@@ -158,18 +158,18 @@ class PortSocket:
         begun = changed = time.monotonic()
         while not self._ended and time.monotonic() - changed < _QUIET and time.monotonic() - begun < _LONGEST:
             progress("reading the trace", len(self.data))
-            if self._take():
+            if self._receive_piece():
                 changed = time.monotonic()
             time.sleep(_QUIET / 3)
-        self._take()
+        self._receive_piece()
         if self._ended:
-            raise self._lost()
+            raise self._connection_error()
 
-    def _lost(self) -> PortFileError:
+    def _connection_error(self) -> PortFileError:
         kept = f"the {len(self.data)} bytes received before are kept, `trace start` connects again"
         return PortFileError(self.path, f"{self._ended}; {kept}")
 
-    def _take(self) -> int:
+    def _receive_piece(self) -> int:
         with self._lock:
             piece, self._arrived = self._arrived, bytearray()
         self.data += piece
@@ -254,7 +254,7 @@ class TandemTrace(TraceSource):
 
     def read_out(self, progress: Progress = silent) -> None:
         if self.tracing:
-            self._read(progress)
+            self._read_ports(progress)
 
     def stop(self, progress: Progress = silent) -> None:
         """Stop reading; the port continues, and what it sends from now on is ignored."""
@@ -270,7 +270,7 @@ class TandemTrace(TraceSource):
         for it in self._ports:
             it.file.close()
 
-    def _read(self, progress: Progress) -> None:
+    def _read_ports(self, progress: Progress) -> None:
         """Read every port, even if the file of another one is damaged."""
         self.failure, self.incomplete = None, True
         for it in self._ports:
@@ -284,11 +284,11 @@ class TandemTrace(TraceSource):
 
     def _lines(self, *, tracing: bool) -> list[str]:
         return [
-            self._line(it, captured, tracing=tracing)
+            self._port_line(it, captured, tracing=tracing)
             for it, captured in zip(self._ports, self.tandem, strict=True)
         ]
 
-    def _line(self, port: _ReadPort, captured: CapturedTandem, *, tracing: bool) -> str:
+    def _port_line(self, port: _ReadPort, captured: CapturedTandem, *, tracing: bool) -> str:
         """Describe a port, without reading what has arrived, which may be much."""
         state, unread = "tracing" if tracing else "off", self._unread(port) if tracing else 0
         more = f"{unread} more to read, " if unread else ""

@@ -185,10 +185,10 @@ class LiveTrace(TraceSource):
             return
         with self.link.unpolled():
             try:
-                self._read(progress)
+                self._read_sinks(progress)
             finally:
                 if self.tracing:
-                    self._resume()
+                    self._resume_trace()
 
     def stop(self, progress: Progress = silent) -> None:
         """End the trace and bring `captured` up to date. Raises what *progress* raises, and NotStopped."""
@@ -196,7 +196,7 @@ class LiveTrace(TraceSource):
             self._going = None
             try:
                 if self.tracing or self.incomplete:
-                    self._read(progress, ending=True)
+                    self._read_sinks(progress, ending=True)
                     for encoder in self.encoders:  # later its hart may have run on without a trace
                         if encoder.in_force.format == TeFormat.N_TRACE:  # E-Trace has the causes of traps
                             self.ask_of_trap(encoder.hart)
@@ -204,17 +204,17 @@ class LiveTrace(TraceSource):
                         self.state.end(self.halted)
             finally:
                 self._last_traps.may_ask(())
-                self._end()
+                self._note_end()
         if self.tracing and self._going is not None:
             raise NotStopped(self._going)
 
-    def _end(self) -> None:
+    def _note_end(self) -> None:
         """Note that the trace has ended, unless encoders go on: then all components do."""
         if self._going is None or not self.tracing:
             self.tracing = False
             self._disarm()
         elif isinstance(self._going, ComponentError | Cancelled):  # the others can be reached
-            self._resume()
+            self._resume_trace()
 
     def abandon(self) -> None:
         """Do not access the target any more: another trace uses it."""
@@ -226,7 +226,7 @@ class LiveTrace(TraceSource):
         """End the link; a running trace continues on the target."""
         self.link.close()
 
-    def _read(self, progress: Progress, *, ending: bool = False) -> None:
+    def _read_sinks(self, progress: Progress, *, ending: bool = False) -> None:
         self.failure, self.incomplete, self.halted = None, True, ()
         self._last_traps.may_ask(())
         if self.state is not None:
@@ -285,7 +285,7 @@ class LiveTrace(TraceSource):
             self.notes.once(note)
         return [failure for failure in stopped.failures if again]
 
-    def _resume(self) -> None:
+    def _resume_trace(self) -> None:
         self.incomplete = True
         try:
             self.components.resume()
@@ -311,7 +311,7 @@ def start(
     *connect* opens the link to OpenOCD. Raises NoElf, BadElf, WrongXlen, DescriptionError, BadOption, Busy, and the
     errors of the transport and the components.
     """
-    hardware = Hardware.of(description, *chosen_components(options))
+    hardware = Hardware.from_description(description, *chosen_components(options))
     image = session_program.program_of(context.elf).image()
     request = trace_request(options, image)
     wishes = wishes_of(options, context.save_memory)

@@ -60,7 +60,7 @@ def status(trace: RecordedTrace) -> list[str]:
     except RvtraceError as error:
         problems = [warning(error)]
     answered = bool(now.encoders or now.ram_sinks or now.passing)
-    lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
+    lines = [_harts_line(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
     lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.components.sinks]
     lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
@@ -94,7 +94,7 @@ def ended(trace: RecordedTrace) -> list[str]:
     return lines + report.notes(trace.notes.unsaid())
 
 
-def _harts(states: dict[int, str], *, answered: bool) -> str:
+def _harts_line(states: dict[int, str], *, answered: bool) -> str:
     """Return e.g. "hart:     halted", or for several "harts:    0 halted, 1 running".
 
     Not *answered*: nothing on the chip answered, and OpenOCD reports the state it saw last.

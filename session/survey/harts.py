@@ -40,9 +40,9 @@ class SurveyedHart:
     @property
     def text(self) -> str:
         """The hart in one line: "hart 0: riscv.cpu0, halted, mvendorid 0x489 (SiFive), marchid 0x7, mimpid 0x1"."""
-        return ", ".join([f"hart {self.number}: {self.name}", self.state or "state unknown", *self._known()])
+        return ", ".join([f"hart {self.number}: {self.name}", self.state or "state unknown", *self._known_facts()])
 
-    def _known(self) -> Iterator[str]:
+    def _known_facts(self) -> Iterator[str]:
         for name, value in self.ids.items():
             maker = f" ({VENDORS[value]})" if name == "mvendorid" and value in VENDORS else ""
             yield f"{name} {value:#x}{maker}"
@@ -58,13 +58,13 @@ def find(link: Link) -> list[SurveyedHart]:
         try:
             for number, name in enumerate(link.targets):
                 link.target = name
-                found.append(_hart(link, number, name))
+                found.append(_surveyed_hart(link, number, name))
         finally:
             link.target = before
     return found
 
 
-def _hart(link: Link, number: int, name: str) -> SurveyedHart:
+def _surveyed_hart(link: Link, number: int, name: str) -> SurveyedHart:
     state, other = link.state(), other_type(link, number)
     if other:
         return SurveyedHart(number, name, state, problem=f"{other}: no RISC-V core", other=other)

@@ -273,7 +273,7 @@ def _tables(
 ) -> list[parts.SettingsTable]:
     of_tree = board.tree.description.xlen if board.tree else None
     xlen = xlen or (SurveySetting(of_tree, "device tree") if of_tree else None)
-    target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})
+    target = {"name": _name_setting(board, wishes)} | ({"xlen": xlen} if xlen else {})
     server = board.server
     openocd = {
         "host": SurveySetting(server.host, server.host_source),
@@ -284,18 +284,18 @@ def _tables(
         ("[target]", target),
         ("[openocd]", openocd),
         *(("[[component]]", part.settings) for part in components),
-        *((MEMORY, _memory(it)) for it in memory),
+        *((MEMORY, _memory_table(it)) for it in memory),
     ]
 
 
-def _memory(memory: MemoryRange) -> dict[str, SurveySetting]:
+def _memory_table(memory: MemoryRange) -> dict[str, SurveySetting]:
     """Return the table of memory that a device tree has."""
     found = {"name": memory.name, "address": memory.address, "size": memory.size, "kind": memory.kind.value}
     settings = {key: SurveySetting(value, "device tree") for key, value in found.items() if value != ""}
     return settings | {"dma": SurveySetting(True, "a device tree does not say: remove it if only the harts write here")}
 
 
-def _name(board: _Board, wishes: BoardFacts) -> SurveySetting:
+def _name_setting(board: _Board, wishes: BoardFacts) -> SurveySetting:
     if wishes.name:
         return SurveySetting(wishes.name, f"{_GIVEN} (--name)")
     if board.tree:

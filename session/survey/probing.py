@@ -44,14 +44,14 @@ def blocks(text: str) -> tuple[int, ...]:
         if match is None:
             raise Unfit(f"{part!r} is not ADDRESS or ADDRESS-ADDRESS, as in 0x20000000-0x20004000")
         start, end = int(match[1], 16), int(match[2], 16) if match[2] else int(match[1], 16) + 1
-        _check(part, start, end)
+        _check_range(part, start, end)
         found |= dict.fromkeys(range(start, end, BLOCK))
     if len(found) > MOST:
         raise Unfit(f"these are {len(found)} blocks of 4 KiB, {MOST} at most are probed: name a smaller range")
     return tuple(found)
 
 
-def _check(part: str, start: int, end: int) -> None:
+def _check_range(part: str, start: int, end: int) -> None:
     if start % BLOCK:
         raise Unfit(f"{start:#x} is not a multiple of {BLOCK:#x}, as all bases of trace components are")
     if end <= start:
@@ -89,7 +89,7 @@ def _guarded(
 def lines(seen: Iterable[ProbedComponent]) -> Iterator[str]:
     """Yield what was found, in the order of the addresses. Neighbours without a component share a line."""
     ordered = sorted(seen, key=lambda each: each.base)
-    for (_, text), group in groupby(ordered, key=lambda each: (each.answer, _text(each))):
+    for (_, text), group in groupby(ordered, key=lambda each: (each.answer, _probed_text(each))):
         members = list(group)
         shared = members[0].answer in (ProbeAnswer.NOTHING, ProbeAnswer.REFUSED, ProbeAnswer.MAYBE_IN_RESET)
         for run in _runs(members) if shared else [[member] for member in members]:
@@ -107,7 +107,7 @@ def _runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]
     yield run
 
 
-def _text(seen: ProbedComponent) -> str:
+def _probed_text(seen: ProbedComponent) -> str:
     """Describe what is at an address, and what to do."""
     if seen.answer is ProbeAnswer.COMPONENT:
         return _component(seen)

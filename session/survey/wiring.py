@@ -48,7 +48,7 @@ def harts(parts: Sequence[SurveyedComponent], names: Sequence[str], ask: Ask) ->
     question = Question(
         f"Harts that {listed} trace, in OpenOCD's order{have}",
         HARTS,
-        lambda text: _harts(text, len(encoders), len(names)),
+        lambda text: _hart_numbers(text, len(encoders), len(names)),
         None if few else ",".join(map(str, range(len(encoders)))),
         ASSUMED,
     )
@@ -57,7 +57,7 @@ def harts(parts: Sequence[SurveyedComponent], names: Sequence[str], ask: Ask) ->
         part.set("hart", number, source)
 
 
-def _harts(text: str, count: int, known: int) -> list[int]:
+def _hart_numbers(text: str, count: int, known: int) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and len(word) < 6 for word in words) or len(words) != count:
         raise Unfit(f'"{text}": {count} number{"s, separated by commas" * (count > 1)}, please: one for each encoder')
@@ -163,7 +163,7 @@ def _buffer(text: str, part: SurveyedComponent, readable: Readable, taken: Seque
         if part.storage == ("SMEM",):
             raise Unfit(f"{part.name} has no memory of its own: give START:SIZE")
         return None
-    start, size = _place(text)
+    start, size = _buffer_range(text)
     for used in taken:
         if start < used.stop and used.start < start + size:
             raise Unfit(f"{text}: the program is at {used.start:#x} to {used.stop - 1:#x}: name memory that is free")
@@ -174,7 +174,7 @@ def _buffer(text: str, part: SurveyedComponent, readable: Readable, taken: Seque
     return start, size
 
 
-def _place(text: str) -> tuple[int, int]:
+def _buffer_range(text: str) -> tuple[int, int]:
     words = text.split(":")
     try:
         start, size = (int(word, 0) for word in words)

@@ -224,7 +224,7 @@ def _openocd(way: Way, session: Session, hart: int | None) -> CsrAccess:
     if not isinstance(host, str) or not isinstance(port, int):
         raise BadRequest(f"access: {host!r}, {port!r} is not a host and port")
     link = target.OpenOcd(host, port)
-    access = OpenOcdAccess(link.command, f"OpenOCD {host}:{port}", hart, _version(way))
+    access = OpenOcdAccess(link.command, f"OpenOCD {host}:{port}", hart, _openocd_version(way))
     finalize(access, link.close)
     return access
 
@@ -238,14 +238,14 @@ def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
             return own.monitor(command)
         return gdb.monitor(command)
 
-    return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _version(way))
+    return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _openocd_version(way))
 
 
 def _packets(way: Way, session: Session, hart: int | None) -> CsrAccess:
     return PacketAccess(_gdb(way, session, hart), openocd=bool(way.get("openocd")))
 
 
-def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
+def _named_access(way: Way, session: Session, hart: int | None) -> CsrAccess:
     return NamedAccess(_gdb(way, session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
 
 
@@ -263,7 +263,7 @@ def _gdb(way: Way, session: Session, hart: int | None) -> GdbCsrs:
     return GdbCsrs(session, hart, connection if isinstance(connection, int) else None)
 
 
-def _version(way: Way) -> str | None:
+def _openocd_version(way: Way) -> str | None:
     version = way.get("version")
     return version if isinstance(version, str) else None
 
@@ -272,6 +272,6 @@ _WAYS: Mapping[str, Callable[[Way, Session, int | None], CsrAccess]] = {
     "openocd": _openocd,
     "monitor": _monitor,
     "packets": _packets,
-    "named": _named,
+    "named": _named_access,
     "usb": _usb,
 }

@@ -197,7 +197,7 @@ class Numbers(NamedTuple):
     by_name: dict[str, int]
     sizes: dict[int, int]
 
-    def of(self, register: CsrName) -> int | None:
+    def number_of(self, register: CsrName) -> int | None:
         """Return a register's number in the protocol."""
         if isinstance(register, str):
             return self.by_name.get(register)
@@ -227,7 +227,7 @@ class PacketAccess:
         for at in range(0, len(accesses), _AT_ONCE):
             progress("reading CSRs (registers)", at, len(accesses))
             part = accesses[at : at + _AT_ONCE]
-            answers += self._part(numbers, part)
+            answers += self._run_part(numbers, part)
             if len(answers) < at + len(part) or (answers and isinstance(answers[-1], str)):
                 break
         return answers
@@ -236,17 +236,17 @@ class PacketAccess:
         """Return the bytes from an address on, as many as the stub reads."""
         return memory_read(self._send(f"m{address:x},{size:x}").encode("latin-1"))
 
-    def _part(self, numbers: Numbers, accesses: Sequence[CsrRequest]) -> list[CsrAnswer]:
+    def _run_part(self, numbers: Numbers, accesses: Sequence[CsrRequest]) -> list[CsrAnswer]:
         packets: list[str] = []
         known: list[CsrRequest] = []
         for register, value in accesses:
-            number = numbers.of(register)
+            number = numbers.number_of(register)
             if number is None:
                 break
             known.append((register, value))
             packets.append(_packet(number, numbers.size(number), value))
         replied = self._exchange(known, packets) if packets else []
-        answers = [_answer(access, reply) for access, reply in zip(known, replied, strict=False)]
+        answers = [_csr_answer(access, reply) for access, reply in zip(known, replied, strict=False)]
         if len(known) < len(accesses) and not any(isinstance(answer, str) for answer in answers):
             answers.append("OpenOCD does not expose it (`riscv expose_csrs`)" if self._openocd else _ABSENT)
         return answers
@@ -276,8 +276,8 @@ class PacketAccess:
 
     def _opened(self) -> Numbers:
         if self._numbers is None:
-            description = TargetXml.of(self._document(TARGET), self._document)
-            numbers = _numbers(description)
+            description = TargetXml.from_document(self._document(TARGET), self._document)
+            numbers = _csr_numbers(description)
             if self._openocd:
                 numbers = numbers._replace(base=None)
                 self._check_honest(numbers)
@@ -305,7 +305,7 @@ class PacketAccess:
                 return b"".join(parts)
 
 
-def _numbers(description: TargetXml) -> Numbers:
+def _csr_numbers(description: TargetXml) -> Numbers:
     """Return the numbers of CSRs. Raises NoNumbers if no CSR is named, or they are not consecutive."""
     by_name = {name: register.number for name, register in description.by_name.items()}
     bases = {by_name[name] - number for name, number in _KNOWN.items() if name in by_name}
@@ -325,7 +325,7 @@ def _packet(number: int, size: int, value: int | None) -> str:
     return f"p{number:x}" if value is None else f"P{number:x}={in_hex(value, size).decode()}"
 
 
-def _answer(access: CsrRequest, reply: str) -> CsrAnswer:
+def _csr_answer(access: CsrRequest, reply: str) -> CsrAnswer:
     if access[1] is not None and reply == "OK":
         return 0
     if not reply:

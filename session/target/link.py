@@ -129,7 +129,7 @@ def open_link(description: Description, encoder: EncoderDescription, connect: Co
     link = link_to(description, connect)
     try:
         link.state()
-        link.target = _name(link, encoder.hart)
+        link.target = _hart_name(link, encoder.hart)
         state = link.state()
         if state in ("unknown", "unavailable"):
             raise HartUnreachable(encoder.hart, _no_state(description, link.target))
@@ -199,7 +199,7 @@ def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
     with link.unpolled():
         try:
             for hart in harts:
-                link.target = _name(link, hart)
+                link.target = _hart_name(link, hart)
                 found[hart] = link.state()
         finally:
             link.target = usual
@@ -259,7 +259,7 @@ def _no_state(description: Description, target: str | None) -> str:
     return f"OpenOCD does not know the state of {target}; check power, reset and OpenOCD's log"
 
 
-def _name(link: Link, hart: int) -> str:
+def _hart_name(link: Link, hart: int) -> str:
     targets = link.targets
     if hart < len(targets):
         check_type(link, hart)

@@ -40,21 +40,21 @@ class ReadsAll(Protocol):
 def read_registers(access: CsrAccess, hart: int, at: SavedAt) -> SavedRegisters | None:
     """Return what can be read, None if that is not even the pc. Raises nothing."""
     try:
-        found = _values(access, ["pc", "priv", _MISA])
+        found = _read_values(access, ["pc", "priv", _MISA])
         pc = found.pop("pc", None)
         if pc is None:
             return None
         privilege = found.pop("priv", None)
-        numbers = _numbers(found.get(_MISA) or None, access.xlen)
+        numbers = _register_names(found.get(_MISA) or None, access.xlen)
         for kind in (range(X), range(X, F), range(F, F + 32)):
-            found |= _values(access, [number for number in numbers if number in kind])
+            found |= _read_values(access, [number for number in numbers if number in kind])
     except RvtraceError:
         return None
     values = {number: value for number, value in found.items() if isinstance(number, int)}
     return SavedRegisters(hart, at, pc, values, privilege=privilege)
 
 
-def _numbers(misa: int | None, xlen: int) -> list[CsrName]:
+def _register_names(misa: int | None, xlen: int) -> list[CsrName]:
     """Return the registers to try. *misa*: None if it is not known; then they all may be there."""
     supervisor, single, double = (misa is None or bool(misa >> ord(letter) - ord("A") & 1) for letter in "SFD")
     names = [*_MACHINE.split(), *(_SUPERVISOR.split() if supervisor else ())]
@@ -65,7 +65,7 @@ def _numbers(misa: int | None, xlen: int) -> list[CsrName]:
     return numbers
 
 
-def _values(access: CsrAccess, registers: Sequence[CsrName]) -> dict[CsrName, int]:
+def _read_values(access: CsrAccess, registers: Sequence[CsrName]) -> dict[CsrName, int]:
     """Return the values of those registers that can be read."""
     found: dict[CsrName, int] = {}
     left = list(registers)

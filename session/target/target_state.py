@@ -116,10 +116,10 @@ _RANGE = re.compile(rf"(?P<begin>{_NUMBER})(?:,\+(?P<size>{_NUMBER})|[-,](?P<end
 def ranges_of(text: str) -> tuple[Extent, ...]:
     """Return the ranges in a text: `BEGIN-END` or `BEGIN,+SIZE`, separated by spaces; () for "none". Raises BadOption.
     """
-    return () if text.strip() == "none" else tuple(map(_range, text.split()))
+    return () if text.strip() == "none" else tuple(map(_parsed_extent, text.split()))
 
 
-def _range(word: str) -> Extent:
+def _parsed_extent(word: str) -> Extent:
     match = _RANGE.fullmatch(word)
     if match is None:
         raise BadOption(f"save-memory: {word} is not a range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000")
@@ -190,7 +190,7 @@ class SavedTarget:
             if any(it.pc == self._image.entry for it in found):
                 self._save_data(found)
             if self._reader.is_fast:
-                self._memory[SavedAt.START] = self._read(SavedAt.START, self._usual(found), progress)
+                self._memory[SavedAt.START] = self._read_planned(SavedAt.START, self._usual(found), progress)
 
     def end(self, halted: Collection[int]) -> None:
         """Save the registers where the trace ends, unless that is done. *halted*: the harts that have been halted since
@@ -206,7 +206,7 @@ class SavedTarget:
         if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
             return
         if self._halted_registers(SavedAt.STOP) == before:
-            self._memory[SavedAt.STOP] = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
+            self._memory[SavedAt.STOP] = self._read_planned(SavedAt.STOP, self._plan_of_end(before), progress)
 
     def forget_end(self) -> None:
         """Drop what was saved of the end: the trace goes on."""
@@ -270,7 +270,7 @@ class SavedTarget:
             )
         else:
             ordered = [*common(_likely(self._image, found), plan), *plan]
-            self._memory[SavedAt.START] = self._read(SavedAt.START, ordered, progress)
+            self._memory[SavedAt.START] = self._read_planned(SavedAt.START, ordered, progress)
 
     def _asked_for(self) -> list[Extent]:
         return disjoint(self.wishes.ranges) if self.wishes.ranges is not None else rams(self.ranges)
@@ -313,7 +313,7 @@ class SavedTarget:
         first = address & ~3
         return self._reader.memory(first, address + size + 3 - first & ~3, progress)[address - first :][:size]
 
-    def _read(self, at: SavedAt, plan: Sequence[Extent], progress: Progress) -> tuple[SavedMemory, ...]:
+    def _read_planned(self, at: SavedAt, plan: Sequence[Extent], progress: Progress) -> tuple[SavedMemory, ...]:
         """Read memory in the order of *plan*, of which parts may be there twice."""
         wanted = up_to(MOST, plan)
         total, done = sum(size for _, size in wanted), 0

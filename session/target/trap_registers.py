@@ -34,33 +34,33 @@ def trap_registers(access: CsrAccess) -> TrapRegisters | None:
     None: it cannot be read, or not without doubt, because the hart may be in a guest.
     """
     try:
-        return _read(access)
+        return _read_registers(access)
     except RvtraceError:
         return None
 
 
-def _read(access: CsrAccess) -> TrapRegisters | None:
-    where = _values(access, "pc", "priv")
+def _read_registers(access: CsrAccess) -> TrapRegisters | None:
+    where = _read_values(access, "pc", "priv")
     if where is None:
         return None
     pc, privilege = where
     mode = _MODES.get(privilege & _PRV)
     if mode is None or privilege > _PRV or (mode is _MODES[1] and _may_be_guest(access)):
         return None
-    values = _values(access, *mode)
+    values = _read_values(access, *mode)
     return None if values is None else TrapRegisters(privilege, pc, *values)
 
 
 def _may_be_guest(access: CsrAccess) -> bool:
     """Return whether V may be 1: not all debuggers say so in priv."""
-    misa = _values(access, CSRS["misa"])
+    misa = _read_values(access, CSRS["misa"])
     if misa is not None and misa[0] and not misa[0] & _H:
         return False
-    dcsr = _values(access, CSRS["dcsr"])
+    dcsr = _read_values(access, CSRS["dcsr"])
     return dcsr is None or bool(dcsr[0] & _V)
 
 
-def _values(access: CsrAccess, *registers: int | str) -> list[int] | None:
+def _read_values(access: CsrAccess, *registers: int | str) -> list[int] | None:
     accesses: list[CsrRequest] = [(register, None) for register in registers]
     answers = access.run(accesses)
     values = [answer for answer in answers if isinstance(answer, int)]

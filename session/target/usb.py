@@ -205,7 +205,7 @@ class UsbBench:
     def harts(self) -> list[HartState]:
         """Return the states of all harts."""
         self.link.state(0)  # connects
-        return [self._state(hart) for hart in range(len(self.link.targets))]
+        return [self._hart_state(hart) for hart in range(len(self.link.targets))]
 
     def halt(self, hart: int | None = None) -> list[HartState]:
         """Halt *hart*, None: all harts. Return the states of all harts afterwards."""
@@ -217,7 +217,7 @@ class UsbBench:
 
     def step(self, hart: int) -> list[HartState]:
         """Step one instruction. Raises UsbHartNotHalted."""
-        self._check(hart)
+        self._check_hart(hart)
         self.link.step(hart)
         return self.harts()
 
@@ -227,13 +227,13 @@ class UsbBench:
         None: pc and the general registers. Raises BadOption, UsbHartNotHalted.
         """
         wishes = [_wish(word) for word in words] or [("pc", None), *((name, None) for name in GPRS[1:])]
-        self._check(hart)
+        self._check_hart(hart)
         with self.link.registers(hart) as registers:
             bits = registers.xlen
             for name, value in wishes:
                 if value is not None and value >> bits:
                     raise BadOption(f"{name}={value:#x}: the register has {bits} bits")
-        return [RegisterValue(name, self._register(hart, name, value), bits) for name, value in wishes]
+        return [RegisterValue(name, self._access_register(hart, name, value), bits) for name, value in wishes]
 
     def read(self, address: int, size: int, progress: Progress = silent) -> bytes:
         """Return *size* bytes of physical memory, read in whole words. An error has the bytes
@@ -254,7 +254,7 @@ class UsbBench:
         for n, word in enumerate(words):
             self.link.write32(address + 4 * n, word)
 
-    def _register(self, hart: int, name: str, value: int | None) -> int | str:
+    def _access_register(self, hart: int, name: str, value: int | None) -> int | str:
         number = gpr(name)
         if number is not None:
             if value is not None:
@@ -267,7 +267,7 @@ class UsbBench:
 
     def _each(self, hart: int | None, do: Any) -> list[HartState]:
         if hart is not None:
-            self._check(hart)
+            self._check_hart(hart)
             do(hart)
             return self.harts()
         there = [it.hart for it in self.harts() if it.state not in ("unavailable", "nonexistent")]
@@ -279,12 +279,12 @@ class UsbBench:
             do(number)
         return self.harts()
 
-    def _state(self, hart: int) -> HartState:
+    def _hart_state(self, hart: int) -> HartState:
         state = self.link.state(hart)
         pc = self.link.csrs(hart).run([("pc", None)])[0] if state == "halted" else None
         return HartState(hart, state, pc if isinstance(pc, int) else None)
 
-    def _check(self, hart: int) -> None:
+    def _check_hart(self, hart: int) -> None:
         self.link.state(0)
         if hart >= len(self.link.targets):
             raise HartUnreachable(

@@ -69,7 +69,7 @@ class GroupState:
                 elif element.regno != GPR:
                     self.registers[element.regno] = element.value
             elif isinstance(element, AdditionalState):
-                self._state(element)
+                self._note_state(element)
             elif isinstance(element, Instr):
                 self.instr = element
             elif isinstance(element, IncrementalRegister | IncrementalRegisterOr):
@@ -92,7 +92,7 @@ class GroupState:
         """Return whether the instruction of a group of what is known trapped."""
         return csrs.PRIVILEGE in self.registers and word not in csrs.XRETS
 
-    def _state(self, element: AdditionalState) -> None:
+    def _note_state(self, element: AdditionalState) -> None:
         identifier, value = element.identifier, element.value
         if identifier == StateId.PC:
             self.pc = True
@@ -140,7 +140,7 @@ class GroupComparison:
         result = ComparisonResult([], {})
         for regno in sorted(expected.keys() | changes.keys()):
             if inputs(regno) != ALL:
-                self._register(reported, regno, expected.get(regno), changes.get(regno), result)
+                self._compare_register(reported, regno, expected.get(regno), changes.get(regno), result)
         return result
 
     def _expected(self, reported: GroupState) -> dict[int, tuple[int, int] | None]:
@@ -169,7 +169,7 @@ class GroupComparison:
         written = self._columns[PRIVILEGE].last(group) if PRIVILEGE in self._columns else None
         return None if written is None or written.group != group else written
 
-    def _register(
+    def _compare_register(
         self,
         reported: GroupState,
         regno: int,
@@ -185,7 +185,7 @@ class GroupComparison:
                 return
             expected = (0, 0) if was is None else (was, ALL)
         else:
-            self._count(regno)
+            self._count_register(regno)
         if new is None:
             self._missing(regno, expected[0], result)
             return
@@ -240,7 +240,7 @@ class GroupComparison:
     def count(self, numbers: Iterable[int]) -> None:
         """Count registers that were compared, and were the same."""
         for regno in numbers:
-            self._count(regno)
+            self._count_register(regno)
 
     def agreed(self, reported: GroupState, *, stored: bool) -> None:
         """Count a group that was compared and had no difference; *stored*: it has one store."""
@@ -248,7 +248,7 @@ class GroupComparison:
         self._counts.stores += stored and STORES not in self._masks.absent
         self.held = 0
 
-    def _count(self, regno: int) -> None:
+    def _count_register(self, regno: int) -> None:
         if regno >= GPR:
             self._counts.registers += 1
         else:
@@ -326,12 +326,14 @@ class GroupComparison:
         if len(stores) == len(done) == 1 and stores[0].size == len(done[0].data):
             return self._one(stores[0], done[0], physical=physical)
         expected = {at: byte for store in stores for at, byte in _bytes_of(store)}
-        written = {_place(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)}
+        written = {
+            _store_address(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)
+        }
         return list(_byte_differences(expected, written, bus=reported.requests))
 
     def _one(self, store: Store, done: ModelStore, *, physical: bool) -> Iterable[Difference]:
         """Compare the usual case: one store on either side."""
-        place = _place(done, physical=physical)
+        place = _store_address(done, physical=physical)
         written = int.from_bytes(done.data, "little")
         if place != store.address:
             yield Difference(DifferenceKind.ADDRESS, store.address, None, store.address, place, size=store.size)
@@ -350,7 +352,7 @@ def is_load(word: int, xlen: int) -> bool:
     return found is not None and (found.kind == LOAD or word & 0x7F == 0x2F)
 
 
-def _place(stored: ModelStore, *, physical: bool) -> int:
+def _store_address(stored: ModelStore, *, physical: bool) -> int:
     return stored.physical if physical and stored.physical is not None else stored.address
 
 

@@ -85,7 +85,7 @@ class GroupExecution:
         pc = self._cache.pc
         why = self._inputs.why_not(reported, pc)
         if not why:
-            step = self._step(reported, trap)
+            step = self._execute_one(reported, trap)
             why = "" if trap is not None else self._inputs.was_refused(reported, step)
             if not why:
                 return step, ""
@@ -103,7 +103,7 @@ class GroupExecution:
         if trap is not None or instr is None or self._inputs.why_not(reported, self._cache.pc):
             self._unknown.begin(lost=True)
             return Bridge([missing])
-        step = self._step(reported, None)
+        step = self._execute_one(reported, None)
         if step.instr is not None and same(instr, step.instr) and reported.registers == step.registers:
             return Bridge([], step)
         self._cache.values.update(self._cache.wholes(step.registers))
@@ -116,7 +116,7 @@ class GroupExecution:
         note = f"a group is missing before this one: that{words} at 0x{step.pc:x}"
         return Bridge([missing._replace(note=note)])
 
-    def _step(self, reported: GroupState, trap: TrapEffect | None) -> ModelStep:
+    def _execute_one(self, reported: GroupState, trap: TrapEffect | None) -> ModelStep:
         """Copy what is not deterministic, and execute one instruction."""
         word = 0 if reported.instr is None else reported.instr.word
         if word & 0x7F == _CSR_READ and word >> 12 & 3:
@@ -333,7 +333,7 @@ class BatchExecution:
         if place is None:
             plain = reported.effective is None and not reported.stores and not self._inputs.why_not(reported, pc)
             return ExpectedStep(pc, word, next_pc, registers) if plain else None
-        return self._at(reported, place, ExpectedStep(pc, word, next_pc, registers), loads=loads)
+        return self._with_access(reported, place, ExpectedStep(pc, word, next_pc, registers), loads=loads)
 
     def _is_kept(self, reported: GroupState, regno: int, value: int | None) -> bool:
         """Return whether a CSR is reported with the value it has in the model, e.g. mstatus with each floating-point
@@ -343,7 +343,9 @@ class BatchExecution:
             return False
         return self._cache.values.get(regno) == value and self._comparison.mode_written(reported.group) is None
 
-    def _at(self, reported: GroupState, place: Addressed, step: ExpectedStep, *, loads: bool) -> ExpectedStep | None:
+    def _with_access(
+        self, reported: GroupState, place: Addressed, step: ExpectedStep, *, loads: bool
+    ) -> ExpectedStep | None:
         """Return *step* with its load or store."""
         base = 0 if place.base == GPR else self._written.get(place.base, self._cache.values.get(place.base))
         if base is None or loads != (place.data < 0) or self._inputs.why_not(reported, step.pc):

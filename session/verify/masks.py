@@ -131,7 +131,7 @@ _PAGE = 0x1000
 
 def absent_of(tandem: DecodedTandem) -> set[str]:
     """Return which of `masks.ABSENT` no group of a trace reports, though there was something to report."""
-    found = _memory(tandem)
+    found = _memory_elements(tandem)
     status = tandem.index.registers.columns.get(csrs.MSTATUS)
     is_unknown = status is not None and bool(status.unknown)
     if (tandem.index.traps or is_unknown) and not _reports_status(tandem):
@@ -139,7 +139,7 @@ def absent_of(tandem: DecodedTandem) -> set[str]:
     return found
 
 
-def _memory(tandem: DecodedTandem) -> set[str]:
+def _memory_elements(tandem: DecodedTandem) -> set[str]:
     """Return the absent elements about memory."""
     shapes = {number: tandem.trace.automaton.shapes[number] for number in set(tandem.trace.shapes)}
     if not all(shape.known for shape in shapes.values()):

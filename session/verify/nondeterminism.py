@@ -268,7 +268,7 @@ class ModelInputs:
         if reported.effective is None or reported.instr is None or not is_load(reported.instr.word, self._xlen):
             return None
         word = reported.instr.word
-        found, values = reach(word, self._xlen), list(self._loaded(reported, word).values())
+        found, values = reach(word, self._xlen), list(self._reported_destination(reported, word).values())
         place = self.physical(reported.group, reported.effective)
         if found is None or not found.size or not values or place is None:
             return None
@@ -300,7 +300,7 @@ class ModelInputs:
         place = addressed(word, self._xlen)
         if place is None:
             return self._as_reported(reported, pc)._replace(next_pc=following)
-        return ModelStep(pc, word, following, self._loaded(reported, word), self._stored(reported, why))
+        return ModelStep(pc, word, following, self._reported_destination(reported, word), self._stored(reported, why))
 
     def _as_reported(self, reported: GroupState, pc: int) -> ModelStep:
         assert reported.instr is not None
@@ -313,7 +313,7 @@ class ModelInputs:
         )
         return ModelStep(pc, reported.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
 
-    def _loaded(self, reported: GroupState, word: int) -> dict[int, int]:
+    def _reported_destination(self, reported: GroupState, word: int) -> dict[int, int]:
         """Return the destination, with the reported value."""
         if not is_load(word, self._xlen):
             is_sc = word & 0x7F == _ATOMIC
@@ -337,14 +337,14 @@ class ModelInputs:
             return tuple(
                 ModelStore(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None
             )
-        base, value = self._cache.get(place.base) if place.base != GPR else 0, self._value(place.data)
+        base, value = self._cache.get(place.base) if place.base != GPR else 0, self._model_register(place.data)
         if base is None or value is None or not stores:
             return ()
         size = stores[0].size
         address = base + place.offset & (1 << self._xlen) - 1
         return (ModelStore(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little")),)
 
-    def _value(self, regno: int) -> int | None:
+    def _model_register(self, regno: int) -> int | None:
         return 0 if regno == GPR else self._cache.get(regno)
 
     def address(self, reported: GroupState) -> int | None:
@@ -352,7 +352,7 @@ class ModelInputs:
         place = None if reported.instr is None else addressed(reported.instr.word, self._xlen)
         if place is None:
             return None
-        base = self._value(place.base)
+        base = self._model_register(place.base)
         return None if base is None else base + place.offset & (1 << self._xlen) - 1
 
 

@@ -62,7 +62,7 @@ class FullComparison:
         reported = sorted(regno for regno in columns if regno < GPR)
         rows = [(PC, state.pc, self._model.read_register(PC))]
         for regno in (PRIVILEGE, *range(GPR + 1, FPR_END), *reported):
-            row = (regno, state.register(regno), self._read(regno))
+            row = (regno, state.register(regno), self._model_register(regno))
             if row[1] is not None or row[2] is not None:
                 rows.append(row)
         return tuple(rows)
@@ -71,9 +71,9 @@ class FullComparison:
         """Return the differences in everything that is known after a group."""
         self._counts.full += 1
         self._cache.settle()
-        return [*self._registers(group), *self._memory(group)]
+        return [*self._register_differences(group), *self._memory_differences(group)]
 
-    def _registers(self, group: int) -> Iterator[Difference]:
+    def _register_differences(self, group: int) -> Iterator[Difference]:
         state = self._tandem.after(group)
         whole = parts(self._tandem.trace.parameters.xlen)
         for regno in (*range(GPR + 1, FPR_END), PRIVILEGE, *state.csrs()):
@@ -82,14 +82,14 @@ class FullComparison:
             trace = state.register(regno) if inputs(regno) != ALL else None
             if trace is None:
                 continue
-            model = self._read(regno)
+            model = self._model_register(regno)
             soft = self._masks.soft(regno) | self._masks.soft(_WHOLE.get(regno, regno))
             bits = ALL if model is None else (trace ^ model) & ~soft
             bits &= ~(self.diverged.get(regno, 0) | self._cache.refused.get(regno, 0))
             if bits:
                 yield Difference(DifferenceKind.LATER, regno, None, trace, model, bits)
 
-    def _read(self, regno: int) -> int | None:
+    def _model_register(self, regno: int) -> int | None:
         """Return a register of the model; for a view that it does not have, the bits of its whole."""
         found = self._model.read_register(regno)
         part = parts(self._tandem.trace.parameters.xlen).get(regno)
@@ -98,7 +98,7 @@ class FullComparison:
         whole = self._model.read_register(part.whole)
         return None if whole is None else (whole & part.mask) >> part.shift
 
-    def _memory(self, group: int) -> Iterator[Difference]:
+    def _memory_differences(self, group: int) -> Iterator[Difference]:
         """Yield differences in bytes that were stored at known physical addresses."""
         if STORES in self._masks.absent:
             return
@@ -274,7 +274,7 @@ class Verifier:
         """Yield the divergences in order. Raises ModelFailed, and what *progress* raises."""
         start, every = self._choices.start, self._choices.every
         stop = len(self._trace) if self._choices.stop is None else min(self._choices.stop, len(self._trace))
-        self._begin(start)
+        self._begin_at(start)
         group = start
         while group < stop:
             if not (group - start) % _REPORTED:
@@ -312,7 +312,7 @@ class Verifier:
             self._unknown.update(reported)
         return len(agreed)
 
-    def _begin(self, start: int) -> None:
+    def _begin_at(self, start: int) -> None:
         self._model.reset()
         first = self._group_state(start) if len(self._trace) else None
         known = start == 0 and first is not None and (first.reset or first.initializes)
@@ -343,21 +343,21 @@ class Verifier:
             gap = None
         trap = self._traps.get(group)
         if reported.reset:
-            self._reset(reported)
+            self._copy_reset(reported)
             return None
         if reported.initializes or (reported.instr is None and trap is None):
             self._outside(reported)
             return None
-        self._count(trap)
+        self._count_execution(trap)
         if self._trace.parameters.dialect.partial:
             self.counts.unknown += sum(regno >= GPR for regno, value in reported.registers.items() if value is None)
         outcome = self._execution.attempt(reported, trap, gap)
         self.counts.executed += outcome.executed
-        found = self._found(reported, trap, outcome)
+        found = self._found_divergence(reported, trap, outcome)
         self._execution.resume(reported, outcome)
         return found
 
-    def _reset(self, reported: GroupState) -> None:
+    def _copy_reset(self, reported: GroupState) -> None:
         self.counts.resets += 1
         self._model.reset()
         self._comparison.begin(reported.group)
@@ -380,7 +380,7 @@ class Verifier:
         self._model.copy(reported)
         self._execution.copy_stores(reported)
 
-    def _count(self, trap: TrapEffect | None) -> None:
+    def _count_execution(self, trap: TrapEffect | None) -> None:
         if trap is None:
             self.counts.instructions += 1
         elif trap.interrupt:
@@ -388,7 +388,9 @@ class Verifier:
         else:
             self.counts.traps += 1
 
-    def _found(self, reported: GroupState, trap: TrapEffect | None, outcome: ExecutionOutcome) -> Divergence | None:
+    def _found_divergence(
+        self, reported: GroupState, trap: TrapEffect | None, outcome: ExecutionOutcome
+    ) -> Divergence | None:
         differences = outcome.result.differences
         if not differences:
             return None

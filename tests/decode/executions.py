@@ -93,7 +93,7 @@ class _Hart:
     def close(self) -> None:
         """What ran since the last item becomes one."""
         if self.block:
-            block = Block.of(self.block[0], map(self.image.instruction, self.block), self.program.xlen)
+            block = Block.from_instructions(self.block[0], map(self.image.instruction, self.block), self.program.xlen)
             if self.jumped:  # a custom instruction changed the flow: traced as an indirect jump (N-Trace 10.1.1)
                 block = Block(block.pc, block.lengths, IType.OTHER_UNINFERABLE)
             self.items.append(block)

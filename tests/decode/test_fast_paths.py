@@ -60,9 +60,9 @@ class NtraceSteps(NtraceEncoder):
 
     steps = 0
 
-    def _step(self, item: Item) -> None:
+    def _encode_item(self, item: Item) -> None:
         self.steps += 1
-        super()._step(item)
+        super()._encode_item(item)
 
 
 class EtraceSteps(EtraceEncoder):
@@ -70,9 +70,9 @@ class EtraceSteps(EtraceEncoder):
 
     steps = 0
 
-    def _step(self, item: Item) -> None:
+    def _encode_item(self, item: Item) -> None:
         self.steps += 1
-        super()._step(item)
+        super()._encode_item(item)
 
 
 def ntrace_steps(options: NtraceOptions, items: list[Item]) -> int:

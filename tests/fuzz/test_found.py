@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.console.commands.decode.request import DecodeError, _hart
+from rvtrace_gdb.console.commands.decode.request import DecodeError, _hart_argument
 from rvtrace_gdb.console.commands.sim.devices import _document
 from rvtrace_gdb.console.options.etrace import BadParametersFile, read_parameters
 from rvtrace_gdb.console.scripts.language import ScriptError, parse
@@ -65,7 +65,7 @@ def test_numbers() -> None:
 @pytest.mark.parametrize("text", ["\N{SUPERSCRIPT TWO}", LONG])
 def test_wherever_a_number_is_taken(text: str) -> None:
     with pytest.raises(DecodeError, match=r"^--hart .*: give the number of a hart, or all$"):
-        _hart(text)
+        _hart_argument(text)
     with pytest.raises(ScriptError, match="expected: delete"):
         parse(f"delete {text}\n", "it.rvts", read)
     assert hart_count(["-smp", text]) == hart_count(["-smp", f"cpus={text}"]) == 1
@@ -175,6 +175,6 @@ def test_debug_information_that_refers_to_itself_or_has_segments(name: str) -> N
     """A CIE pointer without an end, and a segment_size in .debug_aranges: addr2line has the lines all the same."""
     image = Image.from_elf(Path(__file__).parent / "inputs" / name)
     frames, lines = CallFrameInformation(image), SourceLines(image)
-    assert lines.at(0x1000) == "program.S:5"
+    assert lines.line_at(0x1000) == "program.S:5"
     for address in range(0x1000, 0x1020, 2):
-        frames.at(address)
+        frames.rules_at(address)

@@ -80,7 +80,7 @@ def test_several_harts_say_whose_row_it_is() -> None:
     ("fact", "typed"),
     [
         (Trap(TrapKind.UNKNOWN), {}),
-        (Trap.of(2, 0x1234, interrupt=False), {"interrupt": 0, "cause": 2, "value": "0x1234"}),
+        (Trap.with_cause(2, 0x1234, interrupt=False), {"interrupt": 0, "cause": 2, "value": "0x1234"}),
         (Start(StartReason.OTHER, 9), {"reason": "other"}),
         (Stop(StopReason.LOW_POWER, 1), {"reason": "low-power"}),
         (ContextChange(ProgramContext(0, scontext=7), ProgramContext(3, scontext=8)), {"changed": ["prv", "scontext"]}),

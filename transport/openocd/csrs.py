@@ -86,7 +86,7 @@ class OpenOcdCsrs:
             f"catch {{set _rvtrace_out [$_rvtrace_target get_reg -force {{{' '.join(registers)}}}]}}; set _rvtrace_out"
         )
         words = said.split()
-        values = {name: _answer(value) for name, value in zip(words[::2], words[1::2], strict=False)}
+        values = {name: _parse_answer(value) for name, value in zip(words[::2], words[1::2], strict=False)}
         found = {name: value for name, value in values.items() if isinstance(value, int)}
         return found if set(registers) <= found.keys() else None
 
@@ -109,7 +109,7 @@ class OpenOcdCsrs:
         )
         if said.startswith("?"):
             raise HartNotHalted(said[1:].strip())
-        return [_answer(line) for line in said.split("\n")]
+        return [_parse_answer(line) for line in said.split("\n")]
 
     def _find(self, numbers: Sequence[int]) -> None:
         """Find which of the possible names OpenOCD has. This reads its cache and accesses no hart."""
@@ -139,7 +139,7 @@ class OpenOcdCsrs:
         return [*names, *(f"csr_{name}" for name in names), f"csr{number}", f"csr_csr{number}"]
 
 
-def _answer(line: str) -> OpenOcdAnswer:
+def _parse_answer(line: str) -> OpenOcdAnswer:
     if line.startswith("!"):
         return " ".join(line[1:].split()) or "OpenOCD gave no reason"
     try:

@@ -132,7 +132,7 @@ def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
 
 def hart_count(options: Sequence[str]) -> int:
     """Return the number of harts that -smp sets."""
-    said = _value(options, "-smp") or "1"
+    said = _option_value(options, "-smp") or "1"
     named = dict(part.split("=", 1) for part in said.split(",") if "=" in part)
     if is_number(named.get("cpus", "")):
         return int(named["cpus"])
@@ -161,9 +161,9 @@ _UNITS = {"": 1 << 20, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "
 
 def main_memory(options: Sequence[str]) -> MainMemory | None:
     """Return the memory of the machine `virt`, None for another one, or if its size is not known."""
-    machine = next((value for it in ("-M", "-machine") if (value := _value(options, it))), "")
+    machine = next((value for it in ("-M", "-machine") if (value := _option_value(options, it))), "")
     parts = [part.removeprefix("type=") for part in machine.split(",")]
-    said = (_value(options, "-m") or str(_VIRT_SIZE >> 20)).split(",")
+    said = (_option_value(options, "-m") or str(_VIRT_SIZE >> 20)).split(",")
     size = re.fullmatch(r"(?:size=)?(\d{1,9})([kmgtb]?)", said[0].lower())
     if "virt" not in parts or size is None or not int(size[1]):
         return None
@@ -223,7 +223,7 @@ def _qmp(folder: Path) -> list[str]:
 def _xlen(options: Sequence[str]) -> int:
     """Return the XLEN of the program that is loaded; 64 where that cannot be determined."""
     for option in ("-kernel", "-bios"):
-        file = _value(options, option)
+        file = _option_value(options, option)
         try:
             with open(file or "", "rb") as opened:
                 head = opened.read(_ELF_CLASS + 1)
@@ -234,7 +234,7 @@ def _xlen(options: Sequence[str]) -> int:
     return 64
 
 
-def _value(options: Sequence[str], option: str) -> str | None:
+def _option_value(options: Sequence[str], option: str) -> str | None:
     """Return the word after the last occurrence of an option; None if there is none."""
     at = [i for i, word in enumerate(options) if word in (option, f"-{option}")]
     return options[at[-1] + 1] if at and at[-1] + 1 < len(options) else None

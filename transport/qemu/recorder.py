@@ -126,7 +126,7 @@ class Ring:
 
     def written(self, hart: int) -> int:
         """Return how many words were ever written."""
-        return self._get(self._place(hart, _WRITTEN))
+        return self._get(self._field_offset(hart, _WRITTEN))
 
     def oldest(self, hart: int) -> int:
         """Return the number of the oldest word that is still in the ring."""
@@ -134,7 +134,7 @@ class Ring:
 
     def began(self, hart: int) -> int:
         """Return how many instructions of the last block had begun at the last synchronization."""
-        return self._get(self._place(hart, _BEGAN))
+        return self._get(self._field_offset(hart, _BEGAN))
 
     def words(self, hart: int, begin: int, end: int) -> "array[int]":
         """Return the words numbered *begin* to *end* - 1, the first of which may have been overwritten: see `oldest`.
@@ -150,7 +150,7 @@ class Ring:
 
     def release(self, hart: int, number: int) -> None:
         """Report that the words before this number were read: a hart that waits continues."""
-        _U64.pack_into(self._memory, self._place(hart, _READ), number)
+        _U64.pack_into(self._memory, self._field_offset(hart, _READ), number)
 
     # What the writer does
 
@@ -162,11 +162,11 @@ class Ring:
         count = min(len(kept), self.size - at)
         self._memory[base + at * _WORD : base + (at + count) * _WORD] = kept[:count].tobytes()
         self._memory[base : base + (len(kept) - count) * _WORD] = kept[count:].tobytes()
-        _U64.pack_into(self._memory, self._place(hart, _WRITTEN), written + len(words))
+        _U64.pack_into(self._memory, self._field_offset(hart, _WRITTEN), written + len(words))
 
     def room(self, hart: int) -> int:
         """Return how many words can be written before the writer has to wait for the reader."""
-        return self.size - (self.written(hart) - self._get(self._place(hart, _READ)))
+        return self.size - (self.written(hart) - self._get(self._field_offset(hart, _READ)))
 
     def record(self, on: bool) -> None:
         _U64.pack_into(self._memory, _RECORDING, on)
@@ -178,12 +178,12 @@ class Ring:
         _U64.pack_into(self._memory, _FAILED, errno)
 
     def set_began(self, hart: int, count: int) -> None:
-        _U64.pack_into(self._memory, self._place(hart, _BEGAN), count)
+        _U64.pack_into(self._memory, self._field_offset(hart, _BEGAN), count)
 
     def set_code_bytes(self, size: int) -> None:
         _U64.pack_into(self._memory, _CODE_BYTES, size)
 
-    def _place(self, hart: int, field: int) -> int:
+    def _field_offset(self, hart: int, field: int) -> int:
         return _HEADER + hart * _PLACE + field
 
     def _get(self, at: int) -> int:

@@ -106,7 +106,7 @@ def receivers(part: SourcePart, fed: Sequence[FunnelPart | Sink], bus: Bus, abov
             raise WiringError(part.name, f"is of version 0 and cannot feed {other.name}, which is not inside of it")
         match other:
             case RamSinkPart():
-                found = replace(found, memory=_memory(other, bus))
+                found = replace(found, memory=_v0_memory(other, bus))
             case PibSinkPart():
                 found = replace(found, pins=other.probe)
             case AtbBridgePart():
@@ -128,7 +128,7 @@ def build_of(build: ComponentBuild) -> V0Build:
     return V0Build(**values | {"version": (0, 0) if build.version == VERSION else build.version})
 
 
-def _memory(part: RamSinkPart, bus: Bus) -> V0Memory:
+def _v0_memory(part: RamSinkPart, bus: Bus) -> V0Memory:
     return V0Memory(
         bus,
         sram_size=part.sram_size if RamMode.SRAM in part.modes else 0,

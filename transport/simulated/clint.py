@@ -99,11 +99,11 @@ class Clint:
         self._hart.timer_changed()
 
     def read(self, offset: int, nbytes: int) -> int:
-        value, start = self._register(offset, nbytes)
+        value, start = self._register_at(offset, nbytes)
         return value >> 8 * (offset - start) & ((1 << 8 * nbytes) - 1)
 
     def write(self, offset: int, nbytes: int, value: int) -> None:
-        old, start = self._register(offset, nbytes)
+        old, start = self._register_at(offset, nbytes)
         shift = 8 * (offset - start)
         new = old & ~(((1 << 8 * nbytes) - 1) << shift) | value << shift
         if start == MSIP:
@@ -115,7 +115,7 @@ class Clint:
             self._skew += new - self.mtime
             self._reschedule()
 
-    def _register(self, offset: int, nbytes: int) -> tuple[int, int]:
+    def _register_at(self, offset: int, nbytes: int) -> tuple[int, int]:
         """Return value and offset of the register at *offset*; an address without a register reads as zero, as in
         Spike.
         """
@@ -182,7 +182,7 @@ class SharedClint:
     def __init__(self, harts: Sequence[SleepingHart], bus: Bus, base: int) -> None:
         self.parts = tuple(HartClint(hart) for hart in harts)
         self.reading = self.parts[0]
-        bus.add(base, SIZE, self._read, self._write)
+        bus.add(base, SIZE, self._read_part, self._write_part)
 
     def align(self) -> None:
         """Let harts whose time is less than others' catch up."""
@@ -202,12 +202,12 @@ class SharedClint:
         for part in self.parts:
             part.restart()
 
-    def _read(self, offset: int, nbytes: int) -> int:
-        part, inside = self._part(offset)
+    def _read_part(self, offset: int, nbytes: int) -> int:
+        part, inside = self._hart_part(offset)
         return part.read(inside, nbytes) if part is not None else 0
 
-    def _write(self, offset: int, nbytes: int, value: int) -> None:
-        part, inside = self._part(offset)
+    def _write_part(self, offset: int, nbytes: int, value: int) -> None:
+        part, inside = self._hart_part(offset)
         if part is None:
             return
         before = part.mtime
@@ -216,7 +216,7 @@ class SharedClint:
             if other is not part:
                 other.shift(part.mtime - before)
 
-    def _part(self, offset: int) -> tuple[HartClint | None, int]:
+    def _hart_part(self, offset: int) -> tuple[HartClint | None, int]:
         """Return the part of the hart whose register is at *offset*, and where the register would be if the CLINT were
         this hart's only.
         """
@@ -252,10 +252,10 @@ class Htif:
             status = self._system_call(payload)
         elif device == 1 and command >> 48 & 0xFF == 1:
             self.output.append(payload & 0xFF)
-        self._answer()
+        self._answer_host()
         return status
 
-    def _answer(self) -> None:
+    def _answer_host(self) -> None:
         self._bus.write(self.tohost, 8, 0)
         if self.fromhost is not None:
             self._bus.write(self.fromhost, 8, 1)

@@ -95,7 +95,7 @@ class Turns:
         self._parts = dict(zip(cores, self.clint.parts, strict=True))
         self._last = cores[0]
         for core in cores:
-            core.control.before_step = partial(self._step, core)
+            core.control.before_step = partial(self._step_core, core)
 
     @property
     def running(self) -> list[Core]:
@@ -124,7 +124,7 @@ class Turns:
         spent = 0
         for core in self._cores:
             if not core.control.stopped and not core.asleep:
-                self._begin(core)
+                self._begin_turn(core)
                 core.run(TURN)
                 done(core)
                 spent += TURN
@@ -136,16 +136,16 @@ class Turns:
         parts = [self._parts[core] for core in running if core.asleep and core.hart.csr.trap.mie & 1 << MTI]
         return [part for part in parts if part.wakes_after is not None]
 
-    def _begin(self, core: Core) -> None:
+    def _begin_turn(self, core: Core) -> None:
         """Begin a hart's turn. What another hart may have written invalidates its reservation."""
         if core is not self._last:
             core.hart.data.reset()
         self._last = core
         self.clint.reading = self._parts[core]
 
-    def _step(self, core: Core) -> None:
+    def _step_core(self, core: Core) -> None:
         self.clint.align()
-        self._begin(core)
+        self._begin_turn(core)
 
 
 class Machine:
@@ -266,14 +266,14 @@ class Machine:
     def run_slice(self, instructions: int) -> None:
         """Let the running harts execute about so many instructions together, and encode what they retired."""
         if self._turns is None and not self._control.stopped:
-            self._settle()
+            self._settle_components()
             self._cores[0].run(instructions)
             self._host(self._cores[0])
         elif self._turns is not None and self._turns.running:
-            self._settle()
+            self._settle_components()
             self._turns.run(instructions, self._host)
 
-    def _settle(self) -> None:
+    def _settle_components(self) -> None:
         for component in self._settling:
             component.settle()
 

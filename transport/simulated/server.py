@@ -109,9 +109,9 @@ class Backdoor:
             return self._disturb(command, words)
         if command in ("JAM", "UNJAM"):
             return self._jam(words, command == "JAM")
-        return self._read(command, words)
+        return self._read_memory(command, words)
 
-    def _read(self, command: str, words: list[str]) -> bytes:
+    def _read_memory(self, command: str, words: list[str]) -> bytes:
         try:
             start, count = (int(word, 0) for word in words)
         except ValueError:
@@ -127,7 +127,7 @@ class Backdoor:
         """Cause an event in an encoder."""
         encoder = self._components.get(words[0]) if words else None
         if not isinstance(encoder, AnyTraceEncoder):
-            return _unknown(
+            return _unknown_name(
                 "encoder", [name for name, each in self._components.items() if isinstance(each, AnyTraceEncoder)]
             )
         if command == "OVERFLOW" and len(words) == 1:
@@ -146,7 +146,7 @@ class Backdoor:
         component = self._components.get(words[0]) if len(words) == 1 else None
         if not isinstance(component, TraceConsumer):
             known = [name for name, each in self._components.items() if isinstance(each, TraceConsumer)]
-            return _unknown("sink, bridge or funnel", known)
+            return _unknown_name("sink, bridge or funnel", known)
         component.jammed = jammed
         return _DONE
 
@@ -157,7 +157,7 @@ def _trigger_inputs(encoder: AnyTraceEncoder) -> int:
     return encoder.legal(register).bit_count() // 4
 
 
-def _unknown(what: str, known: list[str]) -> bytes:
+def _unknown_name(what: str, known: list[str]) -> bytes:
     return f"ERROR name one {what}: {', '.join(known) or 'there is none'}\n".encode()
 
 
@@ -251,7 +251,7 @@ class Server:
         """Serve clients until `stop` is called."""
         try:
             while not self._stopping:
-                self._register()
+                self._register_sockets()
                 for fileno in self._wait():
                     self._handle(fileno)
         finally:
@@ -261,7 +261,7 @@ class Server:
             self._wake.close()
             self._woken.close()
 
-    def _register(self) -> None:
+    def _register_sockets(self) -> None:
         """Poll the present sockets: while a client is connected others wait in the listener's queue."""
         polled = {self._woken.fileno(), (self._client or self._listener).fileno()}
         if self._side_door is not None:

@@ -48,15 +48,15 @@ class CmdErr(IntEnum):
 
 def access_register(regno: int, bits: int, *, write: bool = False, postexec: bool = False) -> int:
     """Return the command that moves a register of 32 or 64 bits from or to data0 (and data1)."""
-    return _size(bits) | TRANSFER | (WRITE if write else 0) | (POSTEXEC if postexec else 0) | regno
+    return _size_bits(bits) | TRANSFER | (WRITE if write else 0) | (POSTEXEC if postexec else 0) | regno
 
 
 def access_memory(bits: int, *, write: bool = False) -> int:
     """Return the command that moves *bits* of memory from or to arg0; the physical address is in arg1."""
-    return ACCESS_MEMORY | _size(bits) | (WRITE if write else 0)
+    return ACCESS_MEMORY | _size_bits(bits) | (WRITE if write else 0)
 
 
-def _size(bits: int) -> int:
+def _size_bits(bits: int) -> int:
     return (bits.bit_length() - 4) << 20  # 32: 2, 64: 3
 
 
@@ -133,7 +133,7 @@ class AbstractCommands:
             if status >> 8 & 7:
                 results.append(StepFailure(self.idle()))
                 break
-            results.append(_value(answers[end : end + step.words]))
+            results.append(_joined_words(answers[end : end + step.words]))
         return results
 
     def _late(self, step: AbstractCommand) -> CommandResult:
@@ -153,10 +153,10 @@ class AbstractCommands:
         return StepFailure(error) if error else self._result(step)
 
     def _result(self, step: AbstractCommand) -> int:
-        return _value(self._dtm.run_checked([(DATA0 + n, None) for n in range(step.words)]))
+        return _joined_words(self._dtm.run_checked([(DATA0 + n, None) for n in range(step.words)]))
 
 
-def _value(words: Sequence[int]) -> int:
+def _joined_words(words: Sequence[int]) -> int:
     return sum(word << 32 * n for n, word in enumerate(words))
 
 
@@ -193,7 +193,7 @@ class DebugModule:
         self.progbufsize, self.datacount = abstractcs >> 24 & 0x1F, abstractcs & 0xF
         self.abstract = AbstractCommands(dtm)
         self.abstract.idle()
-        self.harts = self._counted()
+        self.harts = self._hart_count()
 
     def select(self, hart: int) -> None:
         """Select *hart* for the next operations."""
@@ -252,11 +252,11 @@ class DebugModule:
             if time.monotonic() > deadline:
                 raise DebugModuleProblem(self.name, "the debug module does not become active: is its clock running?")
 
-    def _counted(self) -> int:
+    def _hart_count(self) -> int:
         """Return how many harts there are; they are numbered from 0 without a gap."""
         self.dtm.write(DMCONTROL, DMACTIVE | HARTSEL)
         written = self.dtm.read(DMCONTROL)
-        most = min(_hart(written) + 1, MAX_HARTS)
+        most = min(_selected_hart(written) + 1, MAX_HARTS)
         count = 0
         while count < most:
             _, status = self.dtm.run([(DMCONTROL, DMACTIVE | _hartsel(count)), (DMSTATUS, None)])
@@ -274,5 +274,5 @@ def _hartsel(hart: int) -> int:
     return (hart & 0x3FF) << 16 | (hart >> 10 & 0x3FF) << 6
 
 
-def _hart(dmcontrol: int) -> int:
+def _selected_hart(dmcontrol: int) -> int:
     return dmcontrol >> 16 & 0x3FF | (dmcontrol >> 6 & 0x3FF) << 10

@@ -202,7 +202,7 @@ def attached_devices(wanted: DeviceQuery, backend: PyusbBackend | None = None) -
 def _present(device: UsbDevice, kind: str, core: PyusbCore) -> AttachedDevice:
     problem = None
     try:
-        with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
+        with _words(device, _device_name(device, core), core, "it was opened", TIMEOUT):
             device.get_active_configuration()
         holders = _holders(_node(device))
         problem = f"in use by {', '.join(holders)}" if holders else None
@@ -234,18 +234,18 @@ def _only(wanted: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) ->
     fitting = [device for device in devices if wanted.serial in (None, _serial(device, core))]
     if not fitting:
         for device in devices:  # one that may not be opened does not tell its serial number: it may be the one
-            with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
+            with _words(device, _device_name(device, core), core, "it was opened", TIMEOUT):
                 device.get_active_configuration()
-        raise NoSuchDevice(str(wanted), [_name(device, core) for device in devices])
+        raise NoSuchDevice(str(wanted), [_device_name(device, core) for device in devices])
     if len(fitting) > 1:
-        raise SeveralDevices(str(wanted), [_name(device, core) for device in fitting])
+        raise SeveralDevices(str(wanted), [_device_name(device, core) for device in fitting])
     for other in devices:  # not when the collector comes to it, which may be in the middle of anything
         if other is not fitting[0]:
             pyusb_util().dispose_resources(other)
-    return fitting[0], _name(fitting[0], core)
+    return fitting[0], _device_name(fitting[0], core)
 
 
-def _name(device: UsbDevice, core: PyusbCore) -> str:
+def _device_name(device: UsbDevice, core: PyusbCore) -> str:
     """Return the device's name, such as `303a:1001 at bus 1 device 2, serial 60:55:F9:01:02:03`."""
     serial = _serial(device, core)
     where = f"{device.idVendor:04x}:{device.idProduct:04x} at bus {device.bus} device {device.address}"

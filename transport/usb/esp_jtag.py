@@ -151,13 +151,13 @@ def _compressed(commands: bytearray) -> list[tuple[int, int]]:
         until = at + 1
         while until < end and until - at < REPETITIONS and commands[until] == command:
             until += 1
-        nibbles += _run(command, until - at)
+        nibbles += _repeated(command, until - at)
         at = until
     nibbles += [(FLUSH, 0)] * (1 if len(nibbles) % 2 else 2)  # CMD_REP must not repeat a flush
     return nibbles
 
 
-def _run(command: int, times: int) -> list[tuple[int, int]]:
+def _repeated(command: int, times: int) -> list[tuple[int, int]]:
     """Return nibbles for one command, *times* times: CMD_REP number n after it repeats it up to 3 * 4**n times more."""
     captures = command >> 2 & 1
     digits, rest, weight = [], times - 1, 1

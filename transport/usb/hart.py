@@ -57,17 +57,19 @@ class HartRegisters:
         """The register width in bits."""
         if not self._xlen:
             self._select()
-            if self._module.datacount >= 2 and isinstance(self._run([_read(GPR | S0_REGISTER, 64)])[0], int):
+            if self._module.datacount >= 2 and isinstance(
+                self._run_commands([_read_register(GPR | S0_REGISTER, 64)])[0], int
+            ):
                 self._xlen = 64
             else:
                 self._xlen = 32
         return self._xlen
 
     def read_gpr(self, number: int) -> int:
-        return self._accepted(GPR | number, self._run([_read(GPR | number, self.xlen)])[0])
+        return self._accepted(GPR | number, self._run_commands([_read_register(GPR | number, self.xlen)])[0])
 
     def write_gpr(self, number: int, value: int) -> None:
-        self._accepted(GPR | number, self._run([_write(GPR | number, self.xlen, value)])[0])
+        self._accepted(GPR | number, self._run_commands([_write_register_command(GPR | number, self.xlen, value)])[0])
 
     def step(self) -> None:
         """Execute one instruction."""
@@ -86,17 +88,17 @@ class HartRegisters:
         while len(answers) < len(accesses) and not (answers and isinstance(answers[-1], str)):
             rest = accesses[len(answers) :]
             if isinstance(rest[0][0], str):
-                answers.append(self._named(rest[0][0], rest[0][1]))
+                answers.append(self._access_named(rest[0][0], rest[0][1]))
                 continue
             numbered = _leading(rest)
             if numbered[0][0] >= GPR:
-                results = self._run([_access(*access, xlen) for access in numbered])
+                results = self._run_commands([_access(*access, xlen) for access in numbered])
             else:
                 results = self._csrs(numbered, xlen)
-            answers += map(_answer, results)
+            answers += map(_abstract_answer, results)
         return answers
 
-    def _named(self, name: str, value: int | None) -> AbstractAnswer:
+    def _access_named(self, name: str, value: int | None) -> AbstractAnswer:
         if name == "pc":
             return self._csr(DPC, value)
         if name != "priv":
@@ -114,7 +116,7 @@ class HartRegisters:
         """Return the results of these accesses, up to the first failure."""
         if self._by_program:
             return self._programmed(accesses, xlen)
-        results = self._run([_access(*access, xlen) for access in accesses])
+        results = self._run_commands([_access(*access, xlen) for access in accesses])
         last = results[-1]
         if isinstance(last, StepFailure) and last.cmderr == CmdErr.NOT_SUPPORTED and self._has_room(2):
             results.pop()
@@ -124,7 +126,7 @@ class HartRegisters:
         return results
 
     def _programmed(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[CommandResult]:
-        saved = self._run([_read(GPR | S0_REGISTER, xlen)])[0]
+        saved = self._run_commands([_read_register(GPR | S0_REGISTER, xlen)])[0]
         if isinstance(saved, StepFailure):
             return [saved]
         results: list[CommandResult] = []
@@ -134,7 +136,9 @@ class HartRegisters:
                 if isinstance(results[-1], StepFailure):
                     break
         finally:
-            self._accepted(GPR | S0_REGISTER, self._run([_write(GPR | S0_REGISTER, xlen, saved)])[0])
+            self._accepted(
+                GPR | S0_REGISTER, self._run_commands([_write_register_command(GPR | S0_REGISTER, xlen, saved)])[0]
+            )
         return results
 
     def _program(self, regno: int, value: int | None, xlen: int) -> CommandResult:
@@ -147,15 +151,15 @@ class HartRegisters:
             program += ((PROGBUF0 + 1, EBREAK),)
         if value is None:
             run = AbstractCommand(access_register(GPR | S0_REGISTER, xlen, postexec=True), program)
-            return self._run([run, _read(GPR | S0_REGISTER, xlen)])[-1]
+            return self._run_commands([run, _read_register(GPR | S0_REGISTER, xlen)])[-1]
         write = access_register(GPR | S0_REGISTER, xlen, write=True, postexec=True)
-        return self._run([AbstractCommand(write, (*program, *_data(value, xlen)))], once=True)[0]
+        return self._run_commands([AbstractCommand(write, (*program, *_data(value, xlen)))], once=True)[0]
 
     def _has_room(self, instructions: int) -> bool:
         """Return whether the program buffer holds so many instructions, the last of which is an ebreak."""
         return self._module.progbufsize + self._module.impebreak >= instructions
 
-    def _run(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
+    def _run_commands(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
         self._module.select(self._hart)
         results = self._module.abstract.run(steps, once=once)
         if isinstance(results[-1], StepFailure) and results[-1].cmderr == CmdErr.HALT_RESUME:
@@ -184,14 +188,14 @@ def _leading(accesses: Sequence[tuple[AbstractRegister, int | None]]) -> list[tu
 
 
 def _access(regno: int, value: int | None, bits: int) -> AbstractCommand:
-    return _read(regno, bits) if value is None else _write(regno, bits, value)
+    return _read_register(regno, bits) if value is None else _write_register_command(regno, bits, value)
 
 
-def _read(regno: int, bits: int) -> AbstractCommand:
+def _read_register(regno: int, bits: int) -> AbstractCommand:
     return AbstractCommand(access_register(regno, bits), words=bits // 32)
 
 
-def _write(regno: int, bits: int, value: int) -> AbstractCommand:
+def _write_register_command(regno: int, bits: int, value: int) -> AbstractCommand:
     return AbstractCommand(access_register(regno, bits, write=True), _data(value, bits))
 
 
@@ -199,7 +203,7 @@ def _data(value: int, bits: int) -> tuple[DmiAccess, ...]:
     return tuple((DATA0 + n, value >> 32 * n & 0xFFFFFFFF) for n in range(bits // 32))
 
 
-def _answer(result: CommandResult) -> AbstractAnswer:
+def _abstract_answer(result: CommandResult) -> AbstractAnswer:
     return _reason(result) if isinstance(result, StepFailure) else result
 
 
@@ -225,7 +229,7 @@ class HartMemory:
         self._by_program = False  # it is known that there are no abstract commands for memory
 
     def read32(self, address: int) -> int:
-        return int.from_bytes(self._read([address], once=True), "little")
+        return int.from_bytes(self._read_words([address], once=True), "little")
 
     def write32(self, address: int, value: int) -> None:
         self._check_halted()
@@ -236,16 +240,16 @@ class HartMemory:
             raise self._refused(address, result, [])
 
     def read_words(self, address: int, count: int) -> bytes:
-        return self._read([address + 4 * n for n in range(count)], once=False)
+        return self._read_words([address + 4 * n for n in range(count)], once=False)
 
     def read_port(self, address: int, count: int) -> bytes:
-        return self._read([address] * count, once=True)
+        return self._read_words([address] * count, once=True)
 
     @property
     def _xlen(self) -> int:
         return self._registers.xlen
 
-    def _read(self, addresses: Sequence[int], once: bool) -> bytes:
+    def _read_words(self, addresses: Sequence[int], once: bool) -> bytes:
         self._check_halted()
         results = None if self._by_program else self._read_by_command(addresses, once)
         if results is None:
@@ -260,7 +264,7 @@ class HartMemory:
         if self._module.datacount < 2 * self._arg1:
             self._without_commands()
             return None
-        results = self._run(
+        results = self._run_commands(
             [AbstractCommand(access_memory(32), self._data(a, self._arg1), 1) for a in addresses], once=once
         )
         if not _unsupported(results[0]):
@@ -273,7 +277,7 @@ class HartMemory:
             self._without_commands()
             return None
         before = (*self._data(value), *self._data(address, self._arg1))
-        result = self._run([AbstractCommand(access_memory(32, write=True), before)], once=True)[0]
+        result = self._run_commands([AbstractCommand(access_memory(32, write=True), before)], once=True)[0]
         if not _unsupported(result):
             return result
         self._without_commands()
@@ -296,7 +300,7 @@ class HartMemory:
         with self._borrowed(S0, S1):
             before = self._program(SW_S1_S0) + self._data(address)
             run = AbstractCommand(access_register(GPR | S0, self._xlen, write=True, postexec=True), before)
-            return self._run([self._load(S1, value), run], once=True)[-1]
+            return self._run_commands([self._load(S1, value), run], once=True)[-1]
 
     def _read_by_program(self, addresses: Sequence[int], once: bool) -> list[CommandResult]:
         """Read by the program lw s0, 0(s0): two steps for each word."""
@@ -305,7 +309,7 @@ class HartMemory:
             run = access_register(GPR | S0, self._xlen, write=True, postexec=True)
             fetch = AbstractCommand(access_register(GPR | S0, 32), words=1)
             steps = [step for address in addresses for step in (AbstractCommand(run, self._data(address)), fetch)]
-            results = self._run(steps, once=once)
+            results = self._run_commands(steps, once=once)
         failed: list[CommandResult] = [results.pop()] if isinstance(results[-1], StepFailure) else []
         return results[1::2] + failed
 
@@ -331,7 +335,7 @@ class HartMemory:
         """Return accesses that write XLEN bits to the data registers from number *at* on."""
         return tuple((DATA0 + at + n, value >> 32 * n & 0xFFFFFFFF) for n in range(self._xlen // 32))
 
-    def _run(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
+    def _run_commands(self, steps: Sequence[AbstractCommand], once: bool = False) -> list[CommandResult]:
         self._module.select(self._hart)
         return self._module.abstract.run(steps, once=once)
 

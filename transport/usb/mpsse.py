@@ -97,7 +97,7 @@ class Mpsse:
         self._out_of_step = True
         received = b"".join(self._exchange(data, size) for data, size in _transfers(commands))
         self._out_of_step = False
-        return list(_values(received, answers))
+        return list(_captured_values(received, answers))
 
     def close(self) -> None:
         self._usb.close()
@@ -168,7 +168,7 @@ def _transfers(commands: Sequence[_MpsseCommand]) -> Iterator[tuple[bytes, int]]
         yield bytes(data) + bytes((SEND_NOW,)), size
 
 
-def _values(received: bytes, answers: Sequence[tuple[int, range]]) -> Iterator[int]:
+def _captured_values(received: bytes, answers: Sequence[tuple[int, range]]) -> Iterator[int]:
     """Yield the captured values. Bits are shifted into a byte from its top, so those of an incomplete byte are its
     highest ones.
     """

@@ -41,7 +41,7 @@ class SystemBus:
 
     def read32(self, address: int) -> int:
         """Read a word by exactly one access."""
-        at = self._at(address)
+        at = self._address_accesses(address)
         *_, before, value, after = self._dtm.run_checked(
             [(SBCS, SBREADONADDR | SBACCESS32 | CLEAR), *at, (SBCS, None), (SBDATA0, None), (SBCS, None)]
         )
@@ -54,7 +54,7 @@ class SystemBus:
 
     def write32(self, address: int, value: int) -> None:
         """Write a word by exactly one access."""
-        at = self._at(address)
+        at = self._address_accesses(address)
         *_, after = self._dtm.run_checked([(SBCS, SBACCESS32 | CLEAR), *at, (SBDATA0, value), (SBCS, None)])
         if after & SBBUSY:
             self._finished(address)
@@ -82,7 +82,7 @@ class SystemBus:
     def _checked(self, address: int, count: int, increment: int) -> bytes:
         """Read words and check sbcs after each of them, so that none is read twice, or lost."""
         mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
-        accesses: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
+        accesses: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._address_accesses(address), (SBCS, None)]
         answers = self._dtm.run_checked([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
         words, status = self._good(answers[len(accesses) - 1 :])
         at_once = 2 * len(words) + 1
@@ -107,7 +107,7 @@ class SystemBus:
     def _stream(self, address: int, count: int) -> tuple[list[int], int]:
         """Return the words, and sbcs: they are good if it shows no error."""
         mode = SBREADONADDR | SBACCESS32 | SBAUTOINCREMENT | SBREADONDATA
-        begin: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._at(address)]
+        begin: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._address_accesses(address)]
         answers = self._dtm.run_checked([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
         words, status = answers[len(begin) : -1], answers[-1]
         if status & SBBUSY and not status & SBBUSYERROR:
@@ -145,7 +145,7 @@ class SystemBus:
                 raise
         return _packed(words)
 
-    def _at(self, address: int) -> list[DmiAccess]:
+    def _address_accesses(self, address: int) -> list[DmiAccess]:
         """Return accesses that set the address registers; the lowest word comes last, which may start a read."""
         high: list[DmiAccess] = [(SBADDRESS1, address >> 32)] if self.address_bits > 32 else []
         if not high and address >> 32:

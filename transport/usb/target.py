@@ -148,12 +148,12 @@ class UsbTarget(Closeable):
     def read32(self, address: int) -> int:
         """Return the word at the physical *address*. AccessRefused carries the address."""
         with self._used():
-            return self._memory().read32(address)
+            return self._hart_memory().read32(address)
 
     def write32(self, address: int, value: int) -> None:
         """Store *value* at the physical *address*."""
         with self._used():
-            self._memory().write32(address, value)
+            self._hart_memory().write32(address, value)
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         """Return *nbytes* of physical memory (whole words).
@@ -163,7 +163,7 @@ class UsbTarget(Closeable):
         if (address | nbytes) % 4:
             raise ValueError(f"not whole words: {nbytes} bytes at {address:#x}")
         return self._in_chunks(
-            lambda done, words: self._memory().read_words(address + done, words),
+            lambda done, words: self._hart_memory().read_words(address + done, words),
             nbytes // 4,
             progress,
             "reading memory",
@@ -173,7 +173,7 @@ class UsbTarget(Closeable):
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
         """Return *words* single reads of the same *address*. Raises the errors of `read_block`."""
         return self._in_chunks(
-            lambda _done, part: self._memory().read_port(address, part),
+            lambda _done, part: self._hart_memory().read_port(address, part),
             words,
             progress,
             "reading data port",
@@ -190,7 +190,7 @@ class UsbTarget(Closeable):
     def state(self, hart: int | None = None) -> str:
         """Return "running", "halted", "unavailable", "nonexistent" or "unknown"."""
         with self._used() as module:
-            return module.state(self._hart(hart))
+            return module.state(self._target_hart(hart))
 
     def description(self) -> str:
         """Return a description of the adapter and the debug module."""
@@ -208,7 +208,7 @@ class UsbTarget(Closeable):
         """Return the register width of the hart in bits; None while it runs."""
         with self._used():
             try:
-                return self._of(self._hart()).xlen if self.state() == "halted" else None
+                return self._registers_of(self._target_hart()).xlen if self.state() == "halted" else None
             except UsbHartNotHalted:
                 return None
 
@@ -226,30 +226,30 @@ class UsbTarget(Closeable):
     def halt(self, hart: int | None = None) -> None:
         """Halt the hart; do nothing if it is halted."""
         with self._used() as module:
-            module.halt(self._hart(hart))
+            module.halt(self._target_hart(hart))
 
     def resume(self, hart: int | None = None) -> None:
         """Resume the hart; do nothing if it runs."""
         with self._used() as module:
-            module.resume(self._hart(hart))
+            module.resume(self._target_hart(hart))
 
     def step(self, hart: int | None = None) -> None:
         """Execute one instruction. Raises UsbHartNotHalted."""
         with self._used():
-            self._of(self._hart(hart)).step()
+            self._registers_of(self._target_hart(hart)).step()
 
     def read_gpr(self, number: int, hart: int | None = None) -> int:
         """Return x0 to x31. Raises UsbHartNotHalted."""
         with self._used():
-            return self._of(self._hart(hart)).read_gpr(number)
+            return self._registers_of(self._target_hart(hart)).read_gpr(number)
 
     def write_gpr(self, number: int, value: int, hart: int | None = None) -> None:
         with self._used():
-            self._of(self._hart(hart)).write_gpr(number, value)
+            self._registers_of(self._target_hart(hart)).write_gpr(number, value)
 
     def csrs(self, hart: int | None = None) -> "UsbCsrs":
         """Return the CSRs of a hart, without accessing it yet."""
-        return UsbCsrs(self, self._hart(hart))
+        return UsbCsrs(self, self._target_hart(hart))
 
     @contextmanager
     def registers(self, hart: int) -> Iterator[HartRegisters]:
@@ -257,18 +257,18 @@ class UsbTarget(Closeable):
         with self._used() as module:
             if hart >= module.harts:
                 raise DebugModuleProblem(module.name, f"there is no hart {hart}, there are {module.harts}")
-            yield self._of(hart)
+            yield self._registers_of(hart)
 
     def _used(self) -> AbstractContextManager[DebugModule]:
         return self._connection.use(self)
 
-    def _memory(self) -> UsbMemory:
-        return self._connection.memory(self._hart())
+    def _hart_memory(self) -> UsbMemory:
+        return self._connection.memory(self._target_hart())
 
-    def _of(self, hart: int) -> HartRegisters:
+    def _registers_of(self, hart: int) -> HartRegisters:
         return self._connection.registers(hart)
 
-    def _hart(self, hart: int | None = None) -> int:
+    def _target_hart(self, hart: int | None = None) -> int:
         if hart is not None:
             return hart
         return int(self.target.removeprefix("hart")) if self.target else 0

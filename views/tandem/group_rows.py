@@ -84,11 +84,15 @@ class GroupWords:
 
     def _head(self, row: Row) -> str:
         if row.instr is None:
-            where = "" if row.pc is None or row.trap is None else f" at {_mode(row.mode)} {self._place(row.pc, row)}"
+            where = (
+                ""
+                if row.pc is None or row.trap is None
+                else f" at {_mode(row.mode)} {self._address_words(row.pc, row)}"
+            )
             return self._what(row) + where
         number = "-" if row.position is None else str(row.position)
         before = f"@{number} {_mode(row.mode)}"
-        text = self._texts.of(row)
+        text = self._texts.text_of(row)
         if row.pc is None:
             return f"{before} at an address that is not known:\t{text.instruction}"
         return f"{before} {text_rows.line(row.pc, text, self._xlen, omit_function=self._omit_function)}"
@@ -110,7 +114,7 @@ class GroupWords:
         elif row.trap is not None and row.trap.handler is not None:
             yield self._handler(row).removeprefix(", ")
         if row.sets_pc is not None:
-            yield f"pc = {self._place(row.sets_pc, row)}"
+            yield f"pc = {self._address_words(row.sets_pc, row)}"
         if row.access is not None and row.access.kind != CSR:
             yield access_text(row.access, self._xlen, lambda at: self._texts.symbol(at, row.context))
         yield from (self._stored(run, row) for run in _runs(row.stored))
@@ -120,15 +124,15 @@ class GroupWords:
     def _handler(self, row: Row) -> str:
         if row.trap is None or row.trap.handler is None:
             return ""
-        return f", to {self._place(row.trap.handler, row)}"
+        return f", to {self._address_words(row.trap.handler, row)}"
 
     def _stored(self, run: "_StoreRun", row: Row) -> str:
         size, address = sum(store.size for store in run.stores), run.stores[0].address
         what = f"stored {size} byte{'s' if size > 1 else ''}"
         where = "physical " if is_physical(run.space) and (row.access is None or row.initializes) else ""
-        return f"{what} at {where}{self._place(address, row)}{_content(run.stores)}"
+        return f"{what} at {where}{self._address_words(address, row)}{_content(run.stores)}"
 
-    def _place(self, address: int, row: Row) -> str:
+    def _address_words(self, address: int, row: Row) -> str:
         symbol = self._texts.symbol(address, row.context)
         return address_text(address, self._xlen, symbol)
 
@@ -216,11 +220,11 @@ class Known:
         yield f"privilege: {'not known' if mode is None else csr_fields.MODES.get(mode, mode)}"
         if state.mtime is not None:
             yield f"mtime, told last = {value_of(csrs.MTIME, state.mtime, self._parameters)}"
-        for regno, value in self._registers():
+        for regno, value in self._register_rows():
             meaning = csr_fields.value_text(regno, value, xlen) if regno < GPR else ""
             said = f" ({meaning})" if meaning else ""
             yield f"{name_of(regno)} = {value_of(regno, value, self._parameters)}{said}"
-        for space, rows in self._memory():
+        for space, rows in self._memory_rows():
             yield f"memory, {_space(space)}:"
             for address, content in rows:
                 yield f"\t{digits(address, xlen)}: {_dump(content)}"
@@ -229,10 +233,10 @@ class Known:
         """Return it as one object."""
         state, parameters = self._state, self._parameters
         pc = {} if state.pc is None else place(state.pc, self._named, parameters.xlen)
-        values = {name_of(regno): value_of(regno, value, parameters) for regno, value in self._registers()}
+        values = {name_of(regno): value_of(regno, value, parameters) for regno, value in self._register_rows()}
         memory = [
             {"space": _space(space), "addr": digits(address, parameters.xlen), "bytes": _digits(content)}
-            for space, rows in self._memory()
+            for space, rows in self._memory_rows()
             for address, content in rows
         ]
         fields: JsonFields = {"group": self._number, "hart": hart, "position": self._position}
@@ -244,7 +248,7 @@ class Known:
     def _position(self) -> int:
         return self._tandem.position_of(self._number) + 1
 
-    def _registers(self) -> Iterator[tuple[int, int]]:
+    def _register_rows(self) -> Iterator[tuple[int, int]]:
         """Yield the known registers: integer, floating-point, CSRs."""
         for regno in (*range(GPR + 1, GPR + 32), *range(FPR, FPR + 32)):
             value = self._state.register(regno)
@@ -252,7 +256,7 @@ class Known:
                 yield regno, value
         yield from self._state.csrs().items()
 
-    def _memory(self) -> Iterator[tuple[int, Iterator[tuple[int, list[int | None]]]]]:
+    def _memory_rows(self) -> Iterator[tuple[int, Iterator[tuple[int, list[int | None]]]]]:
         """Yield rows of known bytes: of physical memory, and of the address space of loads and stores."""
         for space in dict.fromkeys((PHYSICAL, self._state.space)):
             addresses = self._rows_of(space)
@@ -316,14 +320,14 @@ class GroupObjects:
             "trace-byte": row.offset,
             "position": row.position,
         }
-        fields |= {"prv": row.mode, **self._instruction(row)}
+        fields |= {"prv": row.mode, **self._instruction_fields(row)}
         fields |= {"registers": {name_of(one.regno): self._change(one.regno, one.old, one.new) for one in row.changes}}
-        fields["sets-pc"] = None if row.sets_pc is None else self._place(row.sets_pc, row)
+        fields["sets-pc"] = None if row.sets_pc is None else self._address_fields(row.sets_pc, row)
         if row.access is not None and row.access.kind != CSR:
             fields["access"] = self._access(row.access, row)
         fields["stored"] = [self._stored(space, store, row) for space, store in row.stored] or None
         fields["bus"] = [element_words(element, self._parameters) for element in row.bus] or None
-        fields["trap"] = None if row.trap is None else self._trap(row.trap, row)
+        fields["trap"] = None if row.trap is None else self._trap_fields(row.trap, row)
         for name, holds in (("reset", row.is_reset), ("initialization", row.initializes), ("loose", row.loose)):
             fields[name] = True if holds else None
         fields["flaws"] = [flaw.value for flaw in row.flaws] or None
@@ -331,12 +335,12 @@ class GroupObjects:
             fields["elements"] = list(element_lines(self._groups.trace.group(row.number - 1), self._parameters))
         return fields
 
-    def _instruction(self, row: Row) -> JsonFields:
-        at = {} if row.pc is None else self._place(row.pc, row)
+    def _instruction_fields(self, row: Row) -> JsonFields:
+        at = {} if row.pc is None else self._address_fields(row.pc, row)
         if row.instr is None:
             return at
         opcodes = f"{row.instr.word:0{2 * row.instr.length}x}"
-        return {**at, "opcodes": opcodes, "inst": self._texts.of(row).instruction}
+        return {**at, "opcodes": opcodes, "inst": self._texts.text_of(row).instruction}
 
     def _change(self, regno: int, old: int | None, new: int | None) -> JsonFields:
         values = {"old": old, "new": new}
@@ -346,18 +350,18 @@ class GroupObjects:
 
     def _access(self, access: MemoryAccess, row: Row) -> JsonFields:
         fields: JsonFields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
-        fields["memory"] = None if access.address is None else self._memory(access.address, row)
+        fields["memory"] = None if access.address is None else self._memory_fields(access.address, row)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
         fields["text"] = access_text(access, self._xlen, lambda at: self._texts.symbol(at, row.context))
-        return _known(fields)
+        return _present_fields(fields)
 
     def _stored(self, space: int, store: Store, row: Row) -> JsonFields:
         value = None if store.value is None else f"0x{store.value:0{2 * store.size}x}"
-        fields = {"size": store.size, "memory": self._memory(store.address, row), "value": value}
-        return _known({**fields, "physical": True if is_physical(space) else None})
+        fields = {"size": store.size, "memory": self._memory_fields(store.address, row), "value": value}
+        return _present_fields({**fields, "physical": True if is_physical(space) else None})
 
-    def _trap(self, trap: TrapEffect, row: Row) -> JsonFields:
+    def _trap_fields(self, trap: TrapEffect, row: Row) -> JsonFields:
         fact = trap.fact
         known = fact.kind is not TrapKind.UNKNOWN
         fields: JsonFields = {
@@ -365,18 +369,18 @@ class GroupObjects:
             "interrupt": trap.interrupt if known else None,
             "cause": fact.cause,
         }
-        fields["from"] = None if trap.epc is None else self._place(trap.epc, row)
-        fields["to"] = None if trap.handler is None else self._place(trap.handler, row)
-        return _known(fields)
+        fields["from"] = None if trap.epc is None else self._address_fields(trap.epc, row)
+        fields["to"] = None if trap.handler is None else self._address_fields(trap.handler, row)
+        return _present_fields(fields)
 
-    def _place(self, address: int, row: Row) -> JsonFields:
-        return _known(place(address, self._texts.symbol(address, row.context), self._xlen))
+    def _address_fields(self, address: int, row: Row) -> JsonFields:
+        return _present_fields(place(address, self._texts.symbol(address, row.context), self._xlen))
 
-    def _memory(self, address: int, row: Row) -> JsonFields:
-        found = self._place(address, row)
+    def _memory_fields(self, address: int, row: Row) -> JsonFields:
+        found = self._address_fields(address, row)
         name = {"symbol": found.pop("func")} if "func" in found else {}
         return {"addr": found.pop("addr"), **name, **found}
 
 
-def _known(fields: dict[str, Any]) -> JsonFields:
+def _present_fields(fields: dict[str, Any]) -> JsonFields:
     return {name: value for name, value in fields.items() if value is not None}

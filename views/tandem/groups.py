@@ -153,7 +153,7 @@ class Groups:
         return self._access_at(self.position(group))
 
     def _access_at(self, position: int | None) -> MemoryAccess | None:
-        return None if position is None or self._accesses is None else self._accesses.at(position)
+        return None if position is None or self._accesses is None else self._accesses.access_at(position)
 
     def origin(self, group: int) -> int | None:
         """Return the address of the instruction of a group."""
@@ -192,7 +192,7 @@ class Groups:
     def _changes(self, group: int, elements: Sequence[Element]) -> Iterator[GroupChange]:
         seen: set[int] = set()
         for element in elements:
-            regno = _number(element)
+            regno = _register_number(element)
             if regno is not None and regno != self.parameters.dialect.pc_register and regno not in seen:
                 seen.add(regno)
                 yield GroupChange(regno, self.before(regno, group), self.index.registers.value(regno, group))
@@ -209,7 +209,7 @@ class Groups:
     def _stored(self, group: int, access: MemoryAccess | None) -> Iterator[tuple[int, Store]]:
         """Yield the stores that are not in the access anyhow."""
         for space, writes in self.index.memory.items():
-            for store in writes.of(group):
+            for store in writes.stores_of(group):
                 said = access is not None and access.kind == "store"
                 if access is None or not said or (store.address, store.value) != (access.address, access.value):
                     yield space, store
@@ -231,7 +231,7 @@ def _transactions(elements: Sequence[Element]) -> Iterator[Element]:
             yield element
 
 
-def _number(element: Element) -> int | None:
+def _register_number(element: Element) -> int | None:
     """Return the number of the register, or of the state with a number of its own, that an element is about."""
     if isinstance(element, _REGISTERS):
         return element.regno
@@ -264,7 +264,7 @@ class GroupTexts:
         """Return the name at an address, and the offset from it."""
         return self._images.image_of(context).symbol(address)
 
-    def of(self, row: Row) -> InstructionText:
+    def text_of(self, row: Row) -> InstructionText:
         """Return the text of the instruction of a group, which was learnt before."""
         if row.instr is None or row.pc is None:
             return InstructionText(None, "" if row.instr is None else _encoding(row.instr))
@@ -284,7 +284,7 @@ class GroupTexts:
             else:
                 others[row.mode, row.pc, row.instr] = row
         for mode, instructions in wanted.items():
-            texts = self._source.of(ProgramContext(mode)).texts(instructions, progress)
+            texts = self._source.disassembler_of(ProgramContext(mode)).texts(instructions, progress)
             self._known |= {(mode, pc, instr): texts[pc] for pc, instr in instructions.items()}
         self._learn_others(others)
 

@@ -152,7 +152,7 @@ class _Console:
         """Execute all lines and return the exit status."""
         try:
             if self._typed and not self._arguments.quiet:
-                gdb = self._version().partition("\n")[0]
+                gdb = self._gdb_version().partition("\n")[0]
                 print(f"{tool()}, {gdb}\n`help console` for keys, `help trace` for commands")
             for line in first:
                 self._do(line)
@@ -162,7 +162,7 @@ class _Console:
                 return leave.status
         return 1 if self._failed and not self._typed else 0
 
-    def _version(self) -> str:
+    def _gdb_version(self) -> str:
         with self._engine.quietly():
             return self._engine.execute("show version")
 

@@ -104,7 +104,7 @@ class _PromptWatcher:
     def __init__(self, shell: Shell, status: ConsoleStatus, session: "PromptSession[str]") -> None:
         self._shell, self._status, self._session = shell, status, session
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -113,7 +113,7 @@ class _PromptWatcher:
         self._over.set()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _watch(self) -> None:
         since = _ASKED  # the first time at once
         while True:
             asked = since >= _ASKED

@@ -274,7 +274,7 @@ class Shell:
     def _command(self, line: str) -> str:
         leaves, shell = _QUIT.fullmatch(line), _SHELL.fullmatch(line)
         if leaves is not None:
-            raise Quit(self._number(leaves["status"]) if leaves["status"] else None)
+            raise Quit(self._exit_status(leaves["status"]) if leaves["status"] else None)
         if shell is not None:
             return self._shell(shell["make"] or shell["command"])
         word, _, rest = line.partition(" ")
@@ -293,8 +293,8 @@ class Shell:
             self.engine.said("console", "\nType `help console` for the console's own commands and its keys.\n")
         return text
 
-    def _number(self, expression: str) -> int:
-        return Bench.of(self.engine).number(expression) & 0xFF
+    def _exit_status(self, expression: str) -> int:
+        return Bench.of_engine(self.engine).number(expression) & 0xFF
 
     def _shell(self, command: str) -> str:
         """Run a shell command on the console's terminal, which gdb does not have; without one, an interactive shell."""
@@ -330,7 +330,7 @@ class Shell:
         path = Path(file_name(name))
         nodes = load(path)
         report = ScriptReport(str(path), {"rvtrace": tool()})
-        runner = Runner(Bench.of(self.engine), report, StepLines(shown=self._shown))
+        runner = Runner(Bench.of_engine(self.engine), report, StepLines(shown=self._shown))
         with self.engine.quietly():
             runner.run(nodes)
         self._report = {"report": report.as_json()}

@@ -130,13 +130,13 @@ class _Followed:
 
         Ctrl-C ends it in an orderly way. Raises RvtraceError if the bytes are not a trace.
         """
-        with _stopping(self._stop):
+        with _stopping(self._stop_reading):
             self.reader.start()
             self.status.say(said)
             while (data := self._spool.get(_TURN)) is not None:
                 self.status.say(self._stream.notices())
                 if data:
-                    self._take(data)
+                    self._feed(data)
                 self._warn(self._unkept())
                 self._warn(self._late())
                 self._warn(self._rest())
@@ -144,9 +144,9 @@ class _Followed:
             self.status.say(self._stream.notices())
             self._warn(self._unkept())
             self._advise(0)
-            self._print(self.decoder.finish())
+            self._print_arrived(self.decoder.finish())
             why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
-            self._write(self._shown.end(self.decoder.counts, why))
+            self._write_lines(self._shown.end(self.decoder.counts, why))
         return why
 
     def save(self, kept: StreamFile) -> None:
@@ -163,26 +163,26 @@ class _Followed:
             how_many = str(count) if count == came else f"the first {count} of the {came}"
             self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
 
-    def _stop(self, why: str) -> None:
+    def _stop_reading(self, why: str) -> None:
         """Stop reading; what has arrived is still decoded. A second Ctrl-C also ends that."""
         if self._stopped is not None:
             raise KeyboardInterrupt
         self._stopped = why
         self.reader.stop()
 
-    def _take(self, data: bytes) -> None:
+    def _feed(self, data: bytes) -> None:
         if self._first:
             inputs.check_beginning(data, self._stream.name)
             self._first = False
         self.beginning += data[: _BEGINNING - len(self.beginning)]
-        self._print(self.decoder.feed(data))
+        self._print_arrived(self.decoder.feed(data))
         counts = self.decoder.counts
         if self._warn(stream.problem(counts)):
             self.status.say(self.judged()[0])
         self._warn(stream.strangers(counts))
         self._advise(_ADVISED)
         if self._request.trace.stop_at_error and counts.losses and self._stopped is None:
-            self._stop("the first loss (--stop-at-error)")
+            self._stop_reading("the first loss (--stop-at-error)")
 
     def _advise(self, least: int) -> None:
         """Say what the first bytes say against their options, once, when *least* bytes have arrived."""
@@ -190,13 +190,13 @@ class _Followed:
             self._advised = True
             self.status.say(self._trace.advice(bytes(self.beginning)))
 
-    def _print(self, arrived: Iterator[stream.Arrived]) -> None:
+    def _print_arrived(self, arrived: Iterator[stream.Arrived]) -> None:
         for one in arrived:
             self.harts.add(one.hart)
             if self._request.hart in (None, one.hart):
-                self._write(self._shown.of(one))
+                self._write_lines(self._shown.rows_of(one))
 
-    def _write(self, lines: Iterator[str]) -> None:
+    def _write_lines(self, lines: Iterator[str]) -> None:
         while some := list(islice(lines, _ROWS)):
             self.status.clear()
             sys.stdout.write(output.text_of(some, self._shown.paint))

@@ -45,13 +45,13 @@ class FollowedRows:
     def _json(self) -> bool:
         return isinstance(self._shape, json_rows.HistoryRows)
 
-    def of(self, arrived: Arrived) -> Iterator[str]:
+    def rows_of(self, arrived: Arrived) -> Iterator[str]:
         """Return the rows of the next piece of a hart's history."""
         hart, piece = arrived
         if self._happened:
             return self._of_events(arrived)
         before = self._shape.before(hart, self._several)
-        return self._rows.of([text_rows.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
+        return self._rows.rows_of([text_rows.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
 
     def _of_events(self, arrived: Arrived) -> Iterator[str]:
         hart, piece = arrived
@@ -98,7 +98,7 @@ class FollowStatus:
             self._before, self._since = counts.bytes, now
         self._next = now + _PAUSE
         width = _width()
-        sys.stderr.write(_CLEAR + self._text(counts, waiting, ending)[: width - 1])
+        sys.stderr.write(_CLEAR + self._status_text(counts, waiting, ending)[: width - 1])
         sys.stderr.flush()
         self._shown = True
 
@@ -115,7 +115,7 @@ class FollowStatus:
             self.clear()
             print(columns(line), file=sys.stderr, flush=True)
 
-    def _text(self, counts: StreamCounts, waiting: int, ending: bool) -> str:
+    def _status_text(self, counts: StreamCounts, waiting: int, ending: bool) -> str:
         parts = [f"{size(counts.bytes)}", f"{size(int(self._rate))}/s", counted(counts.instructions, "instruction")]
         if counts.losses:
             parts.append(counted(counts.losses, "loss"))

@@ -50,7 +50,7 @@ def decode_request(args: argparse.Namespace) -> DecodeRequest:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
-    hart = _hart(args.hart)
+    hart = _hart_argument(args.hart)
     if args.follow and args.check:
         raise DecodeError("--check needs the whole trace: not with --follow")
     if args.follow and numbers:
@@ -76,7 +76,7 @@ def _check_unused(args: argparse.Namespace) -> None:
             raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
 
 
-def _hart(text: str | None) -> int | None:
+def _hart_argument(text: str | None) -> int | None:
     if text is None or text == "all":
         return None
     if not is_number(text):

@@ -114,9 +114,9 @@ class TandemEncoding:
             self.instructions += not trapped
             if len(self._sent) >= _BATCH:
                 self._progress("encoding (instructions)", count + 1)
-                yield self._taken()
+                yield self._taken_bytes()
         self._encoder.finish()
-        yield self._taken()
+        yield self._taken_bytes()
 
     def _wanted(self) -> Iterator[Retired]:
         """Return the instructions from the first selected one on."""
@@ -138,7 +138,7 @@ class TandemEncoding:
                 f" 0x{retired.own or 0:x} on (satp): leave out memory and fetch"
             )
 
-    def _taken(self) -> bytes:
+    def _taken_bytes(self) -> bytes:
         self.groups += len(self._sent)
         data = b"".join(self._sent)
         self._sent.clear()
@@ -243,7 +243,7 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=list(READERS), help="the log's format (default: detected from its first lines)",
     )  # fmt: skip
-    parser.add_argument("--hart", type=_count, metavar="N", help="the hart to encode, in a log of several")
+    parser.add_argument("--hart", type=_count_argument, metavar="N", help="the hart to encode, in a log of several")
     parser.add_argument(
         "--start", metavar="PLACE",
         help="address, symbol or FILE:FUNCTION to start at (default: the first instruction in the ELF)",
@@ -357,13 +357,13 @@ def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
     return lambda pc: pc == address
 
 
-def _count(text: str) -> int:
+def _count_argument(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
 
 
 def _at_least_one(text: str) -> int:
-    if not _count(text):
+    if not _count_argument(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
     return int(text)

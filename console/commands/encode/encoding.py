@@ -57,13 +57,13 @@ class Encoding(ABC):
 
     def pieces(self, executed: Executed) -> Iterator[bytes]:
         """Return the trace in pieces. Raises LogError."""
-        yield self._counted(self.start())
+        yield self._count_bytes(self.start())
         items = executed.items()
         while batch := list(islice(items, _BATCH)):
             self._traps += sum(isinstance(item, IngressTrap) for item in batch)
             self.contexts_seen += sum(isinstance(item, ProgramContext) for item in batch)
-            yield self._counted(self.retire(batch))
-        yield self._counted(self.stop())
+            yield self._count_bytes(self.retire(batch))
+        yield self._count_bytes(self.stop())
 
     def summary(self, executed: Executed) -> str:
         """One line."""
@@ -88,7 +88,7 @@ class Encoding(ABC):
         """Count messages that were sent."""
         self._messages += messages
 
-    def _counted(self, data: bytes) -> bytes:
+    def _count_bytes(self, data: bytes) -> bytes:
         self._bytes += len(data)
         return data
 

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add an option for each setting that a decoder needs, and for each choice of the encoder."""
     group = group_of(parser, ENCODER, "the encoder", "Settings that a decoder does not need.")
     for name, text in HELP.items():
-        _add(group, name, text)
+        _add_option(group, name, text)
     group.add_argument(
         "--src-id", type=etrace.whole_number(16), default=0, metavar="N", help="srcID (trTeSrcID)"
     )
@@ -124,7 +124,7 @@ def _all_names() -> set[str]:
     return {*HELP, *etrace.own_options(), "implicit_return"}
 
 
-def _add(group: Any, name: str, text: str) -> None:
+def _add_option(group: Any, name: str, text: str) -> None:
     default = _FIELDS[name].default
     if default is True:
         group.add_argument(f"--no-{dashed(name)}", dest=name, action="store_const", const=False, help=text)
@@ -171,7 +171,7 @@ class _ETraceEncoding(Encoding):
 
     def start(self) -> bytes:
         self._encoder.start()
-        return self._taken()
+        return self._taken_bytes()
 
     def retire(self, items: Sequence[Block | IngressTrap | ProgramContext]) -> bytes:
         for item in items:
@@ -185,11 +185,11 @@ class _ETraceEncoding(Encoding):
             for item in items:
                 self._encoder.retire([item])
                 self._now += item.instructions if isinstance(item, Block) else 0
-        return self._taken()
+        return self._taken_bytes()
 
     def stop(self) -> bytes:
         self._encoder.stop()
-        return self._taken()
+        return self._taken_bytes()
 
     def notes(self, executed: Executed) -> list[str]:
         lines = list(self._idle)
@@ -216,7 +216,7 @@ class _ETraceEncoding(Encoding):
         self._sent += 1
         self._pieces.append(self._framer.packet(payload, source=self._source, time=time))
 
-    def _taken(self) -> bytes:
+    def _taken_bytes(self) -> bytes:
         self.count(self._sent - self._messages)
         data = b"".join(self._pieces)
         self._pieces.clear()

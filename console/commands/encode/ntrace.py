@@ -66,22 +66,22 @@ class _NTraceEncoding(Encoding):
 
     def start(self) -> bytes:
         self._encoder.start(self._sync)
-        return self._taken()
+        return self._taken_bytes()
 
     def retire(self, items: Sequence[Block | IngressTrap | ProgramContext]) -> bytes:
         self._encoder.retire(items)
-        return self._taken()
+        return self._taken_bytes()
 
     def stop(self) -> bytes:
         self._encoder.stop(self._evcode)
-        return self._taken()
+        return self._taken_bytes()
 
     def notes(self, executed: Executed) -> list[str]:
         if not self._options.context or self.contexts_seen:
             return self._idle
         return [*self._idle, f"no Ownership messages: no privilege modes are in this log (format {executed.format})"]
 
-    def _taken(self) -> bytes:
+    def _taken_bytes(self) -> bytes:
         self.count(sum(message[0] != _IDLE for message in self._sent))
         data = b"".join(self._sent)
         self._sent.clear()

@@ -213,14 +213,19 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="XLEN (default: the program's)")
     parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
     parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
-    parser.add_argument("--trace-size", type=_size, metavar="BYTES", help="trace RAM: a power of two (default 65536)")
+    parser.add_argument(
+        "--trace-size", type=_size_argument, metavar="BYTES", help="trace RAM: a power of two (default 65536)"
+    )
     parser.add_argument(
         "--target", metavar="FILE",
         help="build the trace components of this target description (docs/simulated-target.md), instead of an encoder"
         " for each hart and a RAM sink",
     )  # fmt: skip
     parser.add_argument(
-        "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
+        "--ram",
+        type=_address_argument,
+        metavar="ADDRESS",
+        help="where the main memory is (default 0x80000000, 128 MiB)",
     )
     parser.add_argument(
         "--devices", metavar="FILE",
@@ -284,9 +289,11 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
         listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate
     )
     if files.openocd:
-        _write(files.openocd, config)
+        _write_text_file(files.openocd, config)
     if files.target:
-        _write(files.target, target_description(machine, Path(request.elf).stem, openocd.tcl_port, described, tandem))
+        _write_text_file(
+            files.target, target_description(machine, Path(request.elf).stem, openocd.tcl_port, described, tandem)
+        )
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if files.retired:
@@ -296,7 +303,7 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
     machine.lost_cause = said.lost_cause
     if not request.run_at_once:
         machine.halt_at_start()
-    said.serving(request, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
+    said.serving(request, machine, config, _listener_name(listener), streams.opened, [port.file for port in tandem])
     server.serve()
 
 
@@ -313,7 +320,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[HartItem]], None]]:
     known: dict[HartBlock, str] = {}
 
     def write(retired: Sequence[HartItem]) -> None:
-        with _of(path):
+        with _errors_of_file(path):
             for item in retired:
                 if isinstance(item, HartBlock):
                     file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
@@ -322,17 +329,17 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[HartItem]], None]]:
                     file.write(_lines(block.pcs[:count]))
             file.flush()  # so that the file is complete however the simulation ends
 
-    with _of(path):
+    with _errors_of_file(path):
         file = open(path, "w", encoding="ascii")  # noqa: SIM115 - it is closed below
     try:
         yield write
     finally:
-        with _of(path):
+        with _errors_of_file(path):
             file.close()
 
 
 @contextmanager
-def _of(path: str) -> Iterator[None]:
+def _errors_of_file(path: str) -> Iterator[None]:
     """Convert errors of the operating system within this context to SimError about that file."""
     try:
         yield
@@ -401,26 +408,26 @@ def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
         cleanup.callback(signal.signal, number, signal.signal(number, lambda *_: stop()))
 
 
-def _write(path: str, text: str) -> None:
+def _write_text_file(path: str, text: str) -> None:
     try:
         write_file(path, text.encode(errors="surrogateescape"))
     except OutputError as error:
         raise SimError(f"cannot write {path}: {error.why}") from None
 
 
-def _name(listener: socket.socket) -> str:
+def _listener_name(listener: socket.socket) -> str:
     name = listener.getsockname()
     return name if isinstance(name, str) else f"{name[0]}:{name[1]}"
 
 
-def _size(text: str) -> int:
+def _size_argument(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes") from None
 
 
-def _address(text: str) -> int:
+def _address_argument(text: str) -> int:
     address = commands.address_argument(text)
     if address % 8:
         raise argparse.ArgumentTypeError(f"{text} is not an address that is a multiple of 8")

@@ -105,7 +105,7 @@ class ComponentTable:
         """Return the numbers of a value that is a number or a list of numbers."""
         found = self._table.get(key, [])
         found = found if isinstance(found, list) else [found]
-        return tuple(self._number(key, value) for value in found)
+        return tuple(self._word(key, value) for value in found)
 
     # -- keys of every component
 
@@ -114,39 +114,39 @@ class ComponentTable:
         before = self.part.build
         return replace(
             before,
-            version=self._version(before.version),
+            version=self._version_of_table(before.version),
             comp_type=self.number("comp_type", _NIBBLE, 0) if "comp_type" in self else before.comp_type,
             vendor=self.number("vendor", _BYTE, before.vendor),
-            fixed={name: self._number(f"fixed.{name}", value) for name, value in self._named("fixed").items()},
-            allowed={name: self._values(f"allowed.{name}", value) for name, value in self._named("allowed").items()},
+            fixed={name: self._word(f"fixed.{name}", value) for name, value in self._section("fixed").items()},
+            allowed={name: self._words(f"allowed.{name}", value) for name, value in self._section("allowed").items()},
             polls=self.number("polls", _HALFWORD, before.polls),
             flush_polls=self.number("flush_polls", _HALFWORD, before.flush_polls),
-            stuck={name: self._level(name, value) for name, value in self._named("stuck").items()},
+            stuck={name: self._level(name, value) for name, value in self._section("stuck").items()},
             faults=self._faults(),
             powered_down=self.switch("powered_down", before.powered_down),
         )
 
-    def _version(self, default: tuple[int, int]) -> tuple[int, int]:
+    def _version_of_table(self, default: tuple[int, int]) -> tuple[int, int]:
         if "version" not in self:
             return default
         found = self._table["version"]
         if not isinstance(found, list) or len(found) != len(default):
             raise self.error("version", "must be two numbers, as in version = [1, 0]")
-        major, minor = (self._number("version", value) for value in found)
+        major, minor = (self._word("version", value) for value in found)
         if max(major, minor) not in _NIBBLE:
             raise self.error("version", "the two numbers are from 0 to 15")
         return major, minor
 
-    def _named(self, key: str) -> Mapping[str, Any]:
+    def _section(self, key: str) -> Mapping[str, Any]:
         found = self._table.get(key, {})
         if not isinstance(found, dict):
             raise self.error(key, f"must be a table of names and values, as in {key} = {{name = 1}}")
         return found
 
-    def _values(self, key: str, value: object) -> tuple[int, ...]:
+    def _words(self, key: str, value: object) -> tuple[int, ...]:
         if not isinstance(value, list):
             raise self.error(key, "must be a list of numbers")
-        return tuple(self._number(key, each) for each in value)
+        return tuple(self._word(key, each) for each in value)
 
     def _level(self, name: str, value: object) -> int:
         if name not in ("Active", "Enable", "Empty"):
@@ -159,20 +159,20 @@ class ComponentTable:
         found = self._table.get("faults", list(self.part.build.faults))
         if not isinstance(found, list):
             raise self.error("faults", "must be a list of registers, by name or offset")
-        return tuple(self._register(each) for each in found)
+        return tuple(self._register_offset(each) for each in found)
 
-    def _register(self, named: object) -> int:
+    def _register_offset(self, named: object) -> int:
         if isinstance(named, str):
             register = register_named(self.part, named)
             if register is None:
                 raise self.error("faults", f'a component of type {self.part.kind} has no register "{named}"')
             return register.offset
-        offset = self._number("faults", named)
+        offset = self._word("faults", named)
         if offset % 4 or offset >= BLOCK_SIZE:
             raise self.error("faults", f"{offset:#x} is not the offset of a register")
         return offset
 
-    def _number(self, key: str, value: object) -> int:
+    def _word(self, key: str, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
             raise self.error(key, f"is {value_text(value)}, {_NUMBER}")
         return value

@@ -75,7 +75,7 @@ def built_with(request: EncoderBuildRequest) -> EncoderOptions:
             names = ", ".join(map(dashed, _NAMES))
             raise BadEncoderOption(f"--encoder-option {text}: give NAME=VALUE; the names are {names}")
         try:
-            values[name] = _value(name, value)
+            values[name] = _property_value(name, value)
         except (ValueError, KeyError):
             raise BadEncoderOption(f"--encoder-option {text}: {_wanted(name)}") from None
     try:
@@ -93,7 +93,7 @@ def formats(request: EncoderBuildRequest) -> tuple[int, ...]:
     return tuple(FORMATS[word] for word in words)
 
 
-def _value(name: str, text: str) -> Any:
+def _property_value(name: str, text: str) -> Any:
     """Raises ValueError or KeyError."""
     if name in CHOICES:
         return CHOICES[name][text]

@@ -41,7 +41,7 @@ def built(request: EncoderBuildRequest) -> ETraceBuild:
             names = ", ".join(map(dashed, _NAMES))
             raise BadEncoderOption(f"--etrace-option {text}: give NAME=VALUE; the names are {names}")
         try:
-            values[name] = _value(_default(name), value)
+            values[name] = _parameter_value(_default(name), value)
         except (ValueError, KeyError):
             raise BadEncoderOption(f"--etrace-option {text}: {_wanted(_default(name))}") from None
     try:
@@ -65,7 +65,7 @@ def _default(name: str) -> Any:
     return getattr(_BUILT.encoder if name in _FREEDOMS else _BUILT, name)
 
 
-def _value(default: Any, text: str) -> Any:
+def _parameter_value(default: Any, text: str) -> Any:
     """Raises ValueError or KeyError."""
     if isinstance(default, bool):
         return SWITCH[text]

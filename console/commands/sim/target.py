@@ -260,10 +260,10 @@ def _wiring(request: EncoderBuildRequest, count: int, description: Description |
     }
     if description is None:
         return standard(memory_map, count, **properties)
-    return Wiring(tuple(_part(component, properties) for component in description.components))
+    return Wiring(tuple(_component_part(component, properties) for component in description.components))
 
 
-def _part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:
+def _component_part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:
     match component:
         case told.EncoderDescription():
             properties = properties | {
@@ -306,7 +306,7 @@ def description_of(machine: Machine, name: str, tcl_port: int, described: Descri
     if described is None:
         described = Description(name, "", None, told.OpenOcdDescription(), (), (_standard_sink(machine),))
     encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
-    memory = tuple(dict.fromkeys((*_memory(machine), *described.memory)))
+    memory = tuple(dict.fromkeys((*_memory_ranges(machine), *described.memory)))
     return replace(described, encoders=encoders, openocd=told.OpenOcdDescription(tcl_port=tcl_port), memory=memory)
 
 
@@ -314,7 +314,7 @@ _HOST = 64
 """Bytes from `tohost` and `fromhost` on that are left to the host: a line of a cache, as linker scripts align them."""
 
 
-def _memory(machine: Machine) -> Iterator[MemoryRange]:
+def _memory_ranges(machine: Machine) -> Iterator[MemoryRange]:
     """Yield what is where. A program that waits for the host's answers also lets it write to blocks anywhere."""
     where, htif = machine.memory_map, machine.hart.htif
     answers = htif is not None and htif.fromhost is not None

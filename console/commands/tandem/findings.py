@@ -48,22 +48,23 @@ class FindingObjects:
         fields |= {"trace-byte": found.offset, "position": position}
         if found.pc is not None:
             fields |= place(found.pc, self._texts.symbol(found.pc, row.context), self._parameters.xlen)
-            fields["source"] = self._lines.at(found.pc) or None
+            fields["source"] = self._lines.line_at(found.pc) or None
         if found.instr is not None:
             fields["opcodes"] = f"{found.instr.word:0{2 * found.instr.length}x}"
-            fields["inst"] = self._texts.of(row).instruction
+            fields["inst"] = self._texts.text_of(row).instruction
         fields |= {"trap": _trap_fields(found.trap), "model-trap": _trap_fields(found.model_trap)}
         fields["differences"] = [self._difference(one) for one in found.differences]
         if found.registers:
             fields["registers"] = {
-                _name(regno): self._values(regno, trace=trace, model=model) for regno, trace, model in found.registers
+                _register_name(regno): self._value_fields(regno, trace=trace, model=model)
+                for regno, trace, model in found.registers
             }
         return [json_line(fields)]
 
     def _difference(self, one: Difference) -> JsonFields:
         fields: JsonFields = {"kind": one.kind.name.lower(), "text": one.note or None}
         if one.kind in _BARE:
-            return _known(fields)
+            return _present_fields(fields)
         if one.kind in (DifferenceKind.PC, DifferenceKind.INSTRUCTION) or one.size:
             digits = (
                 self._parameters.xlen // 4
@@ -74,11 +75,11 @@ class FindingObjects:
                 fields |= place(one.place, self._texts.symbol(one.place, ProgramContext()), self._parameters.xlen)
                 fields["symbol"] = fields.pop("func")
             fields |= {"size": one.size or None, "trace": _hex(one.trace, digits), "model": _hex(one.model, digits)}
-            return _known(fields)
-        fields["register"] = _name(one.place)
-        return _known(fields | self._values(one.place, before=one.was, trace=one.trace, model=one.model))
+            return _present_fields(fields)
+        fields["register"] = _register_name(one.place)
+        return _present_fields(fields | self._value_fields(one.place, before=one.was, trace=one.trace, model=one.model))
 
-    def _values(self, regno: int, **values: int | None) -> JsonFields:
+    def _value_fields(self, regno: int, **values: int | None) -> JsonFields:
         """Return values by their names: the privilege mode as a number, registers as text."""
         known = {name: value for name, value in values.items() if value is not None}
         if regno == csrs.PRIVILEGE:
@@ -109,11 +110,11 @@ def _hex(value: int | None, digits: int) -> str | None:
     return None if value is None else f"0x{value:0{digits}x}"
 
 
-def _known(fields: dict[str, Any]) -> JsonFields:
+def _present_fields(fields: dict[str, Any]) -> JsonFields:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _name(regno: int) -> str:
+def _register_name(regno: int) -> str:
     return "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
 
 
@@ -143,7 +144,7 @@ class Sentences:
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
         """What hart the model is, and what is not compared."""
         lines = [line if at == 0 else f"    {line}" for at, line in enumerate(configuration)]
-        lines.append(f"trace: {self._parameters}, {_number(len(self._tandem.trace), 'group')}")
+        lines.append(f"trace: {self._parameters}, {_counted(len(self._tandem.trace), 'group')}")
         lines.append(f"copied from the trace, not compared: {', '.join(COPIED)}")
         masked = ", ".join(verifier.masked)
         if masked:
@@ -165,11 +166,11 @@ class Sentences:
         if found.number == 1 and self._last:
             lines += self._before(found.group)
         lines += [f"  {line}" for line in head]
-        source = "" if found.pc is None else self._lines.at(found.pc)
+        source = "" if found.pc is None else self._lines.line_at(found.pc)
         if source:
             lines.append(f"  source: {source}")
         lines += [f"  {line}" for line in self._differences(found)]
-        lines += [f"  {line}" for line in self._registers(found)]
+        lines += [f"  {line}" for line in self._register_sentences(found)]
         return [*lines, ""]
 
     def _before(self, group: int) -> Iterator[str]:
@@ -187,41 +188,41 @@ class Sentences:
         if one.kind is DifferenceKind.ORDER:
             return one.note
         if one.kind is DifferenceKind.TRAP:
-            return f"trap: trace {_trap(found.trap)}, model {_trap(found.model_trap)}"
+            return f"trap: trace {_model_trap_text(found.trap)}, model {_model_trap_text(found.model_trap)}"
         if one.kind in _TITLES:
-            return f"{_TITLES[one.kind]}: trace {self._address(one.trace)}, model {self._address(one.model)}"
+            return f"{_TITLES[one.kind]}: trace {self._address_text(one.trace)}, model {self._address_text(one.model)}"
         if one.kind is DifferenceKind.STORE or (one.kind is DifferenceKind.LATER and one.size):
             return self._stored(one)
-        return self._register(one)
+        return self._register_sentence(one)
 
     def _stored(self, one: Difference) -> str:
         later = " (when everything was compared)" if one.kind is DifferenceKind.LATER else ""
         values = ["nothing told" if one.trace is None else f"0x{one.trace:0{2 * one.size}x}"]
         values.append("nothing stored" if one.model is None else f"0x{one.model:0{2 * one.size}x}")
-        what = f"memory, {one.size} byte{'s' if one.size > 1 else ''} at {self._address(one.place)}"
+        what = f"memory, {one.size} byte{'s' if one.size > 1 else ''} at {self._address_text(one.place)}"
         return f"{what}: trace {values[0]}, model {values[1]}{later}"
 
-    def _register(self, one: Difference) -> str:
+    def _register_sentence(self, one: Difference) -> str:
         name = "privilege mode" if one.place == csrs.PRIVILEGE else name_of(one.place)
         trace = (
             "tells no change"
             if one.trace is None and one.kind is not DifferenceKind.LATER
-            else self._value(one, one.trace)
+            else self._value_text(one, one.trace)
         )
-        model = one.note or self._value(one, one.model)
+        model = one.note or self._value_text(one, one.model)
         more = [] if one.bits in (0, ALL) or one.place == csrs.PRIVILEGE else [f"bits 0x{one.bits & _MASK:x}"]
         if one.was is not None:
-            more.append(f"before {self._value(one, one.was)}")
+            more.append(f"before {self._value_text(one, one.was)}")
         if one.kind is DifferenceKind.LATER:
             more.append("when everything was compared")
         return f"{name}: trace {trace}, model {model}" + (f" ({', '.join(more)})" if more else "")
 
-    def _value(self, one: Difference, value: int | None) -> str:
+    def _value_text(self, one: Difference, value: int | None) -> str:
         if value is not None and one.place == csrs.PRIVILEGE:
             return MODES.get(value, str(value))
         return "none" if value is None else value_of(one.place, value, self._parameters)
 
-    def _registers(self, found: Divergence) -> Iterator[str]:
+    def _register_sentences(self, found: Divergence) -> Iterator[str]:
         """Return all registers of both states."""
         if not found.registers:
             return
@@ -232,7 +233,7 @@ class Sentences:
             differs = " !" if trace is not None and trace != model else ""
             yield f"  {name:<10} {values[0]:<18} {values[1]}{differs}"
 
-    def _address(self, address: int | None) -> str:
+    def _address_text(self, address: int | None) -> str:
         if address is None:
             return "none"
         symbol = self._texts.symbol(address, ProgramContext())
@@ -243,8 +244,8 @@ class Sentences:
         counts = verifier.counts
         lines = [f"verified: {_verified(counts)}" + (f" ({stopped})" if stopped else "")]
         lines.append(
-            f"compared: {_number(counts.registers, 'register')}, {_number(counts.csrs, 'CSR')},"
-            f" {_number(counts.stores, 'store')}; everything {_number(counts.full, 'time')}"
+            f"compared: {_counted(counts.registers, 'register')}, {_counted(counts.csrs, 'CSR')},"
+            f" {_counted(counts.stores, 'store')}; everything {_counted(counts.full, 'time')}"
         )
         copied = [f"{what} {count}" for what, count in counts.copied.most_common()]
         lines += [f"copied: {', '.join(copied)}"] if copied else []
@@ -259,12 +260,12 @@ class Sentences:
         )
         if counts.losses:
             lines.append(
-                f"lost: {_number(counts.lost_bytes, 'byte')} in {_number(counts.losses, 'stretch', 'stretches')}"
+                f"lost: {_counted(counts.lost_bytes, 'byte')} in {_counted(counts.losses, 'stretch', 'stretches')}"
             )
         kinds = ", ".join(f"{kind.value} {count}" for kind, count in counts.by_kind.most_common())
         whole = "no divergence in what could be read" if counts.holes else "no divergence"
         none = whole if counts.executed or counts.copied else "nothing could be compared"
-        result = f"{_number(counts.divergences, 'divergence')}: {kinds}" if counts.divergences else none
+        result = f"{_counted(counts.divergences, 'divergence')}: {kinds}" if counts.divergences else none
         hidden = counts.divergences - shown
         return _aligned([*lines, f"result: {result}" + (f"; {hidden} of them not shown" if hidden > 0 else "")])
 
@@ -279,15 +280,19 @@ def _verified(counts: VerifyCounts) -> str:
         (counts.loose, "change outside of groups"),
     ]  # fmt: skip
     plural = {"change outside of groups": "changes outside of groups"}
-    parts = [_number(count, what, plural.get(what)) for count, what in kinds if count]
-    return f"{_number(counts.groups, 'group')}: " + ", ".join(parts) if parts else _number(counts.groups, "group")
+    parts = [_counted(count, what, plural.get(what)) for count, what in kinds if count]
+    return (
+        f"{_counted(counts.groups, 'group')}: " + ", ".join(parts)
+        if parts
+        else _counted(counts.groups, "group")
+    )
 
 
-def _number(count: int, what: str, several: str | None = None) -> str:
+def _counted(count: int, what: str, several: str | None = None) -> str:
     return f"{count} {what if count == 1 else several or what + 's'}"
 
 
-def _trap(trap: ModelTrap | None) -> str:
+def _model_trap_text(trap: ModelTrap | None) -> str:
     return "none" if trap is None else "cause not known" if trap.cause < 0 else trap_text(trap.cause, trap.interrupt)
 
 

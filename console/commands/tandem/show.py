@@ -83,9 +83,9 @@ class Wanted:
     image: Image | None = None
 
     @classmethod
-    def of(cls, request: WantedRequest, tandem: DecodedTandem, image: Image) -> "Wanted":
+    def from_arguments(cls, request: WantedRequest, tandem: DecodedTandem, image: Image) -> "Wanted":
         """Return the selection on the command line. Raises WantedError."""
-        registers = frozenset(_register(name) for name in request.registers)
+        registers = frozenset(_register_number(name) for name in request.registers)
         place = None if request.address is None else place_of(request.address, image)
         function = request.function
         functions = frozenset() if function is None else frozenset(Locations(image).functions(function))
@@ -141,7 +141,7 @@ def _touches(groups: Groups, group: int, begin: int, size: int) -> bool:
     return any(store.address < begin + size and begin < store.address + store.size for store in stores)
 
 
-def _register(name: str) -> int:
+def _register_number(name: str) -> int:
     number = number_of(name)
     if number is None:
         raise WantedError(f"--register {name}: there is no such register; a CSR may be named by its number")
@@ -215,7 +215,7 @@ def run(args: argparse.Namespace) -> int:
             _print_state(shown, found, args.state)
             return 0
         selected = selection(found.tandem, numbers)
-        wanted = Wanted.of(filtered, found.tandem, found.decoded.image)
+        wanted = Wanted.from_arguments(filtered, found.tandem, found.decoded.image)
         with Disassemblers(found.decoded.program) as source:
             groups = Groups(found.tandem)
             texts = GroupTexts(source, found.decoded.program, found.tandem.trace.parameters.xlen)

@@ -43,7 +43,7 @@ class ModelRequest:
 
     def options(self, foreign: Sequence[tuple[int, bytes]]) -> ModelOptions:
         """Return the options of the model. *foreign*: code that ran and is not of the program. Raises VerifyError."""
-        memory = (*(_range("--memory", text) for text in self.memory), *pages(foreign))
+        memory = (*(_range_argument("--memory", text) for text in self.memory), *pages(foreign))
         return ModelOptions(self.isa, self.priv, self.pmpregions, self.mmu, memory, self.start, python=self.python)
 
 
@@ -196,24 +196,24 @@ def _verified(request: VerifyRequest, shown: CommandOutput) -> int:
         with Disassemblers(found.decoded.program) as source:
             verifier = Verifier(found.tandem, model, choices, program, code)
             shape = FindingObjects(found, source) if shown.json else Sentences(found, source, request.last)
-            return _run(request, shown, verifier, shape, model.configuration())
+            return _verify(request, shown, verifier, shape, model.configuration())
     finally:
         model.close()
 
 
-def _run(
+def _verify(
     request: VerifyRequest,
     shown: CommandOutput,
     verifier: Verifier,
     shape: FindingObjects | Sentences,
     configuration: list[str],
 ) -> int:
-    _print(shown, shape.beginning(configuration, verifier, request.model.name))
+    _print_lines(shown, shape.beginning(configuration, verifier, request.model.name))
     stopped = ""
     try:
         for divergence in verifier.run(shown.progress):
             if divergence.number <= request.show:
-                _print(shown, shape.divergence(divergence))
+                _print_lines(shown, shape.divergence(divergence))
             if request.stop_at_first:
                 stopped = "stopped at the first divergence"
                 break
@@ -224,7 +224,7 @@ def _run(
         stopped = str(error)
         raise
     finally:
-        _print(shown, shape.summary(verifier, stopped, request.show))
+        _print_lines(shown, shape.summary(verifier, stopped, request.show))
     shown.say(_hints(verifier))
     if verifier.counts.divergences or verifier.counts.holes:
         return DIFFERENT
@@ -240,7 +240,7 @@ def _hints(verifier: Verifier) -> Iterator[str]:
         yield hint(f"the model does not have {what} as the trace does: another --isa or --priv, or {mask}")
 
 
-def _print(shown: CommandOutput, lines: Sequence[str]) -> None:
+def _print_lines(shown: CommandOutput, lines: Sequence[str]) -> None:
     """Print lines on standard output, after the progress bar was erased."""
     if lines:
         shown.progress.clear()
@@ -256,7 +256,7 @@ def _choices(request: ComparisonRequest) -> VerifyOptions:
         why = getattr(error, "strerror", None) or "is not text"
         raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or request.mask_files[0]}: {why}") from None
     return VerifyOptions(
-        masks, request.every, request.state, tuple(_range("--device", text) for text in request.devices)
+        masks, request.every, request.state, tuple(_range_argument("--device", text) for text in request.devices)
     )
 
 
@@ -268,7 +268,7 @@ def _of_groups(groups: str | None, choices: VerifyOptions, found: OpenedTandem) 
     return replace(choices, start=asked.start, stop=asked.stop)
 
 
-def _range(option: str, text: str) -> tuple[int, int]:
+def _range_argument(option: str, text: str) -> tuple[int, int]:
     """Parse START:SIZE. Raises VerifyError."""
     first, _, second = text.partition(":")
     try:

@@ -137,7 +137,7 @@ class DataDecoder:
 
     def configure(self, parameters: Parameters, modes: Modes) -> None:
         """Apply the parameters and modes of a support packet."""
-        options = DataOptions.of(parameters, modes)
+        options = DataOptions.from_parameters(parameters, modes)
         self._options = options
         self._codec = codec(options)
         self._addresses = Differences(options.reference)
@@ -211,22 +211,22 @@ class DataDecoder:
             raise MalformedPacket(f"the data of load ID {fields['lrid']}, which was not requested")
         if fields["resp"] == 0:
             return MemoryAccess(packet.code.kind, 1 << size, failed=True)
-        value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
+        value = self._field_value("data", fields, size, response_mode(fields["resp"], self._options))
         return MemoryAccess(packet.code.kind, 1 << size, value=value, notes=_UNKNOWN_BASE if value is None else ())
 
     def _access(self, packet: DataPacket) -> MemoryAccess:
         form, code, fields = packet
         size = fields["size"]
         by_address, by_value = modes_of(fields["diff"], form, self._options)
-        address = self._address(fields, size, by_address, code.aligned)
-        operand = self._value("operand", fields, size, by_value)
-        value = self._value("data", fields, size, by_value)
+        address = self._access_address(fields, size, by_address, code.aligned)
+        operand = self._field_value("operand", fields, size, by_value)
+        value = self._field_value("data", fields, size, by_value)
         unknown = ("address" in fields and address is None) or ("data" in fields and value is None)
         unknown = unknown or ("operand" in fields and operand is None)
         notes = _UNKNOWN_BASE if unknown else ()
         return MemoryAccess(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
 
-    def _address(self, fields: dict[str, int], size: int, mode: ValueEncoding, aligned: bool) -> int | None:
+    def _access_address(self, fields: dict[str, int], size: int, mode: ValueEncoding, aligned: bool) -> int | None:
         if "address" not in fields:
             return None
         width = self._options.address_width
@@ -235,7 +235,7 @@ class DataDecoder:
             return field
         return field << size & (1 << width) - 1
 
-    def _value(self, name: str, fields: dict[str, int], size: int, mode: ValueEncoding) -> int | None:
+    def _field_value(self, name: str, fields: dict[str, int], size: int, mode: ValueEncoding) -> int | None:
         """Return the value of the field *name*: data or operand."""
         if name not in fields:
             return None
@@ -252,8 +252,8 @@ class DataDecoder:
         number: int | None = fields["addr_msbs"] << 6 | fields["addr_lsbs"]
         if "data" not in fields and not self._options.reference:
             number = self._addresses.decoded(fields["addr_msbs"] << 6 | fields["addr_lsbs"], _CSRS, by_address, 12)
-        value = self._value("data", fields, size, by_value)
-        operand = self._value("operand", fields, size, by_value)
+        value = self._field_value("data", fields, size, by_value)
+        operand = self._field_value("operand", fields, size, by_value)
         unknown = number is None or ("data" in fields and value is None) or ("operand" in fields and operand is None)
         return MemoryAccess(
             CSR, bytes_of_csr, code.operation, number, value, operand, notes=_UNKNOWN_BASE if unknown else ()
@@ -291,7 +291,7 @@ class DataEncoder:
         """Raises ValueError for modes in which packets would be empty."""
         if modes.data_no_address and modes.data_no_data:
             raise ValueError("data_no_address and data_no_data: data packets would be empty")
-        self._options = options = DataOptions.of(parameters, modes)
+        self._options = options = DataOptions.from_parameters(parameters, modes)
         self._emit = emit
         self._codec = codec(options)
         self._modes = {(form, diff): modes_of(diff, form, options) for form in DataForm for diff in range(4)}
@@ -370,7 +370,7 @@ class DataEncoder:
             mode = response_mode(resp, self._options)
             short = encoded_field(value, self._values.last(size), mode, 8 << size)
             counted = kind == ATOMIC and not self._options.extended
-            more = {"resp": resp, **self._counted("data", "data_len", short, size, counted)}
+            more = {"resp": resp, **self._value_and_length("data", "data_len", short, size, counted)}
             payloads.append(self._built(kind, "", fields | more, response_size=size))
         self._emit(min(payloads, key=len))
         self._values.keep(value, size)
@@ -473,11 +473,13 @@ class DataEncoder:
         last = self._values.last(size)
         for name, length, value in values:
             short = encoded_field(value, last, mode, 8 << size)
-            fields |= self._counted(name, length, short, size, counted or (name == "operand" and len(values) == 2))
+            fields |= self._value_and_length(
+                name, length, short, size, counted or (name == "operand" and len(values) == 2)
+            )
             last = value
         return fields
 
-    def _counted(self, name: str, length: str, value: int, size: int, counted: bool) -> dict[str, int]:
+    def _value_and_length(self, name: str, length: str, value: int, size: int, counted: bool) -> dict[str, int]:
         """Return a value of 2**size bytes in as few bytes as possible (reference model: all), and its length."""
         width = 8 << size
         if not counted:

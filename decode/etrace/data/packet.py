@@ -54,7 +54,7 @@ class DataOptions:
     full_data: bool = False
 
     @classmethod
-    def of(cls, parameters: Parameters, modes: Modes) -> "DataOptions":
+    def from_parameters(cls, parameters: Parameters, modes: Modes) -> "DataOptions":
         """Return the options for an encoder with these parameters and modes."""
         extended = parameters.mmacas_ext
         return cls(
@@ -363,10 +363,10 @@ class DataCodec:
             if conditional and not _has_conditional(fields):
                 continue
             if width < 0:
-                width = 8 * (value + 1) if width == _BYTES_BEFORE else _size(fields, size_of)
+                width = 8 * (value + 1) if width == _BYTES_BEFORE else _access_size(fields, size_of)
             value = fields[name] = bits & (1 << width) - 1
             bits >>= width
-        _check(fields, shape.form, self._options)
+        _check_fields(fields, shape.form, self._options)
         return DataPacket(shape.form, shape.code, fields)
 
     def build(
@@ -385,7 +385,7 @@ class DataCodec:
             if conditional and not _has_conditional(fields):
                 continue
             if width < 0:
-                width = 8 * (value + 1) if width == _BYTES_BEFORE else _size(fields, size_of)
+                width = 8 * (value + 1) if width == _BYTES_BEFORE else _access_size(fields, size_of)
             value = fields[name] if width else 0
             if value >> width:
                 raise MalformedPacket(f"{name} {value:#x} has more than {width} bits")
@@ -438,7 +438,7 @@ def _has_conditional(fields: Mapping[str, int]) -> bool:
     return fields["resp"] != 0 if "resp" in fields else fields["addr_msbs"] >> 4 != 0b11
 
 
-def _size(fields: Mapping[str, int], size_of: SizeOf) -> int:
+def _access_size(fields: Mapping[str, int], size_of: SizeOf) -> int:
     """Return *size* of the packet or of its request."""
     size = fields["size"] if "size" in fields else size_of(fields["lrid"])
     if size is None:
@@ -446,7 +446,7 @@ def _size(fields: Mapping[str, int], size_of: SizeOf) -> int:
     return size
 
 
-def _check(fields: Mapping[str, int], form: DataForm, options: DataOptions) -> None:
+def _check_fields(fields: Mapping[str, int], form: DataForm, options: DataOptions) -> None:
     """Raise MalformedPacket for values that no encoder sends."""
     size = fields.get("size", 0)
     if 8 << size > options.data_width and size:

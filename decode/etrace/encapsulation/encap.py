@@ -239,9 +239,9 @@ class EncapFields:
 
     def layout(self) -> EncapLayout:
         """Return the layout of the stream."""
-        return EncapLayout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
+        return EncapLayout([self._frame_size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
 
-    def _size(self, header: int) -> int:
+    def _frame_size(self, header: int) -> int:
         length = header & MAX_LENGTH
         if not length:
             return 1
@@ -258,7 +258,7 @@ class EncapFields:
     def sorter(self) -> Sorter:
         """Return the reader of the packets."""
         if self.src_bits or self.timestamp_bytes or self.type_bits:
-            return Sorter(self._read, NULLS, self._split if self.timestamp_bytes else None)
+            return Sorter(self._parse_frame, NULLS, self._split if self.timestamp_bytes else None)
         return UniformSorter(without_header, [ContentKind.INSTRUCTION] * 256, NULLS)
 
     def _split(self, frames: list[bytes]) -> tuple[list[bytes], list[int | None]]:
@@ -279,7 +279,7 @@ class EncapFields:
         rest = bits & (1 << self.src_bits) - 1 | upper >> width << self.src_bits
         return frame[:1] + rest.to_bytes(size - self.timestamp_bytes, "little"), upper & (1 << width) - 1
 
-    def _read(self, frame: bytes) -> PacketContent:
+    def _parse_frame(self, frame: bytes) -> PacketContent:
         bits, left = int.from_bytes(frame[1:], "little"), 8 * (len(frame) - 1)
         source, bits, left = bits & (1 << self.src_bits) - 1, bits >> self.src_bits, left - self.src_bits
         type_, bits, left = bits & (1 << self.type_bits) - 1, bits >> self.type_bits, left - self.type_bits
@@ -305,7 +305,7 @@ class EncapFields:
 
         Raises CannotCarry for transport *name*.
         """
-        self._check(name, payload, kind, source, time)
+        self._check_content(name, payload, kind, source, time)
         bits, width = source, self.src_bits
         if time is not None:
             bits |= (time & (1 << 8 * self.timestamp_bytes) - 1) << width
@@ -320,7 +320,7 @@ class EncapFields:
         header = length | flow << 5 | (0 if time is None else self.extend)
         return bytes([header]) + (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
 
-    def _check(self, name: str, payload: bytes, kind: ContentKind, source: int, time: int | None) -> None:
+    def _check_content(self, name: str, payload: bytes, kind: ContentKind, source: int, time: int | None) -> None:
         if not payload:
             raise CannotCarry(name, "an empty payload")
         if source >> self.src_bits:

@@ -31,7 +31,7 @@ _HONOURED = HonouredOptions(
     "resync_disabled", "data_no_address", "data_no_data", "data_full_address", "data_full_data",
 )  # fmt: skip
 """The fields of the options that the fast path, `Encoder._passes_quietly`, honours. With another one that is set,
-`_step` encodes everything.
+`_encode_item` encodes everything.
 """
 
 
@@ -108,7 +108,7 @@ class Encoder(FlowChart):
 
         *ctype*: the context type, None for that of the options.
         """
-        self._step(context)
+        self._encode_item(context)
         if ctype is not None:
             self._context.ctype = ctype
 
@@ -125,11 +125,11 @@ class Encoder(FlowChart):
         """
         self._clock.step = 1 if cycles is None else 0
         if self._tracing:
-            self._run(items)
+            self._encode_items(items)
         else:
             for item in items:
                 if isinstance(item, ProgramContext):
-                    self._step(item)
+                    self._encode_item(item)
         if cycles is not None:
             self._clock.now += cycles
             if self._tracing and self.options.sync_mode is ResyncMode.CYCLES:
@@ -168,16 +168,18 @@ class Encoder(FlowChart):
 
     # What retires
 
-    def _step(self, item: Block | IngressTrap | ProgramContext) -> None:
+    def _encode_item(self, item: Block | IngressTrap | ProgramContext) -> None:
         if isinstance(item, Block):
-            self._block(item)
+            self._encode_block(item)
         elif isinstance(item, IngressTrap):
             self._take_trap(item)
         else:
             self._context.entered, self._context.ctype = item, self.options.context
 
-    def _run(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
-        """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
+    def _encode_items(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
+        """Do the same as `_encode_item` for each item, with a fast path while there is nothing to send between two
+        blocks.
+        """
         pending, clock, timer, honoured = self._pending, self._clock, self._timer, self._is_honoured
         each, by_packets, by_halfwords = clock.step, timer.counts_packets, timer.counts_halfwords
         quiet = False
@@ -194,7 +196,7 @@ class Encoder(FlowChart):
                 pending.block = None
             elif quiet:
                 pending.time = clock.now - each
-            self._step(item)
+            self._encode_item(item)
             quiet = honoured and self._is_quiet()
         if quiet:
             pending.time = clock.now - each
@@ -229,7 +231,7 @@ class Encoder(FlowChart):
                 return False
         return quiet
 
-    def _block(self, block: Block) -> None:
+    def _encode_block(self, block: Block) -> None:
         context, clock, timer = self._context, self._clock, self._timer
         next = Next.SAME if context.current is context.entered else context.step()
         if next is Next.CHANGE and context.entered[:2] == context.current[:2] and self._leads_away(block.pc):

@@ -92,19 +92,19 @@ class FlowChart:
         if self._trap is not None:
             pending, self._trap = self._trap, None
             if pending.reported:
-                self._synchronize(_START, {}, pc, taken, self._location.at(context.current, time))
+                self._synchronize(_START, {}, pc, taken, self._location.fields_at(context.current, time))
             else:
-                self._report_trap(pending.trap, 1, pc, taken, self._location.at(context.current, time))
+                self._report_trap(pending.trap, 1, pc, taken, self._location.fields_at(context.current, time))
         elif synchronizes:
-            self._synchronize(_START, {}, pc, taken, self._location.at(context.current, time))
+            self._synchronize(_START, {}, pc, taken, self._location.fields_at(context.current, time))
         elif self._arrival.updiscon or self._notify or self._is_reported(next, withheld):
-            self._report(pc, next, withheld)
+            self._report_instruction(pc, next, withheld)
         elif branches.is_due:
             self._out.send(*branches.alone())
             branches.clear()
             timer.packet_sent(self._out.count)
         elif context.due:
-            self._out.send(_SYNC, _CONTEXT, self._location.at(context.current, time))
+            self._out.send(_SYNC, _CONTEXT, self._location.fields_at(context.current, time))
             context.due = False
             timer.packet_sent(self._out.count)
         if timer.state is Resync.REACHED and not timer.counts_packets and not withheld:
@@ -140,7 +140,7 @@ class FlowChart:
         # The flow chart covers only branches; the rest follows from "irreport and irdepth".
         return next is Next.CHANGE or (resyncs and (self._context.due or not timer.counts_packets))
 
-    def _report(self, pc: int, next: Next, withheld: bool) -> None:
+    def _report_instruction(self, pc: int, next: Next, withheld: bool) -> None:
         """Report the instruction at *pc* and the branches before it in format 0, 1 or 2."""
         updiscon, out, branches = self._arrival.updiscon, self._out, self._branches
         fields: dict[str, int] = {}  # the fields after the address
@@ -181,7 +181,7 @@ class FlowChart:
 
     def _report_trap_at_epc(self, trap: IngressTrap, context: ProgramContext) -> None:
         """Report a trap that was taken in this context with its EPC, not with its handler."""
-        self._report_trap(trap, 0, trap.epc, None, self._location.at(context, self._clock.now))
+        self._report_trap(trap, 0, trap.epc, None, self._location.fields_at(context, self._clock.now))
 
     def _report_trap(
         self, trap: IngressTrap, thaddr: int, pc: int, taken: bool | None, location: dict[str, int]

@@ -202,7 +202,7 @@ class LocationFields:
         self._context_mask = (1 << parameters.context_width) - 1
         self._hcontext_at = options.hcontext_at
 
-    def at(self, context: ProgramContext, time: int) -> dict[str, int]:
+    def fields_at(self, context: ProgramContext, time: int) -> dict[str, int]:
         """Return the fields for this context and time."""
         value = context.scontext or 0
         if self._hcontext_at is not None:

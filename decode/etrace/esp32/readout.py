@@ -267,11 +267,11 @@ SnapshotReader = Generator[ReadBatch, MemoryAnswer, Snapshot]
 def read_snapshot(address: int) -> SnapshotReader:
     """Read the snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
     for _ in range(_TRIES):
-        root = Root.parse((yield from _memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
+        root = Root.parse((yield from _required_memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
         if root.write_seq & 1:
             continue
         snapshot = yield from _read_once(root)
-        again = Root.parse((yield from _memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
+        again = Root.parse((yield from _required_memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
         if again == root:
             return snapshot
     raise BadSnapshot(f"{SYMBOL}: the firmware is changing it: let the program run for a moment, and stop it again")
@@ -284,7 +284,7 @@ def _read_once(root: Root) -> SnapshotReader:
         requested.append(Extent(root.encoder_params_addr, PARAMETERS_SIZE))
     if root.app_elf_sha256_size == SHA256_SIZE:
         requested.append(Extent(root.app_elf_sha256_addr, SHA256_SIZE))
-    table, *rest = yield from _memory(*requested)
+    table, *rest = yield from _required_memory(*requested)
     sha256 = rest.pop() if root.app_elf_sha256_size == SHA256_SIZE else b""
     cores = [parse_core(table, i * root.core_desc_size) for i in range(root.core_count)]
     cores = yield from _with_registers(root.target_id, cores)
@@ -340,7 +340,7 @@ def _with_trace_data(
             raise BadSnapshot(f"core {core.core_id}: its trace buffer has an impossible size of {core.capacity} bytes")
     if not requested:
         return cores
-    answer = yield from _memory(*(Extent(core.buffer_addr, core.capacity) for core in requested))
+    answer = yield from _required_memory(*(Extent(core.buffer_addr, core.capacity) for core in requested))
     data = {core.core_id: content for core, content in zip(requested, answer, strict=True)}
     after = yield from _with_registers(target_id, cores)
     if [core.head_offset for core in after] != [core.head_offset for core in cores]:
@@ -348,7 +348,7 @@ def _with_trace_data(
     return [replace(core, data=data.get(core.core_id)) for core in cores]
 
 
-def _memory(*requested: Extent) -> Generator[ReadBatch, MemoryAnswer, list[bytes]]:
+def _required_memory(*requested: Extent) -> Generator[ReadBatch, MemoryAnswer, list[bytes]]:
     """Read memory that must be readable."""
     answer = yield list(requested)
     for (address, size), data in zip(requested, answer, strict=True):

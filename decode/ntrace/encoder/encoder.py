@@ -52,8 +52,8 @@ _HONOURED = HonouredOptions(
     "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
     "scontext_first", "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
 )  # fmt: skip
-"""The fields of the options that the fast path, `Encoder._run`, honours. With another one that is set, `_step` encodes
-everything.
+"""The fields of the options that the fast path, `Encoder._encode_items`, honours. With another one that is set,
+`_encode_item` encodes everything.
 """
 
 
@@ -166,14 +166,14 @@ class Encoder:
             item = next(rest, None)
             if item is None:
                 return
-            self._step(item)
+            self._encode_item(item)
         if cycles is not None and self._timer is not None and self._timer.counts_cycles:
             self._timer.spend(cycles)
         if self._is_plain:
-            self._run(rest)
+            self._encode_items(rest)
         else:
             for item in rest:
-                self._step(item)
+                self._encode_item(item)
         self._out.now += cycles or 0
         if next_pc is not None:
             self._settle(next_pc)
@@ -198,7 +198,7 @@ class Encoder:
 
     # -- what retires
 
-    def _step(self, item: Block | IngressTrap | ProgramContext) -> None:
+    def _encode_item(self, item: Block | IngressTrap | ProgramContext) -> None:
         if isinstance(item, Block):
             self._settle(item.pc)
             registers, pending = self._registers, self._pending
@@ -213,7 +213,7 @@ class Encoder:
             if self._timer is not None:
                 self._timer.retired(item, self._cycle_each)
         elif isinstance(item, IngressTrap):
-            self._trap(item)
+            self._encode_trap(item)
         else:
             self._enter_context(item)
 
@@ -294,7 +294,7 @@ class Encoder:
         registers.reference = pc
         registers.clear()
 
-    def _trap(self, trap: IngressTrap) -> None:
+    def _encode_trap(self, trap: IngressTrap) -> None:
         requests = self._requests
         after_return = self._pending.block.itype is IType.TRAP_RETURN and self.options.trap_return_sync
         due = None
@@ -461,8 +461,10 @@ class Encoder:
         else:
             self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, registers.icnt, registers.hist)
 
-    def _run(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
-        """Do the same as `_step` for each item, for plain HTM: with locals, and calls only where something is sent."""
+    def _encode_items(self, items: Iterable[Block | IngressTrap | ProgramContext]) -> None:
+        """Do the same as `_encode_item` for each item, for plain HTM: with locals, and calls only where something is
+        sent.
+        """
         registers, requests, pending, timer = self._registers, self._requests, self._pending, self._timer
         hist_full, icnt_full, mask = registers.hist_full, registers.icnt_full, self._mask
         icnt, hist, last = registers.icnt, registers.hist, pending.block
@@ -492,6 +494,6 @@ class Encoder:
                     timer.retired(item, self._cycle_each)
             else:
                 registers.icnt, registers.hist, pending.block = icnt, hist, last
-                self._step(item)
+                self._encode_item(item)
                 icnt, hist, ending, last = registers.icnt, registers.hist, PLAIN, NO_BLOCK
         registers.icnt, registers.hist, pending.block = icnt, hist, last

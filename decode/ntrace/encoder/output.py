@@ -51,7 +51,7 @@ class RepeatedHistory:
             if rest is not None:
                 return rest
             self.flush()
-        return self._begin(hist)
+        return self._begin_repetition(hist)
 
     def flush(self) -> None:
         """Send the count."""
@@ -65,7 +65,7 @@ class RepeatedHistory:
         """Discard the count."""
         self._pattern = self._count = 0
 
-    def _begin(self, hist: int) -> int:
+    def _begin_repetition(self, hist: int) -> int:
         self._pattern = _shortest(hist) if self._shortest else hist
         rest = self._without_pattern(hist)
         assert rest is not None
@@ -80,10 +80,10 @@ class RepeatedHistory:
             left -= size
             hist = 1 << left | hist & (1 << left) - 1
             found = True
-            self._add()
+            self._add_repetition()
         return hist if found else None
 
-    def _add(self) -> None:
+    def _add_repetition(self) -> None:
         if self._count == self._limit:
             self._write(_RESOURCE_FULL, _REPEATED_HIST, self._pattern, self._count)
             self._count = 0

@@ -127,7 +127,7 @@ class Construction:
         self.positions[register].append(position)
         self.nodes[register].append(node)
 
-    def _write(self, register: int, node: int) -> None:
+    def _write_register(self, register: int, node: int) -> None:
         if register:
             self._current[register] = node
             self.positions[register].append(self.position + 1)
@@ -160,7 +160,7 @@ class Construction:
         span, end = self._span, self._end.pc
         first, last = span.first, span.last
         cuts = cuts_between(span.history, first, last, span.halts)
-        pcs = _addresses(span.history, first, last)
+        pcs = _executed_addresses(span.history, first, last)
         if len(pcs) == last - first:
             pcs.append(GAP if end is None else end)
         codes = span.history.code(first, last)
@@ -218,11 +218,11 @@ class Construction:
         elif cut is not None and cut.trap is not None:
             before = -1 if cut.several else position - 1
             epc = sequential_pc(self._span.history, self._span.program, before)
-            self._trap(position, epc, trap_cause(cut.trap, self.xlen))
+            self._write_trap_csrs(position, epc, trap_cause(cut.trap, self.xlen))
         for halt in self._span.halts.get(position, ()):
             self._debugger_wrote(position, halt)
 
-    def _trap(self, position: int, epc: KnownValue, cause: KnownValue) -> None:
+    def _write_trap_csrs(self, position: int, epc: KnownValue, cause: KnownValue) -> None:
         """A trap writes the CSRs of M-mode, or of S-mode: which of them, is known without S-mode."""
         machine_only = self._span.machine.machine_only
         for csr, value in ((MEPC, epc), (MCAUSE, cause), (SEPC, None), (SCAUSE, None)):
@@ -255,17 +255,17 @@ class Construction:
     # -- integer instructions
 
     def _do_constant(self, step: WindowStep, following: KnownValue) -> None:
-        self._write(step.rd, self.classes.known(step.imm))
+        self._write_register(step.rd, self.classes.known(step.imm))
 
     def _do_copy(self, step: WindowStep, following: KnownValue) -> None:
-        self._write(step.rd, self._current[step.a])
+        self._write_register(step.rd, self._current[step.a])
 
     def _do_addi(self, step: WindowStep, following: KnownValue) -> None:
-        self._write(step.rd, self.classes.plus(self._current[step.a], step.imm))
+        self._write_register(step.rd, self.classes.plus(self._current[step.a], step.imm))
 
     def _do_unary(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
-            self._write(step.rd, self._unary(step.rule, self._current[step.a]))  # type: ignore[arg-type]
+            self._write_register(step.rd, self._unary(step.rule, self._current[step.a]))  # type: ignore[arg-type]
 
     def _unary(self, rule: InstructionRule, a: int) -> int:
         """Return the node of what an instruction with one register computes."""
@@ -281,7 +281,7 @@ class Construction:
 
     def _do_binary(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
-            self._write(step.rd, self._binary(step.rule, self._current[step.a], self._current[step.b]))  # type: ignore[arg-type]
+            self._write_register(step.rd, self._binary(step.rule, self._current[step.a], self._current[step.b]))  # type: ignore[arg-type]
 
     def _binary(self, rule: InstructionRule, a: int, b: int) -> int:
         classes = self.classes
@@ -301,13 +301,13 @@ class Construction:
         else:
             node = classes.new(step.shape if self.xlen == 64 or step.form == "f" else 32)
             classes.constrain((extension_rule(32, step.form), node, a), (node, a))
-        self._write(step.rd, node)
+        self._write_register(step.rd, node)
 
     def _do_sext(self, step: WindowStep, following: KnownValue) -> None:
         """The low 32 bits, sign-extended: mostly they were that already."""
         a = self._current[step.a]
         fits = self.classes.fits(a, 32, is_signed=True)
-        self._write(step.rd, a if fits else self._unary(step.rule, a))  # type: ignore[arg-type]
+        self._write_register(step.rd, a if fits else self._unary(step.rule, a))  # type: ignore[arg-type]
 
     # -- where execution went on
 
@@ -329,7 +329,7 @@ class Construction:
 
     def _do_jal(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
-            self._write(step.rd, self.classes.known(step.size))
+            self._write_register(step.rd, self.classes.known(step.size))
 
     def _do_jalr(self, step: WindowStep, following: KnownValue) -> None:
         """What was jumped to tells the register, but for bit 0, which is ignored: it is taken for 0."""
@@ -341,7 +341,7 @@ class Construction:
             elif value + step.imm & classes.mask - 1 != following:
                 raise Impossible(self.position)
         if step.rd:
-            self._write(step.rd, classes.known(step.size))
+            self._write_register(step.rd, classes.known(step.size))
 
     def _do_call(self, step: WindowStep, following: KnownValue) -> None:
         """An ecall or ebreak behind which execution went on without a trap: something else has served it. A semihosting
@@ -354,7 +354,7 @@ class Construction:
         if not is_served or self.classes.value(self._current[_A0]) not in HOST_READS_ONLY:
             self.accesses.kill(self.position, accesses=True)
         if is_served:
-            self._write(_A0, self._new(_A0))
+            self._write_register(_A0, self._new(_A0))
         else:
             self._renew(self.position + 1)
 
@@ -369,7 +369,7 @@ class Construction:
         if operation == "w" or op.rs1:
             source = self.classes.known(op.rs1) if op.name[-1] == "i" else self._current[op.rs1]
             self._write_csr(number, source if operation == "w" else None)
-        self._write(step.rd, old)
+        self._write_register(step.rd, old)
 
     def _write_csr(self, number: int, source: int | None) -> None:
         """Write a CSR. *source*: the node of what is written; None: unknown. Not every CSR holds all values."""
@@ -380,10 +380,10 @@ class Construction:
             if source is not None:
                 shifted = source if number == FRM else self._unary(value_rule("srli", 5, self.xlen), source)
                 node = self._unary(value_rule("andi", 7, self.xlen), shifted)
-            self._write(CSRS[FRM], node)
+            self._write_register(CSRS[FRM], node)
         elif register is not None:
             keeps = number in (MSCRATCH, SSCRATCH) and source is not None
-            self._write(register, source if keeps else self._new(register))  # type: ignore[arg-type]
+            self._write_register(register, source if keeps else self._new(register))  # type: ignore[arg-type]
         elif number in _TRANSLATION and source != self._zero:
             self.translated = True
 
@@ -392,7 +392,7 @@ class Construction:
     def _do_load(self, step: WindowStep, following: KnownValue) -> None:
         node = self.classes.new(step.shape)
         self.accesses.add(LOAD, self.position, self._current[step.a], step.imm, step.size, node, step.form)
-        self._write(step.rd, node)
+        self._write_register(step.rd, node)
 
     def _do_store(self, step: WindowStep, following: KnownValue) -> None:
         current = self._current
@@ -402,7 +402,7 @@ class Construction:
         node = self._new(0)
         base, source = self._current[step.a], self._current[step.b]
         self.accesses.add_conditional(self.position, base, step.size, source, node)
-        self._write(step.rd, node)
+        self._write_register(step.rd, node)
 
     def _do_atomic(self, step: WindowStep, following: KnownValue) -> None:
         base, stored = self._current[step.a], self._current[step.b]
@@ -411,7 +411,7 @@ class Construction:
             stored = self._binary(step.rule, old, stored)  # type: ignore[arg-type]
         self.accesses.add(LOAD, self.position, base, 0, step.size, old, step.form)
         self.accesses.add(STORE, self.position, base, 0, step.size, stored)
-        self._write(step.rd, old)
+        self._write_register(step.rd, old)
 
     def _do_fence(self, step: WindowStep, following: KnownValue) -> None:
         if self._span.shared:
@@ -430,7 +430,7 @@ class Construction:
             mode = self._current[CSRS[FRM]]
             nodes.append(mode)
         classes.constrain((rule.evaluate, node, sources, mode), dict.fromkeys(nodes))
-        self._write(step.rd, node)
+        self._write_register(step.rd, node)
 
     def _do_undefined(self, step: WindowStep, following: KnownValue) -> None:
         assert step.op is not None
@@ -439,15 +439,15 @@ class Construction:
             self._renew(self.position + 1)
         else:
             for register in found.registers:
-                self._write(register, self._new(register))
-                self._write(F0 + register, self._new(F0 + register))
+                self._write_register(register, self._new(register))
+                self._write_register(F0 + register, self._new(F0 + register))
         if found.stores:
             self.accesses.kill(self.position, accesses=True)
         elif found.loads:
             self.accesses.add(LOAD, self.position, self._new(0), 0, 1, self._new(0))
 
 
-def _addresses(history: History, first: int, last: int) -> MutableSequence[int]:
+def _executed_addresses(history: History, first: int, last: int) -> MutableSequence[int]:
     """Return the addresses at positions, in little memory if none is in the upper half, as those of a kernel are."""
     try:
         return array("q", history.pcs(first, last + 1))

@@ -52,17 +52,17 @@ class EdgeMemory:
         """Return a byte of RAM, None if it is unknown."""
         block = self._blocks.get(address & -BLOCK)
         if block is None:
-            block = self._blocks[address & -BLOCK] = self._block(address & -BLOCK)
+            block = self._blocks[address & -BLOCK] = self._edge_block(address & -BLOCK)
         return block[address % BLOCK]
 
-    def _block(self, address: int) -> Sequence[KnownValue]:
+    def _edge_block(self, address: int) -> Sequence[KnownValue]:
         found: list[KnownValue] = [None] * BLOCK
         for ram in self._rams:
             if (part := ram.common(Extent(address, BLOCK))) is not None:
-                found[part.address - address : part.end - address] = self._range(part.address, part.end)
+                found[part.address - address : part.end - address] = self._range_bytes(part.address, part.end)
         return found
 
-    def _range(self, begin: int, end: int) -> Sequence[KnownValue]:
+    def _range_bytes(self, begin: int, end: int) -> Sequence[KnownValue]:
         """Return the bytes of a range. What can be read may begin, or end, within it."""
         found = list(self._read(begin, end - begin))
         missing = next((at for at, byte in enumerate(found) if byte is None), None)

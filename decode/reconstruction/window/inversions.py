@@ -23,7 +23,7 @@ class InvertedRule(Protocol):
 Inverse = Callable[[InvertedRule, Classes, int, int, int, Value, Value], None]
 
 
-def _add(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _invert_addition(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     if vb is not None:
         classes.union(d, a, vb)
     elif va is not None:
@@ -229,7 +229,7 @@ def _flipped_bit(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, v
 
 
 INVERSIONS: dict[str, Inverse] = {
-    "add": _add, "sub": _sub, "xor": _xor, "xnor": _xnor, "not": _not, "addw": _addw, "subw": _subw,
+    "add": _invert_addition, "sub": _sub, "xor": _xor, "xnor": _xnor, "not": _not, "addw": _addw, "subw": _subw,
     "sll": _sll, "sllw": _sll, "srl": _srl, "srlw": _srl, "sra": _srl, "sraw": _srl, "mul": _mul, "mulw": _mul,
     "and": _and, "or": _or, "sltu": _sltu,
     "sext.b": _extension(8), "sext.h": _extension(16), "zext.b": _extension(8), "zext.h": _extension(16),

@@ -104,7 +104,7 @@ class Links:
                 self.kills.add(op, self._region(op))
             self._classes.constrain((self._becomes_known, op, accesses.bases[op]), (accesses.bases[op],))
             return
-        self._place(op, base + accesses.offsets[op] & self._classes.mask)
+        self._link_access(op, base + accesses.offsets[op] & self._classes.mask)
 
     def _becomes_known(self, classes: Classes, constraint: Constraint) -> None:
         """The constraint (it, access, node): the node is what the access waits for."""
@@ -130,7 +130,7 @@ class Links:
         high = low + span - 1 + accesses.sizes[op]
         return (low, high) if span < _WIDEST and high <= classes.mask else None
 
-    def _place(self, op: int, address: int) -> None:
+    def _link_access(self, op: int, address: int) -> None:
         """Look at an access whose address has become known, in order of the window."""
         self.addresses[op] = address
         size, kind = self._accesses.sizes[op], self.kinds[op]
@@ -202,7 +202,7 @@ class Links:
         elif base is not None:
             self.kills.remove(op)
             self.at = op
-            self._place(op, base + self._accesses.offsets[op] & self._classes.mask)
+            self._link_access(op, base + self._accesses.offsets[op] & self._classes.mask)
 
     def _outcome_again(self, op: int) -> None:
         """It has become known whether a store-conditional with a known address stores."""

@@ -75,13 +75,13 @@ class StepTable:
             yield WindowStep("store", 0, op.rs1, F0 + op.rs2, op.imm, FP_STORES[name])
         elif name in VALUES:
             if op.rd:
-                yield self._value(op, pc)
+                yield self._value_step(op, pc)
         elif name in BRANCHES:
             yield from self._branch(op, pc)
         else:
             yield from self._other(op, pc)
 
-    def _value(self, op: Operation, pc: int) -> WindowStep:
+    def _value_step(self, op: Operation, pc: int) -> WindowStep:
         name, rd, a, b = op.name, op.rd, op.rs1, op.rs2
         if name in ("lui", "auipc") or (name == "addi" and not a):
             return WindowStep("constant", rd, imm=constant(op, pc, self._xlen))

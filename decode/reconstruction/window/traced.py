@@ -24,10 +24,10 @@ def believe(traced: Iterable[MemoryAccess], classes: Classes, table: AccessTable
     for position, group in groupby(inside, key=lambda it: it.position):
         accesses = list(group)
         if len(accesses) == 1 and position is not None and not accesses[0].failed:
-            _believe_one(accesses[0], classes, table, _at(table, position))
+            _believe_one(accesses[0], classes, table, _accesses_at(table, position))
 
 
-def _at(table: AccessTable, position: int) -> list[int]:
+def _accesses_at(table: AccessTable, position: int) -> list[int]:
     """Return the numbers of the accesses at a position."""
     at = bisect_left(table.positions, position)
     found = []

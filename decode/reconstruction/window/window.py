@@ -136,7 +136,7 @@ class Window:
         except Impossible as error:
             raise self._contradicted(error.position) from None
         except ClassesContradicted as error:
-            place = self._place(error.node, built, links) if error.position is None else error.position
+            place = self._contradiction_place(error.node, built, links) if error.position is None else error.position
             raise self._contradicted(place) from None
         self._built, self._links = built, links
 
@@ -148,7 +148,7 @@ class Window:
                 if not built.code.isdisjoint(range(address >> 1, (last >> 1) + 1)):
                     raise Impossible(built.accesses.positions[op])
 
-    def _place(self, node: int, built: Construction, links: Links | None) -> int:
+    def _contradiction_place(self, node: int, built: Construction, links: Links | None) -> int:
         """Return where a contradiction shows: at the access that was looked at, or else where the node was written."""
         if not built.is_complete:
             return built.position
@@ -170,18 +170,18 @@ class Window:
 
     def x(self, position: int, register: int) -> KnownValue:
         """Return an integer register before the instruction at a position, None if it is unknown."""
-        return self._register(position, register)
+        return self._register_value(position, register)
 
     def f(self, position: int, register: int) -> KnownValue:
         """Return a floating-point register, of 64 bits: a single has ones above it."""
-        return self._register(position, F0 + register)
+        return self._register_value(position, F0 + register)
 
     def csr(self, position: int, number: int) -> KnownValue:
         """Return a CSR, None if it is unknown, or none of those that are followed."""
         register = CSRS.get(number)
-        return None if register is None else self._register(position, register)
+        return None if register is None else self._register_value(position, register)
 
-    def _register(self, position: int, register: int) -> KnownValue:
+    def _register_value(self, position: int, register: int) -> KnownValue:
         built = self._built
         if built is None:
             return None

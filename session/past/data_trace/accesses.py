@@ -54,9 +54,9 @@ class LocatedAccesses:
         known.sort(key=_position)
         for access in known:
             if is_store(access):
-                _add(self.stores, access, access.value if access.kind == STORE else None)
+                _add_writes(self.stores, access, access.value if access.kind == STORE else None)
             if is_load(access):
-                _add(self.loads, access, access.value if access.kind == LOAD and not access.failed else None)
+                _add_writes(self.loads, access, access.value if access.kind == LOAD and not access.failed else None)
         self._storing = Counter(_position(access) for access in known if access.kind in _STORING)
         self._loading = Counter(_position(access) for access in known if is_load(access))
         self._unknown = UnknownAddresses(array("Q"), array("Q"))
@@ -80,13 +80,13 @@ class LocatedAccesses:
         address, as far as these are in *memory*.
         """
         before, size = max(position - 1, 0), len(found)
-        for access in (*self._loaded(before), *self.stores.of(before), *self._loaded(position)):
+        for access in (*self._known_loads(before), *self.stores.stores_of(before), *self._known_loads(position)):
             for at in range(max(access.address, address), min(access.address + access.size, address + size)):
                 if at in memory:
                     found[at - address] = byte_of(access, at)
 
-    def _loaded(self, position: int) -> Iterator[Store]:
-        return (load for load in self.loads.of(position) if load.value is not None)
+    def _known_loads(self, position: int) -> Iterator[Store]:
+        return (load for load in self.loads.stores_of(position) if load.value is not None)
 
     def lacks(self, position: int, *, loads: bool) -> bool:
         """Return whether the trace lacks an address of what the instruction at a position stores, or loads, too."""
@@ -132,7 +132,7 @@ def _position(access: MemoryAccess) -> int:
     return access.position
 
 
-def _add(writes: MemoryWrites, access: MemoryAccess, value: int | None) -> None:
+def _add_writes(writes: MemoryWrites, access: MemoryAccess, value: int | None) -> None:
     assert access.address is not None
     for begin in range(0, max(access.size, 1), _LARGEST):
         size = min(access.size - begin, _LARGEST)

@@ -76,12 +76,12 @@ class DataTracePast:
 
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return what the instruction before stored or loaded, and the next one loads; code and constants."""
-        memory = self._memory(position)
+        memory = self._program_memory(position)
         found = memory.constants(address, size)
         self._accesses.put_into(found, position, address, memory)
         return found
 
-    def _memory(self, position: int) -> ProgramMemory:
+    def _program_memory(self, position: int) -> ProgramMemory:
         at = max(min(position, len(self._history) - 1), 0)
         image = self._program.image_of(self._history.context_at(at))
         if image not in self._memories:
@@ -97,7 +97,7 @@ class DataTracePast:
         position = position if below is None else min(position, below)
         unknown = unplaced = 0
         for access in reversed(self._history.accesses):
-            at = _place(access)
+            at = _access_position(access)
             if not is_store(access) or at >= position:
                 continue
             if access.address is None:
@@ -134,7 +134,7 @@ class DataTracePast:
         return False
 
 
-def _place(access: MemoryAccess) -> int:
+def _access_position(access: MemoryAccess) -> int:
     """Return the position of an access, or that of the first instruction that may have made it."""
     return access.after if access.position is None else access.position
 
@@ -143,7 +143,7 @@ def _written(access: MemoryAccess, address: int, size: int, doubts: Iterable[str
     assert access.address is not None
     store = StoredBytes(access.address, access.size, access.value if access.kind == STORE else None)
     no_place = () if access.position is not None else (_NO_PLACE,)
-    at, new = max(_place(access), 0), _part(store, address, size)
+    at, new = max(_access_position(access), 0), _requested_bytes(store, address, size)
     return PastWrite(INSTRUCTION, at, at, store=store, new=new, doubts=(*no_place, *doubts))
 
 
@@ -151,7 +151,7 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def _part(store: StoredBytes, address: int, size: int) -> int | None:
+def _requested_bytes(store: StoredBytes, address: int, size: int) -> int | None:
     """Return the bytes of a store that were requested."""
     if store.value is None:
         return None

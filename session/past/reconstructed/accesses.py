@@ -94,7 +94,7 @@ class ReconstructedAccesses:
         first = max(first, self._execution.first)
         if first >= last:
             return ()
-        found = self._execution.ask(lambda it: _unknown(it, first, last, loads=loads)) or ()
+        found = self._execution.ask(lambda it: _unknown_accesses(it, first, last, loads=loads)) or ()
         if found:
             for it in self._windows.solved(first, last):
                 still = set(it.window.accesses().unknown_between(first, last, loads=loads))
@@ -143,7 +143,7 @@ class ReconstructedAccesses:
 
     def _traced_store(self, position: int, address: int, size: int) -> Store | None:
         """Return the store at a position to any of some bytes that the trace itself has."""
-        stores = [] if self._traced is None else self._traced.stores.of(position)
+        stores = [] if self._traced is None else self._traced.stores.stores_of(position)
         return next((it for it in stores if it.address < address + size and address < it.address + it.size), None)
 
     def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> PastWrite:
@@ -166,9 +166,9 @@ class ReconstructedAccesses:
             INSTRUCTION,
             position,
             position,
-            store=StoredBytes(begin, length, _number(self._after(position, begin, length))),
-            old=_number(before[low - first : high - first]) if is_shown else None,
-            new=_number(after[low - first : high - first]) if is_shown else None,
+            store=StoredBytes(begin, length, _content_number(self._after(position, begin, length))),
+            old=_content_number(before[low - first : high - first]) if is_shown else None,
+            new=_content_number(after[low - first : high - first]) if is_shown else None,
             window=StoreWindow(first, before, after),
         )
 
@@ -194,7 +194,7 @@ def _earlier(executed: Forward, position: int, progress: Progress) -> Iterator[i
         yield segment
 
 
-def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequence[int]:
+def _unknown_accesses(executed: Forward, first: int, last: int, *, loads: bool) -> Sequence[int]:
     executed.reach(last)
     stores = executed.unknown_stores
     found = set(stores[bisect_left(stores, first) : bisect_left(stores, last)])
@@ -204,7 +204,7 @@ def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequen
     return sorted(found)
 
 
-def _number(content: Sequence[KnownValue]) -> int | None:
+def _content_number(content: Sequence[KnownValue]) -> int | None:
     return None if None in content else int.from_bytes(bytes(it or 0 for it in content), "little")
 
 

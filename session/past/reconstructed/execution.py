@@ -44,7 +44,7 @@ class Execution:
         """What has been executed so far; None: nothing is believed any more."""
         return self._forward
 
-    def at(self, position: int, progress: Progress = silent) -> ExecutedHart | None:
+    def hart_at(self, position: int, progress: Progress = silent) -> ExecutedHart | None:
         """Return the hart before the instruction at a position, which is moved by the next question; None: nothing is
         known there.
         """
@@ -52,7 +52,7 @@ class Execution:
             return None
         if position >= len(self._history):
             self.complete(progress)
-        return self.ask(lambda forward: forward.at(position, progress))
+        return self.ask(lambda forward: forward.hart_at(position, progress))
 
     def complete(self, progress: Progress = silent) -> Forward | None:
         """Execute the whole history. Return what came of it."""
@@ -93,7 +93,7 @@ class Execution:
         stop, length = self._known.stop, len(self._history)
         if stop is None or self._forward is None or not length:
             return True
-        hart = self._forward.at(length)
+        hart = self._forward.hart_at(length)
         pairs = (*zip(hart.x, stop.x, strict=False), *zip(hart.f, stop.f, strict=False))
         return all(a is None or b is None or a == b for a, b in pairs)
 

@@ -141,12 +141,12 @@ def reasons(
     halted = {it.position for it in known.halts}
     first = 0 if beginning is None else beginning.position
     lost = [it for it in history.events if _is_lost(it, known, halted) and first < it.position < len(history)]
-    yield from _places(KnowledgeLimit.HALT, [it.position for it in lost if _is_halt(it)])
+    yield from _reason_at(KnowledgeLimit.HALT, [it.position for it in lost if _is_halt(it)])
     gaps = {*(it.position for it in lost if not _is_halt(it)), *history.gap_positions}
-    yield from _places(KnowledgeLimit.GAP, sorted(gaps))
+    yield from _reason_at(KnowledgeLimit.GAP, sorted(gaps))
     if translated is not None and known.memory and known.machine.rams:
         yield Reason(KnowledgeLimit.TRANSLATION, translated)
-    yield from _places(KnowledgeLimit.CONTRADICTION, [it.position for it in disagreements])
+    yield from _reason_at(KnowledgeLimit.CONTRADICTION, [it.position for it in disagreements])
     if unknown:
         position, pc = unknown[0]
         yield Reason(KnowledgeLimit.UNKNOWN_INSTRUCTION, position, len(unknown), pc)
@@ -178,6 +178,6 @@ def _is_halt(event: Event) -> bool:
     return isinstance(event.fact, Start) and event.fact.reason.resumes
 
 
-def _places(limit: KnowledgeLimit, positions: Sequence[int]) -> Iterator[Reason]:
+def _reason_at(limit: KnowledgeLimit, positions: Sequence[int]) -> Iterator[Reason]:
     if positions:
         yield Reason(limit, positions[0], len(positions))

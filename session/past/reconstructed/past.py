@@ -112,7 +112,7 @@ class ReconstructedPast:
         """Return the known registers before the instruction at a position; at the end of the history, after the last
         one.
         """
-        values = self._values.at(position)
+        values = self._values.registers_at(position)
         return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._known.flen)
 
     def _pc(self, position: int) -> KnownValue:
@@ -123,7 +123,7 @@ class ReconstructedPast:
 
     def integers(self, position: int, *, trapped: bool = False) -> dict[int, int]:
         """Return the known integer registers. *trapped*: those after the instruction; no trap changes them."""
-        values = self._values.at(min(position + trapped, len(self._history)))
+        values = self._values.registers_at(min(position + trapped, len(self._history)))
         return {number: value for number in range(32) if (value := values(X + number)) is not None}
 
     def values_stay_known(self, position: int, names: Sequence[str]) -> bool:

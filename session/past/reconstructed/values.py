@@ -27,9 +27,9 @@ class ReconstructedValues:
         self._states: dict[int, RegistersCopy | None] = {}
         self._of = execution.forward
 
-    def at(self, position: int, progress: Progress = silent) -> RegistersAt:
+    def registers_at(self, position: int, progress: Progress = silent) -> RegistersAt:
         """Return the registers before the instruction at a position."""
-        state = self._state(position, progress)
+        state = self._registers_copy(position, progress)
         is_poor = state is None or state.x.count(None) >= _POOR
 
         def value(number: int) -> KnownValue:
@@ -42,7 +42,7 @@ class ReconstructedValues:
 
     def integers(self, position: int, progress: Progress = silent) -> Sequence[KnownValue]:
         """Return the integer registers, without work for parts of the history that were not looked at as a whole."""
-        state = self._state(position, progress)
+        state = self._registers_copy(position, progress)
         window = self._windows.made(position)
         x = (None,) * 32 if state is None else state.x
         return x if window is None else [window.x(position, n) if it is None else it for n, it in enumerate(x)]
@@ -64,7 +64,7 @@ class ReconstructedValues:
 
     def memory(self, position: int, address: int, size: int, progress: Progress = silent) -> list[KnownValue]:
         """Return each byte of memory before the instruction at a position."""
-        hart = self._execution.at(position, progress)
+        hart = self._execution.hart_at(position, progress)
         found: list[KnownValue] = [None] * size
         if hart is not None and hart.physical:
             found = hart.memory.bytes(address, size)
@@ -90,15 +90,15 @@ class ReconstructedValues:
 
     def rewritten(self, position: int) -> frozenset[int]:
         """Return the pages whose constants are not those of the program any more."""
-        hart = self._execution.at(position)
+        hart = self._execution.hart_at(position)
         return frozenset() if hart is None else hart.memory.rewritten
 
-    def _state(self, position: int, progress: Progress) -> RegistersCopy | None:
+    def _registers_copy(self, position: int, progress: Progress) -> RegistersCopy | None:
         if self._of is not self._execution.forward:
             self._states.clear()
         if position in self._states:
             return self._states[position]
-        hart = self._execution.at(position, progress)
+        hart = self._execution.hart_at(position, progress)
         if self._of is not self._execution.forward:
             self._states.clear()
             self._of = self._execution.forward

@@ -48,7 +48,7 @@ class Windows:
             executed = self._believed()
             if executed is None:
                 return None
-            found = self._found(position, progress, block=block)
+            found = self._solved_window(position, progress, block=block)
             if found is None or executed is self._execution.forward:
                 return None if found is None else found.window
 
@@ -77,7 +77,7 @@ class Windows:
             self._blocks.clear()
         return self._executed
 
-    def _found(self, position: int, progress: Progress, *, block: bool) -> Solved | None:
+    def _solved_window(self, position: int, progress: Progress, *, block: bool) -> Solved | None:
         length = len(self._history)
         if self._known.stop is not None and position >= length - LONGEST and length:
             solved = self._at_stop
@@ -129,14 +129,14 @@ class Windows:
 
     def _edge(self, position: int, progress: Progress) -> WindowEdge:
         """Return what is known at a position, from the beginning and from other windows."""
-        hart = self._execution.at(position, progress)
+        hart = self._execution.hart_at(position, progress)
         window = self.made(position)
         edge = UNKNOWN if window is None else window.edge(position)
         if hart is None:
             return edge
 
         def read(address: int, size: int) -> Sequence[KnownValue]:
-            at = self._execution.at(position)
+            at = self._execution.hart_at(position)
             found = [None] * size if at is None or not at.physical else at.memory.bytes(address, size)
             if window is None or None not in found:
                 return found

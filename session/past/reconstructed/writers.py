@@ -12,12 +12,12 @@ def with_values(written: PastWrite, values: ReconstructedValues, writers: Regist
     if register is None or register == PC:
         return written
     if written.kind == INSTRUCTION:
-        old = values.at(position)(register)
-        new = None if writers.changes_before(position + 1, register) else values.at(position + 1)(register)
+        old = values.registers_at(position)(register)
+        new = None if writers.changes_before(position + 1, register) else values.registers_at(position + 1)(register)
     else:  # what it was one instruction earlier, which must not have written it
         is_known = position > 0 and not writers.is_instruction(position - 1, register)
-        old = values.at(position - 1)(register) if is_known else None
-        new = written.new if written.kind == OUTSIDE else values.at(position)(register)
+        old = values.registers_at(position - 1)(register) if is_known else None
+        new = written.new if written.kind == OUTSIDE else values.registers_at(position)(register)
     doubts = written.doubts
     if new is None and not csrs.is_counter(register):
         doubts = (*doubts, "The value that it wrote is not known.")

@@ -86,7 +86,7 @@ class LastWriters:
             if made.kind != OUTSIDE:
                 origin, following = self._index.origin(group), self._index.pcs[group]
                 old, new = (None if pc == NOWHERE else pc for pc in (origin, following))
-                return made._replace(register=PC, old=old, new=new, doubts=tuple(self._lost(group)))
+                return made._replace(register=PC, old=old, new=new, doubts=tuple(self._missing_between(group)))
         return None
 
     def _told(self, number: int, group: int) -> int | None:
@@ -103,7 +103,7 @@ class LastWriters:
         resets = [it for it in self._index.resets if group < it <= self._last]
         if resets:
             yield f"The hart was reset since, by group {resets[-1] + 1}: its value from then on is not known."
-        yield from self._lost(group)
+        yield from self._missing_between(group)
         if new is None:
             yield "The trace does not give the value that it wrote."
         elif not resets and not self._breaks(group) and then.register(number) is None:
@@ -113,7 +113,7 @@ class LastWriters:
     def _breaks(self, group: int) -> list[str]:
         return [it.why for it in self._index.breaks if group < it.group <= self._last + 1]
 
-    def _lost(self, group: int) -> Iterator[str]:
+    def _missing_between(self, group: int) -> Iterator[str]:
         """Yield what is missing between a group and this moment."""
         lost = self._breaks(group)
         if lost:
@@ -161,14 +161,14 @@ class LastWriters:
         told = end <= stop
         return made._replace(
             store=StoredBytes(store.address + shift, store.size, store.value),
-            old=_number(before[begin - first : end - first]) if told else None,
-            new=_number(after[begin - first : end - first]) if told else None,
+            old=_content_number(before[begin - first : end - first]) if told else None,
+            new=_content_number(after[begin - first : end - first]) if told else None,
             window=StoreWindow(first + shift, before, after),
         )
 
     def _memory_doubts(self, store: Store, holds: bool) -> Iterator[str]:
         group = store.group
-        lost = list(self._lost(group))
+        lost = list(self._missing_between(group))
         yield from lost
         if store.value is None:
             yield "The trace does not give the value that it stored."
@@ -201,7 +201,7 @@ def _pages(address: int, size: int) -> Iterator[tuple[int, int]]:
         address = stop
 
 
-def _number(data: Sequence[int | None]) -> int | None:
+def _content_number(data: Sequence[int | None]) -> int | None:
     if None in data:
         return None
     return int.from_bytes(bytes(byte or 0 for byte in data), "little")

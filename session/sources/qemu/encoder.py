@@ -88,7 +88,7 @@ def _left_out(request: TraceRequest, options: Mapping[str, Any]) -> Iterator[str
 
 def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTraceOptions:
     on: dict[str, Any] = {it.ntrace: True for it in NTRACE_SWITCHES if it.field in request.features}
-    notes += _unknown(request, NTRACE, "N-Trace")
+    notes += _unknown_features(request, NTRACE, "N-Trace")
     returns = request.implicit_return or (ImplicitReturnMode.FULL_ADDRESS_STACK if _RETURNS in request.features else 0)
     htm = request.inst_mode != InstMode.BTM
     if on.get("repeated_history") and not htm:
@@ -110,7 +110,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     if "implicit_exception" in on:
         notes.append("addresses of traps are not left out: they could not be recovered afterwards")
         on.discard("implicit_exception")
-    notes += _unknown(request, ETRACE, "E-Trace")
+    notes += _unknown_features(request, ETRACE, "E-Trace")
     values: dict[str, SettingValue] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}
     values |= {"return_stack_size": _STACK} if "implicit_return" in on else {}
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
@@ -126,7 +126,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     return ETraceOptions(options, trace_options)
 
 
-def _unknown(request: TraceRequest, known: Sequence[EncoderFeature], format: str) -> list[str]:
+def _unknown_features(request: TraceRequest, known: Sequence[EncoderFeature], format: str) -> list[str]:
     there = {feature.field for feature in known}
     return [f"{format} has no {field}" for field in request.features if field not in there]
 
@@ -180,19 +180,19 @@ class HartEncoder(ABC):
                     begin = at + 1
         self._retire(items[begin:] if begin else items)
         self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
-        return self._taken()
+        return self._taken_bytes()
 
     def end(self, items: Sequence[QemuIngressItem], *, halted: bool = False) -> bytes:
         """Return the bytes for these items and the end of tracing after them. *halted*: a debugger halted the hart."""
         kept, instructions = self._copy(), self.instructions
         data = self.feed(items)
-        self._stop(halted=halted)
-        data += self._taken()
+        self._stop_encoder(halted=halted)
+        data += self._taken_bytes()
         self._restore(kept)
         self.instructions = instructions
         return data
 
-    def _taken(self) -> bytes:
+    def _taken_bytes(self) -> bytes:
         data = b"".join(self._sent)
         self._sent.clear()
         return data
@@ -210,7 +210,7 @@ class HartEncoder(ABC):
     @abstractmethod
     def _jump(self) -> None: ...
     @abstractmethod
-    def _stop(self, *, halted: bool) -> None: ...
+    def _stop_encoder(self, *, halted: bool) -> None: ...
     @abstractmethod
     def _copy(self) -> Any: ...
     @abstractmethod
@@ -234,7 +234,7 @@ class _NtraceHartEncoder(HartEncoder):
         self._encoder.stop(Evcode.DEBUG_MODE)
         self._encoder.start(Sync.EXIT_FROM_DEBUG)
 
-    def _stop(self, *, halted: bool) -> None:
+    def _stop_encoder(self, *, halted: bool) -> None:
         self._encoder.stop(Evcode.DEBUG_MODE if halted else Evcode.TRACE_DISABLED)
 
     def _copy(self) -> ntrace.Encoder:
@@ -276,7 +276,7 @@ class _Efficient(HartEncoder):
         self._encoder.stop(disable=False)
         self._encoder.start()
 
-    def _stop(self, *, halted: bool) -> None:
+    def _stop_encoder(self, *, halted: bool) -> None:
         self._encoder.stop(disable=not halted)
 
     def _copy(self) -> tuple[etrace.Encoder, int]:

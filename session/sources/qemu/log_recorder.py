@@ -138,7 +138,7 @@ class LogSource:
         elif line.startswith(b"IN:"):
             self._listing, self._mode = [], _UNKNOWN
         elif found := TRAP_LINE.match(line):
-            self._trap(found)
+            self._note_trap(found)
         elif (found := STOPPED_LINE.match(line)) and self._current.last is not None:
             if self._current.last.pc == int(found[1], 16) and self._current.words:
                 self._current.words.pop()
@@ -184,14 +184,14 @@ class LogSource:
 
     def _translated(self, listing: list[tuple[int, bytes]]) -> None:
         pc = listing[0][0]
-        self._fresh[pc] = self._number(b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing)))
+        self._fresh[pc] = self._block_number(b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing)))
 
     def _moved(self, number: int, pc: int) -> int:
         """Return the same code at another address: QEMU translates it once, wherever the memory is mapped."""
         text = self._texts[number]
-        return self._number(b"%x %s" % (pc, text[text.index(b" ") + 1 :]))
+        return self._block_number(b"%x %s" % (pc, text[text.index(b" ") + 1 :]))
 
-    def _number(self, text: bytes) -> int:
+    def _block_number(self, text: bytes) -> int:
         """Return the number of the block that this text describes, which may be a new one."""
         number = self._numbers.get(text)
         if number is None:
@@ -214,7 +214,7 @@ class LogSource:
         except OSError as error:
             self._ring.fail(error.errno or errno.EIO)
 
-    def _trap(self, found: "re.Match[bytes]") -> None:
+    def _note_trap(self, found: "re.Match[bytes]") -> None:
         number = int(found[1])
         if number >= len(self._harts) or not self._ring.recording:
             return
@@ -262,7 +262,7 @@ class LogServer:
         ready, _, _ = select.select([self._log, self._calls.fileno()], [], [], patience)
         if self._calls.fileno() in ready:
             self._obey()
-        return self._log in ready and self._read()
+        return self._log in ready and self._read_piece()
 
     def finish(self) -> None:
         """Note that QEMU has ended."""
@@ -276,7 +276,7 @@ class LogServer:
         self._source.close()
         self._ring.close()
 
-    def _read(self) -> bool:
+    def _read_piece(self) -> bool:
         return bool(self._piece(_PIECE))
 
     def _piece(self, size: int) -> bytes:
@@ -293,7 +293,7 @@ class LogServer:
         return data
 
     def _drain(self) -> None:
-        while self._read():
+        while self._read_piece():
             pass
 
     def _read_waiting(self) -> None:

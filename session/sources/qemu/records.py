@@ -70,7 +70,7 @@ class Entered:
         """Return its instructions *begin* to *end* - 1, at least one."""
         found = self._parts.get((begin, end))
         if found is None:
-            found = Block.of(self.pcs[begin], self._instructions[begin:end], self._xlen)
+            found = Block.from_instructions(self.pcs[begin], self._instructions[begin:end], self._xlen)
             self._parts[begin, end] = found
         return found
 
@@ -106,7 +106,7 @@ class RecordedCode:
         data = self._file.read(size - self._read)
         self._read += len(data)
         for line in data.splitlines():
-            self.blocks.append(self._block(line))
+            self.blocks.append(self._entered_block(line))
 
     def why_missing(self, number: int) -> str:
         """Return a message that says why a block is missing."""
@@ -119,7 +119,7 @@ class RecordedCode:
         fresh, self._fresh = self._fresh, []
         return fresh
 
-    def _block(self, line: bytes) -> Entered:
+    def _entered_block(self, line: bytes) -> Entered:
         try:
             pc, mode, *words = line.split()
             codes = [bytes.fromhex(word.decode())[::-1] for word in words]
@@ -132,10 +132,10 @@ class RecordedCode:
 
     def _instructions(self, address: int, codes: list[bytes]) -> Iterator[Instruction]:
         for code in codes:
-            yield self._instruction(address, code)
+            yield self._program_instruction(address, code)
             address += len(code)
 
-    def _instruction(self, address: int, code: bytes) -> Instruction:
+    def _program_instruction(self, address: int, code: bytes) -> Instruction:
         """Return the program's instruction, which may know more about it; if its code differs, decode *code*."""
         try:
             if self._image.knows(address):
@@ -252,7 +252,7 @@ class HartRecords:
             if may_follow(last.block, entered.pc) and last.mode == entered.mode:
                 last.followers.add(entered)
         else:
-            self._settle(entered.pc)
+            self._settle_block(entered.pc)
         if self._contexts and entered.mode != self._mode and entered.mode is not None:
             self._mode = entered.mode
             self._out.append(entered.mode)
@@ -298,7 +298,7 @@ class HartRecords:
                     self._traps.pop()
                 self._traps.append(TrapTaken(self._interrupt, epc, cause & _CAUSE_MASK, tval))
 
-    def _settle(self, pc: int) -> None:
+    def _settle_block(self, pc: int) -> None:
         """Determine the fate of the previous block, now that one is entered at *pc*."""
         if self._last is not None:
             self._finish(self._traps[0].epc if self._traps else pc, self._last)

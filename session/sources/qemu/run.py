@@ -271,7 +271,7 @@ def run_qemu(
         stop = ["-S"] if held and not launch.is_stopped_at_reset(options) else []
         server, command = _recorder(run, qemu, [*options, *stop], plugin, folder, resources)
         child = resources.enter_context(launch.start_qemu(command))
-        resources.callback(_end, child)
+        resources.callback(_end_child, child)
         _forward_signals(child, resources)
         ring = _ring(folder, child)
         if ring is None:
@@ -282,7 +282,7 @@ def run_qemu(
             say(f"the target description is in {run.write_target}: `set trace target {run.write_target}` in gdb")
         tell(
             {
-                "qemu": _version(qemu), "process": child.pid, "source": "log" if plugin is None else "plugin",
+                "qemu": _qemu_version(qemu), "process": child.pid, "source": "log" if plugin is None else "plugin",
                 "harts": ring.harts, "folder": str(folder), "target": run.write_target,
             }
         )  # fmt: skip
@@ -291,7 +291,7 @@ def run_qemu(
             encoder, notes = encoder_options(trace_request(run.options), program.image().xlen, run.options)
             for note in notes:
                 say(note)
-            stream = Streaming(ring, encoder, program, f"QEMU {_version(qemu)}", resources)
+            stream = Streaming(ring, encoder, program, f"QEMU {_qemu_version(qemu)}", resources)
             if held and _answers(folder, child):
                 stream.state = _state_at_reset(folder, ring.harts, program, options)
                 if stop:
@@ -324,12 +324,12 @@ def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
 
 def _state_at_reset(folder: Path, harts: int, program: LoadedProgram, options: Sequence[str]) -> SavedTarget:
     """Return what is saved of a QEMU that has run nothing yet: it is known how everything begins."""
-    state = SavedTarget(ResetReader(folder), range(harts), program.image(), _memory(options), SaveRequest())
+    state = SavedTarget(ResetReader(folder), range(harts), program.image(), _ram_ranges(options), SaveRequest())
     state.begin()
     return state
 
 
-def _memory(options: Sequence[str]) -> tuple[MemoryRange, ...]:
+def _ram_ranges(options: Sequence[str]) -> tuple[MemoryRange, ...]:
     found = launch.main_memory(options)
     return () if found is None else (MemoryRange(found.address, found.size, MemoryKind.RAM, dma=found.written),)
 
@@ -383,7 +383,7 @@ def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say
         if not qemu.plugins:
             raise launch.NoPlugin(f"{qemu.path} takes no plugins")
         if qemu.version < launch.PLUGIN_SINCE:
-            raise launch.NoPlugin(f"{qemu.path} is QEMU {_version(qemu)}, plugins need 9.1")
+            raise launch.NoPlugin(f"{qemu.path} is QEMU {_qemu_version(qemu)}, plugins need 9.1")
         return launch.compiled_plugin(environ)
     except launch.NoPlugin as error:
         if source == "plugin":
@@ -392,7 +392,7 @@ def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say
         return None
 
 
-def _version(qemu: launch.Qemu) -> str:
+def _qemu_version(qemu: launch.Qemu) -> str:
     return ".".join(map(str, qemu.version))
 
 
@@ -433,14 +433,14 @@ def _serve(
 
 def _write_target(path: str, qemu: launch.Qemu, options: Sequence[str], folder: Path) -> None:
     described = Description(
-        f"QEMU {_version(qemu)}",
+        f"QEMU {_qemu_version(qemu)}",
         path,
         qemu.xlen,
         OpenOcdDescription(),
         (),
         (),
         qemu=str(folder),
-        memory=_memory(options),
+        memory=_ram_ranges(options),
     )
     try:
         with atomic_output(path) as file:
@@ -466,7 +466,7 @@ def _forward_signals(child: "subprocess.Popen[bytes]", resources: ExitStack) -> 
         resources.callback(signal.signal, number, before)
 
 
-def _end(child: "subprocess.Popen[bytes]") -> None:
+def _end_child(child: "subprocess.Popen[bytes]") -> None:
     if child.poll() is None:
         child.terminate()
         try:

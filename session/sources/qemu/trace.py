@@ -71,7 +71,7 @@ class HartTrace:
         begin = max(self._at, end - self._ring.size)
         while self._at < end:
             progress(f"hart {self.hart}: encoding (blocks)", self._at - begin, end - begin)
-            self._take(min(end, self._at + BATCH))
+            self._keep_until(min(end, self._at + BATCH))
 
     def close_up(self, *, stopped: bool, halted: bool) -> None:
         """Build the sink of everything that was read.
@@ -84,7 +84,7 @@ class HartTrace:
         self.instructions = before + sum(getattr(item, "instructions", 0) for item in rest)
         self.sink = encoder.sink(self.hart, b"".join(self._pieces) + tail, wrapped=self._wrapped)
 
-    def _take(self, end: int) -> None:
+    def _keep_until(self, end: int) -> None:
         words = self._ring.words(self.hart, self._at, end)
         oldest = self._ring.oldest(self.hart)  # as of now
         if oldest > self._at:
@@ -227,7 +227,7 @@ class QemuTrace(TraceSource):
 
     def status(self) -> list[str]:
         if self.tracing:
-            self._settle()
+            self._wait_for_stop()
         return [
             *encoders(self.encoders, tracing=self.tracing),
             *hart_lines(self._harts, read=not self.incomplete),
@@ -243,12 +243,12 @@ class QemuTrace(TraceSource):
         return None if runs is None else (runs, *(hart.unread_words for hart in self._harts))
 
     def unread(self) -> int:
-        self._settle()
+        self._wait_for_stop()
         return _WORD * sum(hart.unread_words for hart in self._harts)
 
     def read_out(self, progress: Progress = silent) -> None:
         if self.tracing or self.incomplete:
-            self._read(progress)
+            self._read_ring(progress)
 
     def stop(self, progress: Progress = silent) -> None:
         self.read_out(progress)
@@ -276,7 +276,7 @@ class QemuTrace(TraceSource):
         except RvtraceError:
             return  # QEMU has ended
 
-    def _read(self, progress: Progress) -> None:
+    def _read_ring(self, progress: Progress) -> None:
         self.failure, self.incomplete = None, True
         try:
             if self.state is not None:
@@ -312,7 +312,7 @@ class QemuTrace(TraceSource):
                 self.notes.append(gone(self._ring))
         return True
 
-    def _settle(self) -> None:
+    def _wait_for_stop(self) -> None:
         """Wait until a program that is stopping has stopped: then the ring contains everything that ran."""
         with suppress(QemuError):
             if not recorder.is_running(self._folder):
@@ -357,7 +357,7 @@ def start(
     folder = Path(description.qemu)
     ring = Ring.open(folder)
     try:
-        harts = _harts(options, ring)
+        harts = _traced_harts(options, ring)
         target = target_line(description.name, description.file, ring)
     finally:
         ring.close()
@@ -370,7 +370,7 @@ def start(
     return session.begin(trace, DecodedCapture(session_program.new_capture(description.name, image), program), target)
 
 
-def _harts(options: Mapping[str, Any], ring: Ring) -> list[int]:
+def _traced_harts(options: Mapping[str, Any], ring: Ring) -> list[int]:
     _, harts = chosen_components(options)
     for hart in harts:
         if not 0 <= hart < ring.harts:

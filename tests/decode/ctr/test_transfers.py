@@ -88,7 +88,7 @@ def test_instructions(tmp_path: Path, xlen: int, moves: dict[str, TransferRegist
     image.add_code(0x8000_0000, assembled(tmp_path, list(moves), xlen))
     code = CodeTransfers(image)
     for number, (text, expected) in enumerate(moves.items()):
-        step = code.at(0x8000_0000 + 8 * number)
+        step = code.transfer_at(0x8000_0000 + 8 * number)
         assert not isinstance(step, str), text
         known = START if step.change is None else step.change(START)
         assert (text, known) == (text, expected)
@@ -105,6 +105,6 @@ def test_code_of_zcmp_and_vectors_is_not_looked_into(tmp_path: Path) -> None:
     image = Image(64)
     image.add_code(0x8000_0000, bytes.fromhex("42b80000") + bytes.fromhex("27000102"))
     image.zcm = True
-    push, store = CodeTransfers(image).at(0x8000_0000), CodeTransfers(image).at(0x8000_0004)
+    push, store = CodeTransfers(image).transfer_at(0x8000_0000), CodeTransfers(image).transfer_at(0x8000_0004)
     assert not isinstance(push, str) and push.change is not None and push.change(START) == TransferRegisters()
     assert not isinstance(store, str) and store.change is not None and store.change(START) == START._replace(slots=())

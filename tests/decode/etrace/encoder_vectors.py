@@ -216,6 +216,6 @@ def blocks(pcs: list[int], image: Image) -> Iterator[Block]:
         block = _known.get(key)
         if block is None:
             run = [image.instruction(each) for each in pcs[start : i + 1]]
-            block = _known[key] = Block.of(pcs[start], run, image.xlen)
+            block = _known[key] = Block.from_instructions(pcs[start], run, image.xlen)
         yield block
         start = i + 1

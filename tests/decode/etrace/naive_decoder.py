@@ -113,7 +113,7 @@ class NaiveDecoder:
             return
         at = fields.get("address")
         if at is None:
-            at = self.options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
+            at = self.options.trap_handlers.handler_of(fields["ecause"], bool(fields["interrupt"]))
             assert at is not None
         here = [not fields["branch"]] if self.instruction(at).is_branch else []
         keeps = self.modes.resync_disabled and self.started

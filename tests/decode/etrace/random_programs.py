@@ -253,7 +253,7 @@ def _joined(first: Block, second: Block, image: Image) -> Block:
     for length in first.lengths + second.lengths:
         listed.append(image.instruction(at))
         at += 2 * length
-    return Block.of(first.pc, listed, image.xlen)
+    return Block.from_instructions(first.pc, listed, image.xlen)
 
 
 def _counts_only(parameters: Parameters, modes: Modes) -> bool:

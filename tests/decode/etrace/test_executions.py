@@ -150,7 +150,7 @@ def interrupted(case: Case, rng: random.Random, where: str) -> tuple[list[Any], 
             for times in range(2 if where == "nested" else 1):
                 epc = items[-1].handler if times else item.pc
                 items.append(IngressTrap(epc, rng.random() < 0.5, 0, 0, returns[0]))
-            items.append(Block.of(returns[0], [case.image.instruction(returns[0])], case.program.xlen))
+            items.append(Block.from_instructions(returns[0], [case.image.instruction(returns[0])], case.program.xlen))
             pcs.append(returns[0])
         items.append(item)
         if isinstance(item, Block):

@@ -295,7 +295,7 @@ def test_packets_that_are_missing() -> None:
 def store(*, address: int, value: int = 0, diff: int = 0, modes: Modes = PLAIN) -> bytes:
     """A data packet: a store of 4 bytes; *address* in units of 4 bytes."""
     fields = {"size": 2, "diff": diff, "data_len": 0, "data": value, "address": address}
-    return data_codec(DataOptions.of(RV32.parameters, modes)).build("store", "", fields)
+    return data_codec(DataOptions.from_parameters(RV32.parameters, modes)).build("store", "", fields)
 
 
 def test_data_packets() -> None:

@@ -149,6 +149,6 @@ class Example:
             instruction = self.image.instruction(pc)
             follows = i + 1 < len(pcs) and pcs[i + 1] == pc + instruction.length
             if instruction.itype is not IType.NONE or not follows:
-                items.append(Block.of(run[0], map(self.image.instruction, run), self.image.xlen))
+                items.append(Block.from_instructions(run[0], map(self.image.instruction, run), self.image.xlen))
                 run = []
         return items

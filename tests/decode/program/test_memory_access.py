@@ -152,7 +152,7 @@ def test_the_first_30000_instructions_of_qsort_access_what_spike_says() -> None:
     builder = HistoryBuilder()
     builder.append(Ran([tuple(addresses)]))
     told = [MemoryAccess(LOAD, 1, sync=0), MemoryAccess(STORE, 1, sync=0)]
-    slots = Slots.of(builder.finish(Accounting(0, 0, 0, 0)), image("qsort"), told)
+    slots = Slots.from_history(builder.finish(Accounting(0, 0, 0, 0)), image("qsort"), told)
     with gzip.open(Path(__file__).resolve().parents[2] / "data" / "etrace-data" / "qsort.csv.gz") as file:
         rows = list(csv.DictReader(io.TextIOWrapper(file)))
     assert len(addresses) == 30000 and len(slots.reaches) == 8754

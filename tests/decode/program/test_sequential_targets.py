@@ -46,7 +46,7 @@ def test_targets_agree_with_objdump(tmp_path: Path, xlen: int) -> None:
         load, jump = image.instruction(at), image.instruction(at + len(one) - 4)
         target = expected[at + len(one) - 4] & ~1  # jalr clears bit 0, which objdump shows
         assert sequential_target(load, at, jump, xlen) == target
-        assert Block.of(at, [load, jump], xlen).inferred == target
+        assert Block.from_instructions(at, [load, jump], xlen).inferred == target
         at += len(one) + 2
 
 
@@ -58,4 +58,4 @@ def test_what_is_no_constant() -> None:
         assert sequential_target(image.instruction(at), at, image.instruction(at + 4), 64) is None
     nop, jump = image.instruction(20), image.instruction(4)
     assert sequential_target(nop, 20, jump, 64) is None
-    assert Block.of(0, [image.instruction(16), nop, jump], 64).inferred == -1
+    assert Block.from_instructions(0, [image.instruction(16), nop, jump], 64).inferred == -1

@@ -71,7 +71,7 @@ def test_lines_are_those_of_addr2line(tmp_path: Path, options: str) -> None:
     image = Image.from_elf(elf)
     lines, code = SourceLines(image), _code(image)
     expected = _addr2line(_compile(tmp_path, _readable(options), "usual.elf"), code)
-    assert {at: lines.at(at) for at in code} == expected and any(expected.values()) and not lines.problems
+    assert {at: lines.line_at(at) for at in code} == expected and any(expected.values()) and not lines.problems
     first: dict[str, int] = {}
     for at, text in expected.items():
         first.setdefault(text, at)
@@ -112,7 +112,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, options: str, said: str, mo
         with_zstd = ["riscv64-unknown-elf-objcopy", f"--compress-debug-sections={options}", str(elf)]
         subprocess.run(with_zstd, check=True)
     lines = SourceLines(Image.from_elf(elf))
-    assert lines.at(0x8000_0000) == "" and not lines.addresses("app.c", 10)
+    assert lines.line_at(0x8000_0000) == "" and not lines.addresses("app.c", 10)
     [problem] = lines.problems
     assert problem.startswith(f"{tmp_path}/{said}")
 
@@ -121,7 +121,7 @@ def test_a_program_that_has_changed(tmp_path: Path) -> None:
     elf = _compile(tmp_path, "-g")
     lines = SourceLines(Image.from_elf(elf))
     elf.write_bytes(elf.read_bytes() + b"\0")
-    assert lines.at(0x8000_0000) == "" and "the file has changed since it was read" in lines.problems[0]
+    assert lines.line_at(0x8000_0000) == "" and "the file has changed since it was read" in lines.problems[0]
 
 
 @pytest.mark.parametrize(("name", "meant"), [

@@ -71,7 +71,7 @@ def compare(
 
 
 def _compare_at(forward: Forward, position: int, truth: Truth, counts: dict[str, list[int]], random: Random) -> None:
-    hart = forward.at(position)
+    hart = forward.hart_at(position)
     for name, values, known in (("x", truth.x, hart.x), ("f", truth.f, hart.f)):
         for number, value in values.items():
             found = known[number]
@@ -221,8 +221,8 @@ def test_going_on_to_a_later_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_pat
     forward.run()
     random = Random(2)
     for _ in range(60):
-        forward.at(random.choice(places))
+        forward.hart_at(random.choice(places))
         position = random.choice(places)
-        memory = forward.at(position).memory
+        memory = forward.hart_at(position).memory
         for address, value in stored[position].items():
             assert memory.bytes(address, 1)[0] in (None, value), (position, hex(address))

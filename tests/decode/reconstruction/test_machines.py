@@ -90,7 +90,7 @@ class Compared:
 
     def forward(self, forward: Forward, every: int) -> None:
         for position in range(0, len(self._told.history), every):
-            self._compare(position, forward.at(position).x)
+            self._compare(position, forward.hart_at(position).x)
 
     def window(self, window: Window, first: int, every: int) -> None:
         for position in range(first, len(self._told.history), every):
@@ -221,7 +221,7 @@ def test_code_that_the_program_writes(tmp_path: FilePath) -> None:
     for position, it, _ in states(run):
         truth[position] = dict(it.x)
         for number, value in it.x.items():
-            assert found.at(position).x[number] in (None, value), (position, f"x{number}")
+            assert found.hart_at(position).x[number] in (None, value), (position, f"x{number}")
     last = max(truth)
     stop = StopState(history.pc(last), [truth[last].get(number) for number in range(32)], [None] * 32, {}, nothing)
     window = Window(history, ContextImages(image), machine, 0, last, end=edge_of_stop(stop))
@@ -277,9 +277,9 @@ def test_vectors(tmp_path: FilePath) -> None:
     last = 0
     for position, truth, _ in states(run):
         for number, value in truth.x.items():
-            assert forward.at(position).x[number] in (None, value), (position, f"x{number}")
+            assert forward.hart_at(position).x[number] in (None, value), (position, f"x{number}")
         last = position
-    x = forward.at(last).x
+    x = forward.hart_at(last).x
     assert x[15] == 1 and x[19] == 7 and x[18] is x[20] is x[21] is None
 
 

@@ -44,7 +44,7 @@ def test_no_value_is_wrong(name: str, supervisor: bool, tmp_path: Path) -> None:
         if isinstance(step, SpikeTrap):
             has_status = False  # Spike does not log what a trap does to it
             continue
-        hart = forward.at(position)
+        hart = forward.hart_at(position)
         for number, value in truth.x.items():
             assert hart.x[number] in (None, value), (position, f"x{number}")
             asked, held = asked + 1, held + (hart.x[number] is not None)

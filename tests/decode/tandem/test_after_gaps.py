@@ -71,4 +71,4 @@ def test_a_gap_accesses_nothing() -> None:
     for data in (raw[:split] + b"\xff" + raw[split:] + raw * 4, raw + bytes(64)):
         history = decode(data, Image(64), RV64).history
         assert isinstance(history.accesses, TandemAccesses)
-        assert history.gap_positions and all(history.accesses.at(gap) is None for gap in history.gap_positions)
+        assert history.gap_positions and all(history.accesses.access_at(gap) is None for gap in history.gap_positions)

@@ -84,14 +84,14 @@ def test_any_bytes_in_any_chunks(data: bytes, parameters: TandemParameters, size
     trace.finish()
     found = DecodedTandem(trace, Image(parameters.xlen))
     check_account(found, len(data))
-    assert same(found.trace, TraceGroups.of(data, parameters))
+    assert same(found.trace, TraceGroups.from_bytes(data, parameters))
     list(found.trace.flaws())
 
 
 @given(anything, st.sampled_from(ALL_PARAMETERS))
 @settings(max_examples=some_of(80))
 def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: TandemParameters) -> None:
-    trace = TraceGroups.of(data, parameters)
+    trace = TraceGroups.from_bytes(data, parameters)
     for one in trace.groups():
         raw = data[one.offset : one.offset + one.size]
         follows = len(one.elements) == 1 and type(one.elements[0]).__name__ == "MemoryResponse"
@@ -102,7 +102,7 @@ def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: Tandem
 
 def test_byte_by_byte() -> None:
     data, parameters = trace_bytes(SMALL), parameters_of(SMALL)
-    assert same(in_chunks(data, [1] * len(data), parameters), TraceGroups.of(data, parameters))
+    assert same(in_chunks(data, [1] * len(data), parameters), TraceGroups.from_bytes(data, parameters))
 
 
 @each_seed(range(15))
@@ -197,7 +197,7 @@ def test_a_trace_that_does_not_begin_with_a_group() -> None:
         found = decode(rest + raw, Image(64), RV64, wrapped=wrapped)
         assert len(found.trace) == 6 and found.after(5).x(5) is None
         assert [tuple(loss) for loss in found.trace.losses] == [(0, 0, 11, NO_BEGIN)]
-        assert same(in_chunks(rest + raw, [1] * 30, RV64), TraceGroups.of(rest + raw, RV64))
+        assert same(in_chunks(rest + raw, [1] * 30, RV64), TraceGroups.from_bytes(rest + raw, RV64))
     assert decode(raw, Image(64), RV64, wrapped=True).trace.losses == []
 
 
@@ -218,7 +218,7 @@ def test_what_is_remembered_is_bounded() -> None:
     rng = random.Random(3)
     pieces = [b"\x03", b"\x10\x01\x00", b"\x05\x05\x10\x01", b"\x06\x03\x00\x01", b"\x07\x01\x03", b"\x0b"]
     raw = b"".join(b"\x01" + b"".join(rng.choices(pieces, k=rng.randint(1, 12))) + b"\x02" for _ in range(10_000))
-    trace = TraceGroups.of(raw, RV64)
+    trace = TraceGroups.from_bytes(raw, RV64)
     assert len(trace) == 10_000 and not trace.losses
     assert len(trace.automaton.shapes) <= MOST_SHAPES
     assert trace.automaton._nodes <= MOST_NODES
@@ -235,7 +235,7 @@ def test_damage_does_not_cost_the_square_of_its_length() -> None:
         b"\x01\x03" * 60_000 + b"\x00",
         b"\x01" * 100_000 + b"\x00",
     ):
-        trace = TraceGroups.of(noise, RV64)
+        trace = TraceGroups.from_bytes(noise, RV64)
         assert sum(trace.accounting[1:]) == len(noise)
 
 

@@ -66,7 +66,7 @@ def test_registers_a_debug_module_writes_have_xlen_bits() -> None:
         (INIT, f(0, 0x11223344)),
         (pc(0x8000_0004), NOP, f(0, 0x1122334455667788)),
     ]
-    assert TraceGroups.of(raw, TandemParameters(32, 64, dialect=FLUTE)).losses
+    assert TraceGroups.from_bytes(raw, TandemParameters(32, 64, dialect=FLUTE)).losses
 
 
 def test_the_pc_as_a_register() -> None:

@@ -71,7 +71,7 @@ AS_PRINTED = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_appendix_c_corrected(name: str) -> None:
     raw = bytes.fromhex(EXAMPLES[name]["corrected"])
-    trace = TraceGroups.of(raw, RV64)
+    trace = TraceGroups.from_bytes(raw, RV64)
     assert [list(found.elements) for found in trace.groups()] == [GROUPS[name]]
     assert encode([group(*GROUPS[name])], RV64) == raw
     assert not trace.losses and not list(trace.flaws())
@@ -81,7 +81,7 @@ def test_appendix_c_corrected(name: str) -> None:
 def test_appendix_c_as_printed(name: str) -> None:
     """Five of the eight are not what they say; four of them cannot be read."""
     raw = bytes.fromhex(EXAMPLES[name]["verbatim"])
-    trace = TraceGroups.of(raw, RV64)
+    trace = TraceGroups.from_bytes(raw, RV64)
     if AS_PRINTED[name] == "right":
         assert raw == bytes.fromhex(EXAMPLES[name]["corrected"])
     elif AS_PRINTED[name] == "x16":
@@ -132,7 +132,7 @@ def test_appendix_d(row: str) -> None:
     assert len(sent[-1]) == computed
     surplus = 0 if row == "interrupt" else 10 if row == "branch, jump" else 4
     assert printed - computed == surplus
-    trace = TraceGroups.of(b"".join(sent), RV64)
+    trace = TraceGroups.from_bytes(b"".join(sent), RV64)
     assert len(trace) == 3 and not list(trace.flaws())
 
 
@@ -149,7 +149,7 @@ def test_a_memory_request_has_its_op_in_the_low_half(size: int, data: int, raw: 
     """ "Fields ... are packed with the first field starting at the least significant bit", and op comes first."""
     request = MemoryRequest(0x100, MemoryOp.STORE, size, data)
     assert encode_element(request, RV64.widths) == bytes.fromhex(raw)
-    read = TraceGroups.of(b"\x01\x0b" + bytes.fromhex(raw) + b"\x02", RV64)
+    read = TraceGroups.from_bytes(b"\x01\x0b" + bytes.fromhex(raw) + b"\x02", RV64)
     assert read.group(0).elements == (INIT, request)
 
 
@@ -171,7 +171,7 @@ def test_a_memory_response_has_its_size_in_the_low_half(op: int, response: Memor
     request = MemoryRequest(0x100, op, response.size, data)
     assert encode_element(response, RV64.widths, pending=op) == bytes.fromhex(raw)
     whole = encode([group(INIT, request, response)], RV64)
-    assert TraceGroups.of(whole, RV64).group(0).elements == (INIT, request, response)
+    assert TraceGroups.from_bytes(whole, RV64).group(0).elements == (INIT, request, response)
 
 
 def test_all_additional_states() -> None:
@@ -183,7 +183,9 @@ def test_all_additional_states() -> None:
         for state in states:
             raw = encode_element(state, parameters.widths)
             assert raw == bytes([7, state.identifier, 0x55]) + bytes(sizes[state.identifier] - 1)
-        assert TraceGroups.of(encode([group(*states)], parameters), parameters).group(0).elements == tuple(states)
+        assert TraceGroups.from_bytes(encode([group(*states)], parameters), parameters).group(0).elements == tuple(
+            states
+        )
 
 
 def test_the_widths_of_registers() -> None:
@@ -194,12 +196,12 @@ def test_the_widths_of_registers() -> None:
     assert raw.hex() == (
         "01" "1113000000" "041f1001000080" "0420100000000000000080" "04000307000000" "05011080" "060300ff" "02"
     )  # fmt: skip
-    assert TraceGroups.of(raw, RV32).group(0).elements == (NOP, *elements, IncrementalRegisterOr(0x003, 0xFF))
+    assert TraceGroups.from_bytes(raw, RV32).group(0).elements == (NOP, *elements, IncrementalRegisterOr(0x003, 0xFF))
 
 
 def test_an_end_group_may_be_left_out_before_a_begin_group() -> None:
     raw = bytes.fromhex("01 03 11 13000000  01 03 11 13000000 02  01 03 11 13000000 02")
-    trace = TraceGroups.of(raw, RV64)
+    trace = TraceGroups.from_bytes(raw, RV64)
     assert len(trace) == 3 and not trace.losses and not list(trace.flaws())
     assert [found.size for found in trace.groups()] == [7, 8, 8]
     assert encode(list(trace.groups()), RV64) == raw
@@ -249,7 +251,7 @@ def test_groups_that_break_a_rule(elements: tuple, problem: GroupProblem) -> Non
 
 def test_an_end_without_a_begin_and_an_instruction_outside_of_groups() -> None:
     raw = bytes.fromhex("01 03 11 13000000 02  02  11 13000000  01 03 11 13000000 02")
-    assert [flaw.problem for flaw in TraceGroups.of(raw, RV64).flaws()] == [
+    assert [flaw.problem for flaw in TraceGroups.from_bytes(raw, RV64).flaws()] == [
         GroupProblem.ORPHAN_END,
         GroupProblem.LOOSE_EXECUTION,
     ]
@@ -276,7 +278,7 @@ def test_an_end_without_a_begin_and_an_instruction_outside_of_groups() -> None:
 def test_what_is_reserved_is_a_loss(raw: str, why: str) -> None:
     good = encode([group(pc(4), NOP)] * 5, RV64)
     damaged = b"\x01" + bytes.fromhex(raw)
-    trace = TraceGroups.of(good + damaged + good, RV64)
+    trace = TraceGroups.from_bytes(good + damaged + good, RV64)
     assert len(trace) == 10
     assert [loss.why.startswith(why) for loss in trace.losses] == [True]
     assert (trace.losses[0].group, trace.losses[0].length) == (5, len(damaged))
@@ -292,7 +294,7 @@ def test_no_parameters_that_cannot_be() -> None:
 def test_a_trace_that_ends_inside_of_a_group() -> None:
     raw = encode([group(pc(4), NOP), group(pc(8), NOP, x(1, 1))], RV64)
     for cut in range(raw.index(b"\x01", 3) + 1, len(raw)):
-        trace = TraceGroups.of(raw[:cut], RV64)
+        trace = TraceGroups.from_bytes(raw[:cut], RV64)
         lost = cut - trace.group(0).size
         assert len(trace) == 1 and trace.accounting == (cut, cut - lost, 0, lost)
         assert [loss.cause for loss in trace.losses] == [CUT_OFF] * (lost > 0)
@@ -330,7 +332,7 @@ MEANINGS = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_appendix_c_in_words(name: str) -> None:
-    trace = TraceGroups.of(bytes.fromhex(EXAMPLES[name]["corrected"]), RV64)
+    trace = TraceGroups.from_bytes(bytes.fromhex(EXAMPLES[name]["corrected"]), RV64)
     assert list(group_lines(trace.group(0), RV64)) == ["begin group", *MEANINGS[name], "end group"]
 
 
@@ -358,7 +360,7 @@ def test_the_rest_in_words() -> None:
         "full register csr 0x7ff = 0x00000002",
     ]
     raw = bytes.fromhex("01 03 11 13000000  01 03 11 13000000 02  02  07 01 03")
-    found = [list(group_lines(one, RV64)) for one in TraceGroups.of(raw, RV64).groups()]
+    found = [list(group_lines(one, RV64)) for one in TraceGroups.from_bytes(raw, RV64).groups()]
     assert [one[-1] for one in found] == [
         "(end group implied)", "end group", "end group, without a begin group", "privilege mode machine mode",
     ]  # fmt: skip
@@ -367,5 +369,5 @@ def test_the_rest_in_words() -> None:
 def test_a_trace_that_ends_inside_of_a_change_outside_of_groups() -> None:
     raw = encode([group(pc(4), NOP), loose(csr(0x344, 8))], RV64)
     for cut in range(1, 11):
-        trace = TraceGroups.of(raw[:-cut], RV64)
+        trace = TraceGroups.from_bytes(raw[:-cut], RV64)
         assert len(trace) == 1 and [(loss.length, loss.cause) for loss in trace.losses] == [(11 - cut, CUT_OFF)]

@@ -141,7 +141,7 @@ PARAMETERS = [
 def test_round_trip_of_any_groups(data: st.DataObject, parameters: TandemParameters) -> None:
     sent = [group(RESET), *data.draw(groups(parameters))]  # nothing can be outside of groups before the first one
     raw = encode(sent, parameters)
-    trace = TraceGroups.of(raw, parameters)
+    trace = TraceGroups.from_bytes(raw, parameters)
     assert [one[:2] for one in trace.groups()] == [one[:2] for one in sent]
     assert not trace.losses and encode(list(trace.groups()), parameters) == raw
 

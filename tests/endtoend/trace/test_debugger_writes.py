@@ -140,8 +140,8 @@ def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
     )  # fmt: skip
     forward = Forward(history, selected.program, HartMachine(64, "IMAC", [RAM]), beginning, halts=halts)
     for halt, (pc, registers) in zip(halts[1:], after, strict=True):
-        assert (history.pc(halt.position), _bytes(forward.at(halt.position).x)) == (pc, registers)
-    hart = forward.at(len(history))
+        assert (history.pc(halt.position), _bytes(forward.hart_at(halt.position).x)) == (pc, registers)
+    hart = forward.hart_at(len(history))
     assert _bytes(hart.x) == last[:256]
     assert forward.memory.load(result, 4) == int.from_bytes(bytes.fromhex(memory.decode()), "little")
 

@@ -94,7 +94,7 @@ def test_what_is_saved_at_the_stop_follows_from_the_start(demo_session: Outcome)
     csrs = {number: value for number, value in began.registers.items() if number < 0x1000}
     machine = HartMachine(image.xlen, "IMAFDC", own_ram(capture.ranges, 0, [0]), machine_only=True)
     known = KnownState(0, [0, *x[1:]], f, csrs, began.privilege, memory)
-    hart = Forward(history, session.harts().program, machine, known).at(len(history))
+    hart = Forward(history, session.harts().program, machine, known).hart_at(len(history))
     registers = [(hart.x[n], ended.registers[0x1000 + n]) for n in range(1, 32)]
     assert sum(one == other for one, other in registers) > 24, "what was loaded from the timer is not known"
     pairs = [

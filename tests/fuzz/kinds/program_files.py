@@ -118,8 +118,8 @@ def _debug(path: Path) -> None:
     image = Image.from_elf(path)
     frames, lines = CallFrameInformation(image), SourceLines(image)
     for address in range(0x1000, 0x1020, 2):
-        frames.at(address)
-        lines.at(address)
+        frames.rules_at(address)
+        lines.line_at(address)
 
 
 def _names(path: Path) -> None:

@@ -57,7 +57,7 @@ class _NoSource:
     def __init__(self, program: ContextImages) -> None:
         self._disassembler = NoDisassembler(program.base)
 
-    def of(self, context: ProgramContext) -> NoDisassembler:
+    def disassembler_of(self, context: ProgramContext) -> NoDisassembler:
         return self._disassembler
 
 

@@ -62,7 +62,7 @@ class Disassembled:
     def __init__(self, program: ContextImages) -> None:
         self._program, self._known = program, dict[int, NoDisassembler]()
 
-    def of(self, context: ProgramContext) -> NoDisassembler:
+    def disassembler_of(self, context: ProgramContext) -> NoDisassembler:
         image = self._program.image_of(context)
         return self._known.setdefault(id(image), NoDisassembler(image))
 

@@ -21,7 +21,7 @@ class ExecutedPast:
         return TracedRegisters(self._flen, _CSRS)
 
     def registers(self, position: int) -> Mapping[str, int]:
-        hart = self._forward.at(position)
+        hart = self._forward.hart_at(position)
         x, f = list(hart.x), list(hart.f)
 
         def value(number: int) -> int | None:
@@ -36,4 +36,4 @@ class ExecutedPast:
         return NamedRegisters(value, self._flen)
 
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
-        return self._forward.at(position).memory.bytes(address, size)
+        return self._forward.hart_at(position).memory.bytes(address, size)

@@ -122,4 +122,4 @@ def test_a_semihosting_call_returns_its_result_in_a0() -> None:
     ],
 )
 def test_what_encodings_write(word: int, zcm: bool, wanted: Writes) -> None:
-    assert WriteTable(64, zcm=zcm).of(word) == wanted
+    assert WriteTable(64, zcm=zcm).writes_of(word) == wanted

@@ -55,7 +55,7 @@ def test_a_trap_says_where_it_hit() -> None:
     """Behind the instruction that ran last, which need not be the one that trapped; in a process with its name."""
     builder = HistoryBuilder()
     builder.append(Path(((MAIN, MAIN + 4),)))
-    builder.event(EventKind.TRAP, 5, Trap.of(2, interrupt=False), last_pc=LEAF, next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 5, Trap.with_cause(2, interrupt=False), last_pc=LEAF, next_pc=HANDLER)
     builder.append(Path(((HANDLER,),)))
     builder.context(ProgramContext(0, scontext=7))
     builder.append(Path(((PROCESS,),)))

@@ -48,7 +48,7 @@ def history() -> History:
     builder.resume(MAIN, 0)
     builder.append(Path([(MAIN, MAIN + 4, LEAF)]))
     builder.time(100)
-    builder.event(EventKind.TRAP, 8, Trap.of(7, interrupt=True), last_pc=LEAF + 4, next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 8, Trap.with_cause(7, interrupt=True), last_pc=LEAF + 4, next_pc=HANDLER)
     builder.append(Path([(HANDLER, HANDLER + 4)]))
     builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
     builder.gap(EventKind.LOSS, 20, lost("nonsense"))

@@ -86,12 +86,12 @@ def board() -> Description:
 )
 def test_what_cannot_be_chosen(board: Description, sinks: list[str], harts: list[int], line: str) -> None:
     with pytest.raises(BadOption) as caught:
-        Hardware.of(board, sinks, harts)
+        Hardware.from_description(board, sinks, harts)
     assert str(caught.value) == line
 
 
 def test_the_graph(board: Description) -> None:
-    graph = Hardware.of(board, ["big", "pins"], [0]).graph(Nowhere(), {})  # type: ignore[arg-type]
+    graph = Hardware.from_description(board, ["big", "pins"], [0]).graph(Nowhere(), {})  # type: ignore[arg-type]
     assert [component.name for component in graph.start_order] == ["big", "pins", "top", "low", "e0"]
     assert graph.edges == {("e0", "low"), ("low", "top"), ("top", "big"), ("top", "pins")}
     assert graph.inputs == {"low": {"e0": 3, "e1": 1}, "top": {"low": 0}}
@@ -99,7 +99,7 @@ def test_the_graph(board: Description) -> None:
 
 
 def test_what_the_sinks_are_asked_for(board: Description) -> None:
-    request = Hardware.of(board, ["big", "own", "pins", "bridge"]).request(TraceRequest(stall=True))
+    request = Hardware.from_description(board, ["big", "own", "pins", "bridge"]).request(TraceRequest(stall=True))
     assert request.trace.stall
     assert request.buffers == {"big": SinkBuffer(0x8000_0000, 0x1000), "own": SinkBuffer(None, None)}
     assert request.pins == {"pins": PibPins(PibMode.PARALLEL_4, 2, None)}

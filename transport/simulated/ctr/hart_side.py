@@ -57,7 +57,7 @@ class CtrRegisters:
         self.by_number: dict[int, CtrCsr] = {}
         self._add_level(version.machine)
         if version.depth is not None:
-            self._add(version.depth, self._read_depth, self._write_depth)
+            self._add_csr(version.depth, self._read_depth, self._write_depth)
         if version.depth is not None or PrivilegeMode.S in build.modes:  # 1.0 cannot do without the CSRs of S mode
             self._add_level(version.supervisor)
         if build.virtual:
@@ -66,12 +66,12 @@ class CtrRegisters:
 
     # -- which there are
 
-    def _add(self, csr: Csr, read: Callable[[], int], write: Callable[[int], None]) -> None:
+    def _add_csr(self, csr: Csr, read: Callable[[], int], write: Callable[[int], None]) -> None:
         self.by_number[csr.number] = CtrCsr(csr.name, read, write)
 
     def _add_level(self, level: Level) -> None:
         self._add_control(level.control, self._read_control, self._write_control)
-        self._add(level.status, self._read_status, self._write_status)
+        self._add_csr(level.status, self._read_status, self._write_status)
         if level.indirect.select.number not in self.by_number:
             self._add_select(level.indirect)
 
@@ -80,15 +80,15 @@ class CtrRegisters:
         shown = control.csr.mask(*control.csr.by_name)
         if self._rv32 and control.high is not None:
             high = shown & ~_LOW
-            self._add(control.high, lambda: (read() & high) >> 32, lambda value: write(value << 32, high))
+            self._add_csr(control.high, lambda: (read() & high) >> 32, lambda value: write(value << 32, high))
         reach = shown & _LOW if self._rv32 else shown
-        self._add(control.csr, lambda: read() & reach, lambda value: write(value, reach))
+        self._add_csr(control.csr, lambda: read() & reach, lambda value: write(value, reach))
 
     def _add_select(self, indirect: Indirect) -> None:
         select = Select(self._recorder)
-        self._add(indirect.select, lambda: select.value, select.write)
+        self._add_csr(indirect.select, lambda: select.value, select.write)
         for word, csr in enumerate(indirect.entry):
-            self._add(csr, partial(select.read_entry, word), partial(select.write_entry, word))
+            self._add_csr(csr, partial(select.read_entry, word), partial(select.write_entry, word))
         prefix = indirect.select.name.removesuffix("iselect")
         for distance, name in _READ_ONLY_ZERO.items():
             number = indirect.select.number + distance
@@ -266,7 +266,7 @@ class CtrFollower:
         type = block.transfer
         if type is None:
             type = block.transfer = transfer_of(self._decoded(block.words[-1]))
-        if type is _NOT_TAKEN and (target != block.next or self._taken(block)):
+        if type is _NOT_TAKEN and (target != block.next or self._is_branch_taken(block)):
             type = _TAKEN
         plan, source, wrong = self._plans[type], block.pcs[-1], False
         if self._predictor is not None:
@@ -289,7 +289,7 @@ class CtrFollower:
             CtrTransfer(type, trap.epc, trap.handler, source, PrivilegeMode.M, now, cause=trap.cause)
         )
 
-    def _taken(self, block: HartBlock) -> bool:
+    def _is_branch_taken(self, block: HartBlock) -> bool:
         """Return whether a branch to the next instruction was taken: its target does not show that, but the registers
         that it compared have not changed.
         """

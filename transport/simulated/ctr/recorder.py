@@ -132,15 +132,15 @@ class CtrBuild:
     @property
     def fields(self) -> frozenset[str]:
         """The fields that the control register has."""
-        return frozenset(self._known - self.absent)
+        return frozenset(self._known_fields - self.absent)
 
     @property
     def optional(self) -> frozenset[str]:
         """The fields that `absent` may name."""
-        return frozenset(self._known - _REQUIRED[self.version] | _ENTRY_FIELDS)
+        return frozenset(self._known_fields - _REQUIRED[self.version] | _ENTRY_FIELDS)
 
     @property
-    def _known(self) -> set[str]:
+    def _known_fields(self) -> set[str]:
         known = set(self.registers.machine.control.csr.by_name) - _NEVER
         return known if PrivilegeMode.S in self.modes else known - _WITH_S_MODE[self.version]
 
@@ -155,7 +155,7 @@ class CtrBuild:
         if odd := sorted(self.absent - self.optional):
             raise CtrNotBuildable(f"{odd[0]} is not one of the fields it may lack: {', '.join(sorted(self.optional))}")
         version = self.registers
-        external = {version.external_enable, *version.machine.control.external.values()} & self._known
+        external = {version.external_enable, *version.machine.control.external.values()} & self._known_fields
         if self.absent & external and not external <= self.absent:
             raise CtrNotBuildable(f"{', '.join(sorted(filter(None, external)))} are there together or not at all")
 
@@ -258,10 +258,10 @@ class RecordBuffer:
         if self.wrptr == 0:
             self.wrap = False
         self.wrptr = self._physical(0)
-        youngest = self._at(self.wrptr)
+        youngest = self._entry_at(self.wrptr)
         self._entries[self.wrptr] = youngest._replace(source=youngest.source & ~_VALID)
 
-    def _at(self, place: int) -> CtrEntry:
+    def _entry_at(self, place: int) -> CtrEntry:
         """Return the registers of a physical entry."""
         entry = self._entries[place]
         if not isinstance(entry, CtrEntry):
@@ -276,13 +276,13 @@ class RecordBuffer:
     # -- the registers of the logical entries; those not below `depth` are read-only 0
 
     def read(self, logical: int) -> CtrEntry:
-        return self._at(self._physical(logical)) if logical < self.depth else EMPTY
+        return self._entry_at(self._physical(logical)) if logical < self.depth else EMPTY
 
     def write(self, logical: int, word: int, value: int) -> None:
         """Write one of an entry's registers (0 ctrsource, 1 ctrtarget, 2 ctrdata), as far as its bits exist."""
         if logical < self.depth:
             place = self._physical(logical)
-            words = list(self._at(place))
+            words = list(self._entry_at(place))
             words[word] = value & self._masks[word]
             self._entries[place] = CtrEntry(*words)
 

@@ -104,7 +104,7 @@ class SystemBusAccess:
             self._increment(1 << (self._control >> SBACCESS_SHIFT & SBACCESS_MASK))
         return value
 
-    def _size(self) -> int:
+    def _access_size(self) -> int:
         """Return the number of bytes of the next access; 0 if it is impossible, with sberror set."""
         size = 1 << (self._control >> SBACCESS_SHIFT & SBACCESS_MASK)
         if self._error:
@@ -118,7 +118,7 @@ class SystemBusAccess:
         return size
 
     def _bus_read(self) -> None:
-        size = self._size()
+        size = self._access_size()
         if size:
             try:
                 self._data = self._bus.read(self._address, size)
@@ -128,7 +128,7 @@ class SystemBusAccess:
                 self._increment(size)
 
     def _bus_write(self) -> None:
-        size = self._size()
+        size = self._access_size()
         if size:
             try:
                 self._bus.write(self._address, size, self._data & (1 << 8 * size) - 1)

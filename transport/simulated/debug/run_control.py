@@ -323,11 +323,11 @@ class RunControl:
             raise NoSuchRegister(regno) from None
 
     def write_register(self, regno: int, value: int) -> None:
-        self._write(regno, value)
+        self._write_hart_register(regno, value)
         if self._hart.witness is not None:
             self._hart.witness.register_written(regno)
 
-    def _write(self, regno: int, value: int) -> None:
+    def _write_hart_register(self, regno: int, value: int) -> None:
         if regno >= FPR:
             self._hart.f[regno - FPR] = value if self.register_bits(regno) == 64 else value | _NAN_BOX
         elif regno > GPR:

@@ -361,10 +361,10 @@ class TimestampUnit:
             return self._above.shift
         return 0 if self._mode == TsMode.EXTERNAL else 2 * _GET(self.control, "trTsPrescale")
 
-    def at(self, clock: int) -> int:
+    def counter_at(self, clock: int) -> int:
         """Return the counter when the input clock was *clock*, not wrapped at its width."""
         if self._mode == TsMode.SHARED and self._above is not None:
-            return self._above.at(clock) if self.powered else 0
+            return self._above.counter_at(clock) if self.powered else 0
         if self._mode == TsMode.EXTERNAL:
             return clock
         return clock - self._offset >> self.shift if self._running else self._held
@@ -372,7 +372,7 @@ class TimestampUnit:
     @property
     def counter(self) -> int:
         """The value of trTsCounterHigh and trTsCounterLow."""
-        return self.at(self.clock) & (1 << self.bits) - 1
+        return self.counter_at(self.clock) & (1 << self.bits) - 1
 
     def load(self, register: Register) -> int:
         """Return the value that a read of one of its registers gives."""
@@ -397,7 +397,7 @@ class TimestampUnit:
         elif not self.control & _ACTIVE:
             self.control = self._legalized(undefined & legal | _ACTIVE)
         else:
-            self._held = 0 if value & _RESET else self.at(self.clock)
+            self._held = 0 if value & _RESET else self.counter_at(self.clock)
             self.control = self._legalized(value & legal)
             self._offset = self.clock - (self._held << self.shift)
         return self.control

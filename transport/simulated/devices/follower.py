@@ -212,13 +212,13 @@ class Qualifier:
                 self._view.changed(item)
                 self._between.append(item)
             elif isinstance(item, HartBlock):
-                self._block(item, item.n)
+                self._filter_block(item, item.n)
             else:
-                self._block(*item)
+                self._filter_block(*item)
         self._flush()
         self._view.leave()
 
-    def _block(self, block: HartBlock, count: int) -> None:
+    def _filter_block(self, block: HartBlock, count: int) -> None:
         """Filter the first *count* instructions of *block*."""
         begin = 0  # of what has not been dealt with
         accesses = dict(self._accesses)
@@ -228,7 +228,7 @@ class Qualifier:
             verdict = self._filters.judge(where.privilege, where.scontext, block.pcs[k], accesses.get(k))
             passes = self._opened is not None and verdict.instruction
             if passes != self._inside or (passes and verdict.notify):
-                self._take(block, begin, k, accesses)
+                self._let_through(block, begin, k, accesses)
                 begin = k
                 self._turn(passes, block.pcs[k])
                 if passes and verdict.notify:
@@ -238,7 +238,7 @@ class Qualifier:
                 accesses.pop(k, None)
             if block.words[k] == _MRET:
                 self._filters.returned()
-        self._take(block, begin, count, accesses)
+        self._let_through(block, begin, count, accesses)
 
     def _turn(self, passes: bool, pc: int) -> None:
         """Let instructions pass from here on, or stop them. The one at *pc* is the first."""
@@ -261,7 +261,7 @@ class Qualifier:
             self._piece += self._reportable(self._between)
         self._between.clear()
 
-    def _take(self, block: HartBlock, begin: int, end: int, accesses: dict[int, Accessed]) -> None:
+    def _let_through(self, block: HartBlock, begin: int, end: int, accesses: dict[int, Accessed]) -> None:
         """Let through *block* from its instruction *begin* to before *end*, if it is."""
         if begin == end:
             return
@@ -269,7 +269,7 @@ class Qualifier:
             if self._view.reports_accesses:
                 places = range(begin, end)
                 self._piece += [accesses[k]._replace(place=k - begin) for k in places if k in accesses]
-            self._piece.append(_part(block, begin, end))
+            self._piece.append(_block_part(block, begin, end))
         self._done += end - begin
 
     def _reportable(self, items: Sequence[TrapEntry | Situation]) -> list[HartItem]:
@@ -285,7 +285,7 @@ class Qualifier:
             self._piece = []
 
 
-def _part(block: HartBlock, begin: int, end: int) -> HartItem:
+def _block_part(block: HartBlock, begin: int, end: int) -> HartItem:
     """Return the instructions *begin* to before *end* of *block*."""
     if begin:
         block = HartBlock(block.pcs[begin:], block.words[begin:], block.next, block.run)

@@ -103,7 +103,7 @@ class Ingress(Generic[AnyIngressEncoder]):
     def resume(self) -> None:
         """Continue after a loss."""
         if self._clock is not None:
-            self._encoder.time(self._clock.at(self._since))
+            self._encoder.time(self._clock.counter_at(self._since))
         self._report_context(self._latest)
 
     def tell(self, retired: Sequence[HartItem]) -> None:
@@ -112,7 +112,7 @@ class Ingress(Generic[AnyIngressEncoder]):
             self._encoder.retire(self._items(retired))
             return
         if self._clock is not None:
-            self._encoder.time(self._clock.at(self._since))
+            self._encoder.time(self._clock.counter_at(self._since))
         begin = 0
         for index, item in enumerate(retired):
             if isinstance(item, Situation):
@@ -136,7 +136,7 @@ class Ingress(Generic[AnyIngressEncoder]):
             for item in items:
                 self._encoder.retire([item])
                 self._since += item.instructions if isinstance(item, Block) else 0
-                self._encoder.time(clock.at(self._since))
+                self._encoder.time(clock.counter_at(self._since))
             items = []
         self._encoder.retire(items, next_pc)
 
@@ -148,7 +148,7 @@ class Ingress(Generic[AnyIngressEncoder]):
     def _now(self, situation: Situation) -> None:
         if self._clock is not None and self._clock.counts_idle_time:
             self._since = situation.elapsed
-            self._encoder.time(self._clock.at(self._since))
+            self._encoder.time(self._clock.counter_at(self._since))
         if self._context_of(situation) != self._context_of(self._latest):
             self._report_context(situation)
         self._latest = situation
@@ -204,7 +204,7 @@ class Ingress(Generic[AnyIngressEncoder]):
     def _whole(self, block: HartBlock) -> Block:
         if not isinstance(block.ingress, Block):
             xlen = self._hart.xlen
-            block.ingress = Block.of(block.pc, [classify(word, xlen) for word in block.words], xlen)
+            block.ingress = Block.from_instructions(block.pc, [classify(word, xlen) for word in block.words], xlen)
         return block.ingress
 
 

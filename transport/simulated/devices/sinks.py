@@ -53,7 +53,7 @@ class RamSink(TraceConsumer):
         window: bool = False,
         build: ComponentBuild | None = None,
     ) -> None:
-        _check(sram_size, access_bytes)
+        _check_build(sram_size, access_bytes)
         self._bus = bus
         self._sram = bytearray(sram_size)
         self._modes, self._access_bytes = tuple(sorted(modes)), access_bytes
@@ -198,7 +198,7 @@ class RamSink(TraceConsumer):
             return  # the document has no error bit: what is sent to where no memory is, is gone
 
 
-def _check(sram_size: int, access_bytes: int) -> None:
+def _check_build(sram_size: int, access_bytes: int) -> None:
     """Check how a sink is built. Raises ValueError for what is impossible."""
     if sram_size & sram_size - 1 or sram_size < 8:
         raise ValueError(f"an SRAM of {sram_size} bytes: the size must be a power of two")

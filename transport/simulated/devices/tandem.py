@@ -133,7 +133,7 @@ class ReportedRegisters:
         """
         found: dict[int, int] = {}
         for number in (*first, written, *self._numbers):
-            value = self._value(number)
+            value = self._register_value(number)
             if value is None or number in found:
                 continue
             if number in first or number == written or self._reported.get(number) != value:
@@ -145,7 +145,7 @@ class ReportedRegisters:
 
     def one(self, number: int) -> RegisterValues:
         """Return one CSR, if it differs from the value last reported."""
-        value = self._value(number)
+        value = self._register_value(number)
         if value is None or self._reported.get(number) == value:
             return ()
         self._reported[number] = value
@@ -160,7 +160,7 @@ class ReportedRegisters:
             return ((regno, hart.x[regno - GPR]),) if regno > GPR else ()
         return self.changed() if DCSR <= regno <= DSCRATCH1 or regno == csrs.MIP else self.changed(regno)
 
-    def _value(self, number: int) -> int | None:
+    def _register_value(self, number: int) -> int | None:
         """Return a register; None: there is no such register now."""
         if number < 0:
             return None

@@ -82,31 +82,31 @@ class BlockSource:
 
     def add(self, op: Operation, pc: int) -> bool:
         """Append one instruction. Return True when it must be the last one."""
-        lines, ends = self._instruction(op, pc)
+        lines, ends = self._instruction_source(op, pc)
         self.lines += lines
         self.count += 1
         return ends
 
-    def _instruction(self, op: Operation, pc: int) -> tuple[Iterator[str], bool]:
+    def _instruction_source(self, op: Operation, pc: int) -> tuple[Iterator[str], bool]:
         if op.name in LOADS:
             return self._load(op, *LOADS[op.name]), False
         if op.name in STORES:
             return self._store(op, STORES[op.name], x_register(op.rs2), self._shape.xlen), False
         if op.name in VALUES:
-            return self._value(op, pc), False
+            return self._assigned_value(op, pc), False
         if op.name in BRANCHES:
             return self._branch(op, pc), True
         if op.name in ("jal", "jalr"):
             return self._jump(op, pc), True
         if op.name == UNFETCHABLE:
-            return self._trap(INSTRUCTION_ACCESS_FAULT, op.imm), True
+            return self._raise_trap(INSTRUCTION_ACCESS_FAULT, op.imm), True
         if op.name[0] == "f" and not op.name.startswith("fence"):
             return self._floating_point(op, pc), False
         return self._statement(op, pc), self._statement_key(op) in ENDING
 
     # -- integer instructions
 
-    def _value(self, op: Operation, pc: int) -> Iterator[str]:
+    def _assigned_value(self, op: Operation, pc: int) -> Iterator[str]:
         if op.rd:
             yield f"x[{op.rd}]={VALUES[variant(op, VALUES)].format_map(operands(op, pc, self._shape.xlen))}"
 
@@ -132,9 +132,9 @@ class BlockSource:
         yield f"return {target}"
 
     def _misaligned(self, target: int | str) -> str:
-        return ";".join(self._trap(INSTRUCTION_MISALIGNED, target))
+        return ";".join(self._raise_trap(INSTRUCTION_MISALIGNED, target))
 
-    def _trap(self, cause: int, value: int | str) -> Iterator[str]:
+    def _raise_trap(self, cause: int, value: int | str) -> Iterator[str]:
         yield f"h.position={self.count}"
         yield f"raise Trap({cause},{value})"
 
@@ -157,7 +157,7 @@ class BlockSource:
         yield f"h.position={self.count}"
         yield from lines
         if access := REPORTED_ACCESSES.get(key.partition(" ")[0]):
-            yield from self._report(access.format_map(values))
+            yield from self._report_access(access.format_map(values))
         if op.rd and any(line.startswith("v=") for line in lines):
             yield f"x[{op.rd}]=v"
         if key in ENDING:
@@ -167,16 +167,16 @@ class BlockSource:
 
     def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
         yield from self._watch(op, TriggerAccess.LOAD, size)
-        value = self._loaded(op, size)
+        value = self._loaded_value(op, size)
         if self._shape.reports_accesses:
             yield f"w={value}"
-            yield from self._report(f"'load',{size},'',{self._address(op)},w")
+            yield from self._report_access(f"'load',{size},'',{self._address_expression(op)},w")
             value = "w"
         if is_signed:
             value = sign_extended(f"({value})", 8 * size, self._shape.xlen)
         yield f"x[{op.rd}]={value}" if op.rd else f"v={value}"
 
-    def _loaded(self, op: Operation, size: int) -> str:
+    def _loaded_value(self, op: Operation, size: int) -> str:
         fast = f"m{8 * size}[{array_index(size)}]"
         slow = f"load(o,{size},{self.count})"
         return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
@@ -189,12 +189,12 @@ class BlockSource:
         yield f"o={self._offset(op)}"
         yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
         yield f"else:m{8 * size}[{array_index(size)}]={value}"
-        yield from self._report(f"'store',{size},'',{self._address(op)},{value}")
+        yield from self._report_access(f"'store',{size},'',{self._address_expression(op)},{value}")
 
-    def _address(self, op: Operation) -> str:
+    def _address_expression(self, op: Operation) -> str:
         return f"{x_register(op.rs1)}+{op.imm}&{self._mask}"
 
-    def _report(self, access: str) -> Iterator[str]:
+    def _report_access(self, access: str) -> Iterator[str]:
         """Yield the call that reports an access. *access*: the fields of `Accessed` after the first; its registers must
         not have changed yet.
         """
@@ -213,7 +213,7 @@ class BlockSource:
     def _watch(self, op: Operation, access: TriggerAccess, size: int) -> Iterator[str]:
         if self._shape.watched & access:
             yield f"h.position={self.count}"
-            yield f"h.trigger_effects.fire({int(access)},{self._address(op)},{size})"
+            yield f"h.trigger_effects.fire({int(access)},{self._address_expression(op)},{size})"
 
     # -- floating point
 
@@ -221,8 +221,8 @@ class BlockSource:
         yield from self._fp_enabled(op)
         if op.name in operations.FP_LOADS:
             yield from self._watch(op, TriggerAccess.LOAD, operations.FP_LOADS[op.name])
-            yield f"v={self._loaded(op, operations.FP_LOADS[op.name])}"
-            yield from self._report(f"'load',{operations.FP_LOADS[op.name]},'',{self._address(op)},v")
+            yield f"v={self._loaded_value(op, operations.FP_LOADS[op.name])}"
+            yield from self._report_access(f"'load',{operations.FP_LOADS[op.name]},'',{self._address_expression(op)},v")
             yield from self._write_f(op, op.name == "flw")
         elif op.name in operations.FP_STORES:
             yield from self._store(op, operations.FP_STORES[op.name], f"f[{op.rs2}]", 64)
@@ -256,10 +256,10 @@ class BlockSource:
             yield "r=csr.floating_point.frm"
             yield f"if r>4:{self._illegal(op)}"
         elif op.rm > 4:
-            yield from self._trap(ILLEGAL_INSTRUCTION, op.word)
+            yield from self._raise_trap(ILLEGAL_INSTRUCTION, op.word)
 
     def _illegal(self, op: Operation) -> str:
-        return ";".join(self._trap(ILLEGAL_INSTRUCTION, op.word))
+        return ";".join(self._raise_trap(ILLEGAL_INSTRUCTION, op.word))
 
     def _write_f(self, op: Operation, single: bool) -> Iterator[str]:
         yield f"f[{op.rd}]=v|{BOX}" if single else f"f[{op.rd}]=v"

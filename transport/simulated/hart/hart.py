@@ -271,7 +271,7 @@ class Hart:
         self._slice_end = self.instret + max_instructions
         self._deadline = 0
         self._executing = True
-        cause = self._witnessed(self._run)
+        cause = self._witnessed(self._execute_blocks)
         self._executing = False
         return cause
 
@@ -285,7 +285,7 @@ class Hart:
         finally:
             witness.ends()
 
-    def _run(self) -> DebugCause | None:
+    def _execute_blocks(self) -> DebugCause | None:
         execute = self._run_blocks if self.reports.witness is None else self._run_witnessed
         while True:
             try:
@@ -304,9 +304,9 @@ class Hart:
 
     def step(self) -> DebugCause | None:
         """Execute exactly one instruction, or enter one trap. Returns as `run` does; a WFI does not wait."""
-        return self._witnessed(self._step)
+        return self._witnessed(self._single_step)
 
-    def _step(self) -> DebugCause | None:
+    def _single_step(self) -> DebugCause | None:
         self._slice_end = _FOREVER
         self.waiting = False
         held_off = self.csr.debug.dcsr & (STEP | STEPIE) == STEP

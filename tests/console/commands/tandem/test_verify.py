@@ -233,8 +233,8 @@ def test_source_lines() -> None:
     path = str(DATA / "riscv-tests" / "rv64-irq")
     found = SourceLines(Image.from_elf(path))
     expected = {0x8000_0000: 5, 0x8000_0044: 23, 0x8000_006C: 36}
-    assert {address: found.at(address) for address in expected} == {at: f"irq.S:{n}" for at, n in expected.items()}
-    assert found.at(0x1000) == "" and SourceLines(Image()).at(0x8000_0000) == ""
+    assert {address: found.line_at(address) for address in expected} == {at: f"irq.S:{n}" for at, n in expected.items()}
+    assert found.line_at(0x1000) == "" and SourceLines(Image()).line_at(0x8000_0000) == ""
 
 
 def test_ctrl_c_leaves_the_model_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

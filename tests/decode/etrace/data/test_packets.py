@@ -153,7 +153,7 @@ def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fiel
     sent: list[bytes] = []
     assert DataEncoder(parameters, modes, sent.append).access(told)
     assert sent == [payload(*fields)]
-    assert parse(payload(*fields), DataOptions.of(parameters, modes)).name in title.replace(",", "")
+    assert parse(payload(*fields), DataOptions.from_parameters(parameters, modes)).name in title.replace(",", "")
 
 
 @pytest.mark.parametrize(("title", "modes", "request_fields", "response", "told"), TWO_PACKETS)
@@ -224,11 +224,11 @@ def test_nothing_to_tell_is_refused() -> None:
 
 def test_words() -> None:
     fields = [(3, 0b011), (2, 2), (2, 0b11), (2, 0), (8, 0x7F), (32, 5)]
-    options = DataOptions.of(UNIFIED, BOTH)
+    options = DataOptions.from_parameters(UNIFIED, BOTH)
     packet = parse(payload(*fields), options)
     assert data_columns(packet) == ["size=2", "diff=3", "data_len=0", "data=0x7f", "address=0x5"]
     assert data_meaning(packet, options) == "unaligned store of 4 bytes, differential address, differential data"
-    split = DataOptions.of(SPLIT, BOTH)
+    split = DataOptions.from_parameters(SPLIT, BOTH)
     packet = parse(payload((3, 0b100), (2, 2), (4, 9), (2, 0b01), (64, 3)), split)
     assert data_columns(packet) == ["size=2", "lrid=9", "resp=1", "data=0x3"]
     assert data_meaning(packet, split) == "data of load ID 9: XOR-compressed data"

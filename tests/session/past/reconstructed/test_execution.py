@@ -55,6 +55,6 @@ def test_memory_that_something_else_writes(tmp_path: Path) -> None:
     assert found.disagreements == [Disagreement(at, history.pc(at), Dropped.RAM)]
     assert found.forward is not None
     for position, truth, _ in states(run):
-        hart = found.forward.at(position)
+        hart = found.forward.hart_at(position)
         assert all(hart.x[number] in (None, value) for number, value in truth.x.items())
     assert (hart.x[13], hart.x[12], hart.x[11]) == (0, None, None)
