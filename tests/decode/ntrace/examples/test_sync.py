@@ -6,7 +6,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_SYNCS, Evcode, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.options import SyncPlacement
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, SyncPlacement
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import Recorder, blocks, decoded, image_of, message, of_kind, started, stopped
@@ -44,6 +44,13 @@ def test_the_reasons_are_those_of_the_document() -> None:
     assert {int(sync) for sync in Sync if sync.reason.resumes} == {3}, "the debugger had halted the hart, nothing else"
     assert not {int(sync) for sync in Sync} & set(VENDOR_SYNCS)
     assert len({sync.reason for sync in Sync}) == len(Sync)
+
+
+def test_no_dialect_uses_a_code_for_something_else() -> None:
+    """What `Sync` says of the flow holds in every dialect."""
+    codes = {int(sync): sync.reason for sync in Sync}
+    for dialect in DIALECTS.values():
+        assert {code: reason for code, reason in dialect.starts.items() if codes.get(code, reason) is not reason} == {}
 
 
 @pytest.mark.parametrize("sync", range(16))
