@@ -2,7 +2,8 @@
 
 `Hart.run` is the loop over compiled blocks (`block_compiler`), with everything that may happen between two blocks:
 interrupts, traps, entry to Debug Mode, the end of the time slice. What the instructions do, with slow memory
-accesses, is in `instructions`, the registers are in `csr`.
+accesses, is in `instructions`, the registers are in `csr`, what triggers do in `triggers`, what is told to others in
+`reports`.
 
 The file is longer than others because the loop and the state that everything in it changes are one object.
 
@@ -48,6 +49,22 @@ from rvtrace_gdb.transport.simulated.hart.triggers import TriggerCsrs, TriggerEf
 
 _TRIGGERS = 4
 _FOREVER = 1 << 100
+
+
+class TimeSlice:
+    """How far a hart is to execute.
+
+    end        the value of `Hart.instret` at which `run` returns
+    deadline   that at which the hart looks at interrupts, the retired list and *end* between two blocks; 0: at once
+    executing  whether `run` is in progress
+    """
+
+    __slots__ = ("deadline", "end", "executing")
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.deadline = 0
+        self.executing = False
 
 
 class Hart:
@@ -104,9 +121,7 @@ class Hart:
         self.system = SystemInstructions(self)
         self._lines = 0
         self.reports = RetirementReports()
-        self._deadline = 0
-        self._slice_end = 0
-        self._executing = False
+        self._slice = TimeSlice()
         self._code = TranslatedCode(Translator(self, extensions))
 
     # -- what a debugger and an owner use
@@ -225,7 +240,7 @@ class Hart:
     @property
     def in_progress(self) -> tuple[HartBlock, int] | None:
         """The block being executed and how much of it has retired, when the program itself accesses a device."""
-        return (self.block, self.position) if self._executing else None
+        return (self.block, self.position) if self._slice.executing else None
 
     @property
     def mtime(self) -> int:
@@ -250,7 +265,7 @@ class Hart:
         """Make the hart check interrupts, blocks and the retired list after this block, as something that affects them
         has changed.
         """
-        self._deadline = 0
+        self._slice.deadline = 0
 
     timer_changed = state_changed
 
@@ -268,11 +283,11 @@ class Hart:
             why the hart must enter Debug Mode, `pc` being the instruction that is not executed; None at the end of the
             slice, which comes early when the program ended itself or waits for an interrupt nobody will send.
         """
-        self._slice_end = self.instret + max_instructions
-        self._deadline = 0
-        self._executing = True
+        self._slice.end = self.instret + max_instructions
+        self._slice.deadline = 0
+        self._slice.executing = True
         cause = self._witnessed(self._execute_blocks)
-        self._executing = False
+        self._slice.executing = False
         return cause
 
     def _witnessed(self, execute: Callable[[], DebugCause | None]) -> DebugCause | None:
@@ -307,7 +322,7 @@ class Hart:
         return self._witnessed(self._single_step)
 
     def _single_step(self) -> DebugCause | None:
-        self._slice_end = _FOREVER
+        self._slice.end = _FOREVER
         self.waiting = False
         held_off = self.csr.debug.dcsr & (STEP | STEPIE) == STEP
         if not held_off and self._take_interrupt():
@@ -346,7 +361,7 @@ class Hart:
     def _run_witnessed(self) -> None:
         """Do the same as `_run_blocks`, one instruction after the other."""
         while True:
-            if self.instret >= self._deadline:
+            if self.instret >= self._slice.deadline:
                 self.position = 0
                 if self._between_blocks():
                     return
@@ -355,10 +370,11 @@ class Hart:
     def _run_blocks(self) -> None:
         """Execute blocks until the slice ends, or a block raises an exception. This is the hot loop."""
         pc, instret, blocks = self.pc, self.instret, self._code.blocks.translated
+        time_slice = self._slice
         append = self.reports.begin_block()
         record = None if self.ctr is None else self.ctr.listener()
         while True:
-            if instret >= self._deadline:
+            if instret >= time_slice.deadline:
                 self.pc, self.position = pc, 0
                 if self._between_blocks():
                     return
@@ -382,14 +398,14 @@ class Hart:
         """Take a pending interrupt and compute when to check again. Return True at the end of the slice."""
         self._report_situation()
         self.waiting = self.waiting and not self.mip & self.csr.trap.mie
-        if self.instret >= self._slice_end or self.waiting:
+        if self.instret >= self._slice.end or self.waiting:
             return True
         if self._take_interrupt():
-            self._slice_end -= 1
+            self._slice.end -= 1
             self._report_situation()
-        self._deadline = self._slice_end
+        self._slice.deadline = self._slice.end
         if self.clint is not None and self.csr.trap.mie & 1 << MTI and not self.mip & 1 << MTI:
-            self._deadline = min(self._deadline, self.clint.due)
+            self._slice.deadline = min(self._slice.deadline, self.clint.due)
         return False
 
     def _report_situation(self) -> None:
@@ -408,7 +424,7 @@ class Hart:
         status = None if self.htif is None else self.htif.command()
         if status is not None:
             self.exit_code = status
-            self._slice_end = 0
+            self._slice.end = 0
             self.state_changed()
 
     # -- traps
@@ -418,7 +434,7 @@ class Hart:
         epc = self.block.pcs[self.position]
         self.position = 0
         self._enter_trap(epc, trap.cause, trap.tval)
-        self._slice_end -= 1
+        self._slice.end -= 1
 
     def _cut(self) -> None:
         """End the block before the instruction at `position`, which is where to go on."""
@@ -441,18 +457,19 @@ class Hart:
 
     def _enter_trap(self, epc: int, cause: int, tval: int, interrupt: bool = False) -> None:
         csr, privilege = self.csr, self.privilege
-        if epc == csr.trap.mtvec & ~3 and not interrupt and self.lost_cause is None:
-            self.lost_cause = LostCause(csr.trap.mcause, csr.trap.mepc, csr.trap.mtval, epc)
-        csr.trap.mepc, csr.trap.mtval = epc, tval & self._mask
-        csr.trap.mcause = cause | interrupt << self.xlen - 1
+        trap = csr.trap
+        if epc == trap.mtvec & ~3 and not interrupt and self.lost_cause is None:
+            self.lost_cause = LostCause(trap.mcause, trap.mepc, trap.mtval, epc)
+        trap.mepc, trap.mtval = epc, tval & self._mask
+        trap.mcause = cause | interrupt << self.xlen - 1
         mpie = MPIE_BIT if csr.mstatus & MIE_BIT else 0
         csr.mstatus = csr.mstatus & ~(MIE_BIT | MPIE_BIT | MPP) | mpie | privilege << MPP_SHIFT
         self.privilege = MACHINE
-        self.pc = (csr.trap.mtvec & ~3) + (4 * cause if interrupt and csr.trap.mtvec & 1 else 0) & self._mask
+        self.pc = (trap.mtvec & ~3) + (4 * cause if interrupt and trap.mtvec & 1 else 0) & self._mask
         self.waiting = False
         self.situation_changed()
         if self.reports.retired is not None or self.ctr is not None or self.reports.witness is not None:
-            self._report_trap(TrapEntry(epc, cause, csr.trap.mtval, interrupt, self.pc, privilege))
+            self._report_trap(TrapEntry(epc, cause, trap.mtval, interrupt, self.pc, privilege))
 
     def _report_trap(self, trap: TrapEntry) -> None:
         if self.ctr is not None:

@@ -78,6 +78,10 @@ STARTS, STOPS = 1, 2
 _BTM_MAX, _INST_MAX = 11, 10
 _CONTROL = component_registers.ENCODER_CONTROL
 _RESET = {"teSyncMaxBTM": 3, "teSyncMaxInst": 10, "teSliceFormat": SliceFormat.NEXUS}
+_FIELDS = {
+    "teInstruction": 7, "teInstrumentation": 3, "teStallEnable": 1, "teInhibitSrc": 1,
+    "teSyncMaxBTM": 15, "teSyncMaxInst": 15, "itcTraceEnable": 0xFFFF_FFFF, "itcTrigEnable": 0xFFFF_FFFF,
+}  # fmt: skip
 _TRACED = (V0InstMode.BTM, V0InstMode.HTM, V0InstMode.HTM_OPTIMIZED)
 P550_MODES = (V0InstMode.NONE, V0InstMode.HTM, V0InstMode.HTM_OPTIMIZED)
 
@@ -108,6 +112,11 @@ class V0Source:
         """What always reads the same."""
         hartid = self.src_id if self.hartid is None else self.hartid
         return {"hartid": hartid, **(self.own if self.fixed else {})}
+
+
+def _trigger_fields(triggers: ExternalTriggers) -> dict[str, int]:
+    inputs = {f"xtiAction{n}": 15 for n in range(triggers.inputs)}
+    return inputs | {f"xtoEvent{n}": STARTS | STOPS for n in range(triggers.outputs)}
 
 
 class V0Encoder(HartSide, V0Component):
@@ -141,17 +150,11 @@ class V0Encoder(HartSide, V0Component):
         super().__init__(
             ENCODER,
             receivers,
-            fields={
-                "teInstruction": 7, "teInstrumentation": 3, "teStallEnable": 1, "teInhibitSrc": 1,
-                "teSyncMaxBTM": 15, "teSyncMaxInst": 15, "itcTraceEnable": 0xFFFF_FFFF, "itcTrigEnable": 0xFFFF_FFFF,
-                **{f"xtiAction{n}": 15 for n in range(triggers.inputs)},
-                **{f"xtoEvent{n}": STARTS | STOPS for n in range(triggers.outputs)},
-                **source.writable,
-            },
+            fields=_FIELDS | _trigger_fields(triggers) | source.writable,
             constant=source.constant,
             reset=_RESET,
             build=build,
-        )  # fmt: skip
+        )
         self.timestamps = TimestampUnit(
             {} if time_from is not None else {TsMode.INTERNAL_SYSTEM: lambda: hart.elapsed},
             component.BITS,
