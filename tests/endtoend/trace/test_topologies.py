@@ -1,4 +1,4 @@
-"""Real gdb and real OpenOCD: eight harts in two clusters, through two levels of funnels, to a sink in system memory and
+"""Real gdb and real OpenOCD: four harts in two clusters, through two levels of funnels, to a sink in system memory and
 one with memory of its own. What is expected of each hart is the list of what it retired.
 """
 
@@ -17,7 +17,7 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
-HARTS = 8
+HARTS = 4
 BACK = 2
 """The hart that goes back, while hart 0 stands at a breakpoint."""
 CLUSTERS = [f"cluster{number}" for number in range(2)]
@@ -30,10 +30,10 @@ def component(name: str, kind: str, base: int, *keys: str) -> str:
 BOARD = "\n".join(
     [
         *(
-            component(f"e{n}", "encoder", 0x4000_0000 + n * 0x1000, f"hart = {n}", f'to = ["{CLUSTERS[n // 4]}"]')
+            component(f"e{n}", "encoder", 0x4000_0000 + n * 0x1000, f"hart = {n}", f'to = ["{CLUSTERS[n // 2]}"]')
             for n in range(HARTS)
         ),
-        component("cluster0", "funnel", 0x4001_0000, 'to = ["top"]', "inputs = {e0 = 3, e1 = 0, e2 = 7, e3 = 15}"),
+        component("cluster0", "funnel", 0x4001_0000, 'to = ["top"]', "inputs = {e0 = 3, e1 = 15}"),
         component("cluster1", "funnel", 0x4001_1000, 'to = ["top"]'),
         component("top", "funnel", 0x4001_2000, 'to = ["memory", "own"]', "inputs = {cluster0 = 1, cluster1 = 0}"),
         component("memory", "ram_sink", 0x4002_0000, 'mode = "SMEM"', "start = 0x50000000", "size = 0x40000"),
@@ -66,7 +66,7 @@ def listing(hart: int) -> str:
 
 
 SEVERAL = (
-    "note: the trace of harts 0, 1, 2, 3, 4, 5, 6, 7 is in several sinks: of each hart the longest history is shown\n"
+    "note: the trace of harts 0, 1, 2, 3 is in several sinks: of each hart the longest history is shown\n"
 )
 
 OPTIONS = [
@@ -78,7 +78,7 @@ OPTIONS = [
 @pytest.fixture(scope="module", params=OPTIONS)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("clusters")
-    elf = compiled(folder, PROGRAMS / "meet.c")
+    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={HARTS}",))
     board, log, capture = folder / "board.toml", folder / "log", folder / "x.rvt"
     board.write_text(BOARD)
     with Rig(elf, folder / "rig", "--target", str(board), "--log-retired", str(log)) as rig:
@@ -87,15 +87,8 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         commands += [f"trace start {request.param}", "break met", "continue", "trace status"]
         for hart in range(HARTS):
             commands += [f"thread {hart + 1}", listing(hart)]
-        commands += [
-            f"thread {BACK + 1}",
-            "print/x $pc",
-            "reverse-stepi",
-            "print/x  $pc",
-            "trace live",
-            "print/x   $pc",
-        ]
-        commands += ["show scheduler-locking"]
+        commands += [f"thread {BACK + 1}", "print/x $pc", "reverse-stepi", "print/x  $pc", "trace live"]
+        commands += ["print/x   $pc", "show scheduler-locking"]
         said = run_gdb(elf, [*commands, f"trace save {capture}"])
     return Outcome(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
 
@@ -116,9 +109,7 @@ def test_each_sink_has_a_stream_of_its_own(outcome: Outcome) -> None:
 
 def test_what_is_said_of_the_components(outcome: Outcome) -> None:
     said = outcome.said["trace status"]
-    assert re.search(
-        "^harts:    0 halted, 1 halted, 2 halted, 3 halted, 4 halted, 5 halted, 6 halted, 7 halted$", said, re.M
-    )
+    assert re.search("^harts:    0 halted, 1 halted, 2 halted, 3 halted$", said, re.M)
     assert sorted(re.findall(r"^funnel: +(\w+) at \S+: on$", said, re.M)) == ["cluster0", "cluster1", "top"]
     assert re.search(r"^sink:     memory at 0x40020000: SMEM 0x50000000, \d+ of 262144 bytes$", said, re.M)
     assert re.search(r"^sink:     own at 0x40021000: SRAM, \d+ of 32768 bytes$", said, re.M)

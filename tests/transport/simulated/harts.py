@@ -17,11 +17,13 @@ DMCONTROL, DMSTATUS, DMCS2 = 0x10, 0x11, 0x32
 HALTREQ, RESUMEREQ, HARTRESET, NDMRESET, DMACTIVE = 1 << 31, 1 << 30, 1 << 29, 2, 1
 
 
-def compiled(folder: Path, source: Path = PROGRAMS / "share.c", march: str = "rv64imac_zicsr") -> Path:
+def compiled(
+    folder: Path, source: Path = PROGRAMS / "share.c", march: str = "rv64imac_zicsr", options: tuple[str, ...] = ()
+) -> Path:
     """With a start-up that gives each hart a stack, and main its number."""
     elf = folder / f"{source.stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
-    command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld")]
+    command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld"), *options]
     start = EXAMPLES / "two_harts" / "start.S"
     elf.write_bytes(elf_bytes([*command, str(start), str(source)], [start, source]))
     return elf
