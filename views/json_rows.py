@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
+from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
@@ -99,7 +100,7 @@ class _Shown(NamedTuple):
         history, position = self.history, event.position
         here = history.pc(position) if position < len(history) else None
         what = {"what": "end"} if here is None else {"what": "gap"} if here == GAP else self.place(here, position)
-        fields = {"position": position + 1, "kind": event.kind.value.replace(" ", "-"), **(what or {})}
+        fields = {"position": history_number(position), "kind": event.kind.value.replace(" ", "-"), **(what or {})}
         fields |= {"text": event.text or None, "from": self.place(event.last_pc, position - 1)}
         fields |= {"to": self.place(event.next_pc, position), "time": history.time_at(position)}
         fields |= {"trace-byte": event.offset, **event_fields(event)}
@@ -109,7 +110,7 @@ class _Shown(NamedTuple):
         position = access.position
         at = self.place(self.history.pc(position), position) if position is not None else None
         image = self.program.image_of(self.history.context_at(max(access.after if position is None else position, 0)))
-        fields = {"position": None if position is None else position + 1, **(at or {}), "kind": access.kind}
+        fields = {"position": history_number_if_known(position), **(at or {}), "kind": access.kind}
         fields |= {"operation": access.operation or None, "size": access.size, "trace-byte": access.offset}
         if access.address is not None:
             fields |= _csr(access.address) if access.kind == CSR else self._memory_fields(access.address, position)

@@ -30,6 +30,7 @@ from typing import NamedTuple, Protocol
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.hart_order import HartOrder
 from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
@@ -63,7 +64,7 @@ def access_line(access: MemoryAccess, history: History, program: Program, paint:
     pc = history.pc(access.position)
     symbol = image.symbol(pc)
     place = address_text(pc, program.xlen, symbol, paint)
-    return f"@{access.position + 1}\t{place}:\t{access_text(access, program.xlen, image.symbol)}"
+    return f"@{history_number(access.position)}\t{place}:\t{access_text(access, program.xlen, image.symbol)}"
 
 
 _AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
@@ -314,7 +315,7 @@ def event_line(history: History, event: Event, program: Program, paint: Paint = 
     if time is not None:
         columns.append(f"time={time}")
     columns += _context_columns(history.context_at(event.position))
-    return f"{event.position + 1}\t{' '.join(columns)} # {event.text}"
+    return f"{history_number(event.position)}\t{' '.join(columns)} # {event.text}"
 
 
 def _context_columns(context: ProgramContext) -> Iterator[str]:

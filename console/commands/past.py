@@ -17,6 +17,7 @@ from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
 from rvtrace_gdb.rows import answer_text, values_text
@@ -233,7 +234,7 @@ def _hex(value: int | None, size: int) -> str | None:
 
 def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, Any]:
     place: dict[str, Any] = {}
-    if writer.number is not None and (pc := asked.selected.history.pc(writer.number - 1)) != GAP:
+    if writer.number is not None and (pc := asked.selected.history.pc(history_position(writer.number))) != GAP:
         place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)
     fields = {
         "hart": asked.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
@@ -265,7 +266,7 @@ def _summary(asked: _PastQuery) -> Iterator[str]:
 
 
 def _known_rows(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
-    known = past.registers(asked.number - 1)
+    known = past.registers(history_position(asked.number))
     if not asked.shown.json:
         yield _where(asked)
     names = [it["register"] for it in places if "register" in it] if places else _names(past)
@@ -278,7 +279,7 @@ def _known_rows(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]])
 
 def _where(asked: _PastQuery) -> str:
     history, xlen = asked.selected.history, asked.selected.program.xlen
-    pc = history.pc(asked.number - 1) if asked.number <= len(history) else GAP
+    pc = history.pc(history_position(asked.number)) if asked.number <= len(history) else GAP
     if pc == GAP:
         return "at the end of the trace" if asked.number > len(history) else f"before instruction {asked.number}, a gap"
     return f"before instruction {asked.number}: {address_text(pc, xlen, asked.image.symbol(pc), asked.shown.paint)}"
@@ -301,7 +302,7 @@ def _register_row(asked: _PastQuery, name: str, value: int | None) -> str:
 def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: int) -> Iterator[str]:
     xlen = asked.selected.program.xlen
     for begin in range(0, size, _BYTES):
-        found = past.memory(asked.number - 1, address + begin, min(_BYTES, size - begin))
+        found = past.memory(history_position(asked.number), address + begin, min(_BYTES, size - begin))
         text = ["--" if byte is None else f"{byte:02x}" for byte in found]
         at = digits(address + begin, xlen)
         if asked.shown.json:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, AnyPath, Event, History, RepeatPath
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints
@@ -51,8 +52,8 @@ class ImpossibleInstruction(RvtraceError):
 
     def __init__(self, position: int, pc: int) -> None:
         super().__init__(
-            f"instruction {position + 1}, at {pc:#x}, cannot have done what the trace says, with the values that are"
-            " known there: something else has written registers or memory"
+            f"instruction {history_number(position)}, at {pc:#x}, cannot have done what the trace says, with the values"
+            " that are known there: something else has written registers or memory"
         )
         self.position, self.pc = position, pc
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS, X
@@ -222,12 +223,14 @@ class RegisterWriters:
         explained = {id(it) for it in (*resets, *halts)}
         others = [it for it in lost if id(it) not in explained]
         if resets:
-            yield f"The hart was reset since, before {resets[-1].position + 1}: its value from then on is not known."
+            number = history_number(resets[-1].position)
+            yield f"The hart was reset since, before {number}: its value from then on is not known."
         if others:
             more = f", and {len(others) - 1} more" if len(others) > 1 else ""
             yield f"Part of the trace is missing since ({others[-1].text}{more}): it may have been written there."
         if halts:
-            yield f"The hart was halted since, before {halts[-1].position + 1}: a debugger may have written it."
+            number = history_number(halts[-1].position)
+            yield f"The hart was halted since, before {number}: a debugger may have written it."
 
     def _doubtful_instructions(self, since: int, limit: int, register: int, progress: Progress) -> Iterator[str]:
         same, sets = self._same(register), self._sets_of(register, progress)

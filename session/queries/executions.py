@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.search import AddressQuery, CombinedSearch, ExecutionSearch, arrivals, entries_of, executions
 from rvtrace_gdb.rows.list_rows import FoundRow
@@ -135,7 +136,7 @@ class ExecutionResults:
         events = history.events_between(position, position + 1)
         return FoundRow(
             number=index + 1,
-            position=position + 1,
+            position=history_number(position),
             kind=EXECUTION,
             here=places.instruction(position),
             facts=None,

@@ -1,5 +1,6 @@
 """How much is known of registers and memory in the past, from what, and why not more: `trace values`."""
 
+from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.tandem.wording import F, X
 from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 from rvtrace_gdb.session.capture.model import Capture, SavedAt
@@ -17,8 +18,8 @@ def known_values(
 ) -> ValuesRow:
     """Return how much a past knows."""
     if past is None or past.traced_registers() is None:
-        return ValuesRow(it.hart, "off" if it.values == OFF else "none", position + 1)
-    row = ValuesRow(it.hart, "trace", position + 1, here=_known_registers(past, [position]))
+        return ValuesRow(it.hart, "off" if it.values == OFF else "none", history_number(position))
+    row = ValuesRow(it.hart, "trace", history_number(position), here=_known_registers(past, [position]))
     found = past.knowledge(progress, overwritten=it.overwritten)
     if found is None:
         positions = [at for at in sampled_positions(0, len(it.history)) if at < len(it.history)]
@@ -31,12 +32,12 @@ def known_values(
         known=[KnownRegisters(INTEGERS, found.known, found.registers)],
         places=found.sampled,
         limits=[
-            ValueLimit(why.limit, None if why.position is None else why.position + 1, why.places, why.pc)
+            ValueLimit(why.limit, history_number_if_known(why.position), why.places, why.pc)
             for why in found.reasons
             if why.limit is not KnowledgeLimit.CONTRADICTION
         ],
         remedies=[str(remedy) for remedy in found.remedies],
-        contradicted=[Contradicted(it.position + 1, it.pc, it.dropped) for it in found.disagreements],
+        contradicted=[Contradicted(history_number(it.position), it.pc, it.dropped) for it in found.disagreements],
     )
 
 

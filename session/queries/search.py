@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns, with
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, MismatchedReturn, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
+from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch
@@ -73,7 +74,7 @@ class Accesses:
         image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
         return AccessRow(
             number=number,
-            position=None if position is None else position + 1,
+            position=history_number_if_known(position),
             pc=None if position is None else history.pc(position),
             text=access_text(access, program.xlen, image.symbol),
             offset=access.offset,
@@ -310,13 +311,13 @@ class EventResults:
         next_pc = event.next_pc if event.kind in _WITH_TARGET else None
         return FoundRow(
             number=index + 1,
-            position=position + 1,
+            position=history_number(position),
             kind=event.kind.value.replace(" ", "-"),
             here=places.instruction(position),
             facts=event_fields(event),
             text=event.text + more,
             source=None if event.last_pc is None else places.address(event.last_pc, last),
-            target=None if next_pc is None else places.address(next_pc, position + 1),
+            target=None if next_pc is None else places.address(next_pc, history_number(position)),
             time=places.history.time_at(position),
             expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
             offset=None if event.offset == NO_OFFSET else event.offset,

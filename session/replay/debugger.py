@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.rows.answers import OFF_HART
 from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.capture.model import DebuggerWrites
@@ -161,7 +162,7 @@ class ProxyDebugger:
     def number(self, hart: int | None) -> int | None:
         """Return the number of a hart's position in the past, None in the present."""
         position = self.timeline.position(hart)
-        return None if position is None else position + 1
+        return history_number_if_known(position)
 
     def place(self, hart: int | None) -> HistoryNumber | None:
         """Return the place in a history where a thread's hart is; None in the present."""
@@ -251,7 +252,7 @@ class ProxyDebugger:
         hart = self.context.thread_hart
         joins = self._enter(hart, progress, pc) if self.timeline.position(hart) is None else []
         position = self.timeline.position(hart)
-        return Destination(None if position is None else position + 1, [*self.timeline.selected(hart).lines, *joins])
+        return Destination(history_number_if_known(position), [*self.timeline.selected(hart).lines, *joins])
 
     def follow_program(self, progress: Progress = silent) -> list[str]:
         """Decode the past anew where it was decoded with another program than gdb has now, and return what is to be
@@ -349,7 +350,7 @@ class ProxyDebugger:
             self.timeline.begin_anew(hart, silent)
         position = self.timeline.nearest_instruction(hart, min(position, len(selected.history) - 1))
         self.proxy.jump(hart, position)
-        return Destination(position + 1, [*selected.lines, *joins, *self.value_notes(hart)])
+        return Destination(history_number(position), [*selected.lines, *joins, *self.value_notes(hart)])
 
     def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
         """Enter the past; return a line if the trace does not lead to where the program is."""
@@ -372,7 +373,7 @@ class ProxyDebugger:
             lines.append(RECONSTRUCTED)
         if past.disagreements and self._contradicted is not selected.history:
             self._contradicted, first = selected.history, past.disagreements[0]
-            lines.append(warning(_CONTRADICTED.format(first.position + 1, first.pc)))
+            lines.append(warning(_CONTRADICTED.format(history_number(first.position), first.pc)))
         return lines
 
     def _history(self, progress: Progress) -> SelectedHistory:

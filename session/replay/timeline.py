@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRange, SearchedAddresses, gaps_between
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
@@ -117,7 +118,7 @@ class Timeline:
         place = self._places.get(hart) or self._history_end(hart, silent)
         length = len(place.history)
         if not 0 <= position <= length:
-            raise NoNumber(f"there is no number {position + 1} in the history, which has 1 to {length}")
+            raise NoNumber(f"there is no number {history_number(position)} in the history, which has 1 to {length}")
         self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
 
     def sees_accesses(self, hart: int | None) -> bool:

@@ -41,6 +41,7 @@ from typing import Any
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.answers import OFF_HART, FrameRow
@@ -79,13 +80,14 @@ def frame_rows(
         return {"frames": [], "more": False}
     first, count = min(first, _MOST), min(count, _MOST)
     found = call_frames(session, it, progress)
-    unwinder = _unwinder(session, it, number - 1, pc, progress)
+    position = history_position(number)
+    unwinder = _unwinder(session, it, position, pc, progress)
     if unwinder is None:
-        frames = found.frames(number - 1, first, pc)
+        frames = found.frames(position, first, pc)
         rows = [_row(frame, number) for frame in islice(frames, count)]
         more = next(frames, None) is not None
     else:
-        unwound = islice(unwinder.frames(number - 1, found.frames(number - 1, 0, pc)), first, None)
+        unwound = islice(unwinder.frames(position, found.frames(position, 0, pc)), first, None)
         rows = [_full_row(frame, number) for frame in islice(unwound, count)]
         more = next(unwound, None) is not None
     return {"frames": rows, "more": more}
@@ -250,14 +252,14 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
         return {"known": past.has_memory}
     if number is None or not 1 <= number <= len(past.history) + 1:
         return {"known": False}
-    return {"known": past.values_stay_known(number - 1, names)}
+    return {"known": past.values_stay_known(history_position(number), names)}
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
     """Let the next way back pass over other executions of the instruction with a number; see `Timeline.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
     if isinstance(session.debugger, ProxyDebugger):
-        session.debugger.timeline.only_at(hart, number - 1)
+        session.debugger.timeline.only_at(hart, history_position(number))
 
 
 class RecordsInThePast(RvtraceError):

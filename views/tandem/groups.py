@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.positions import history_number_if_known
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing
@@ -171,7 +172,7 @@ class Groups:
         access = None if instr is None or not self._reach[instr.word] else self._access_at(position)
         return Row(
             number=group + 1,
-            position=None if position is None else position + 1,
+            position=history_number_if_known(position),
             offset=trace.offsets[group],
             mode=self.before(csrs.PRIVILEGE, group),
             pc=pc,

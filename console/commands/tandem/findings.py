@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rvtrace_gdb.console.commands.tandem.show import OpenedTandem
+from rvtrace_gdb.decode.history.positions import history_number_if_known
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
 from rvtrace_gdb.decode.program.source_lines import SourceLines
@@ -43,7 +44,7 @@ class FindingObjects:
         row = self._groups.row(found.group)
         row = row if found.pc is None else row._replace(pc=found.pc)
         self._texts.learn([row])
-        position = None if found.position is None else found.position + 1
+        position = history_number_if_known(found.position)
         fields: JsonFields = {"divergence": found.number, "group": found.group + 1, "hart": self._hart}
         fields |= {"trace-byte": found.offset, "position": position}
         if found.pc is not None:
@@ -162,7 +163,8 @@ class Sentences:
         self._texts.learn([row])
         head = self._words.lines(row)
         place = f"divergence {found.number}: group {found.group + 1}, trace byte {found.offset:#x}"
-        lines = [place + ("" if found.position is None else f", number {found.position + 1} of the history")]
+        number = history_number_if_known(found.position)
+        lines = [place + ("" if number is None else f", number {number} of the history")]
         if found.number == 1 and self._last:
             lines += self._before(found.group)
         lines += [f"  {line}" for line in head]
