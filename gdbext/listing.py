@@ -11,7 +11,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 import gdb
@@ -140,6 +140,9 @@ class GdbSymbols:
 
     def function_text(self, pc: int, name: str | None) -> str:
         return function_text(pc, name, function_symbol(pc) if name is None else None)
+
+    def source_lines(self, pc: int, name: str | None, addresses: Sequence[int]) -> str:
+        return source_lines.lines_of_function(function_symbol(pc) if name is None else None, addresses)
 
     def paint(self, what: str, text: str) -> str:
         return (self._paint or paint)(what, text)

@@ -113,16 +113,13 @@ def modifiers_help(what: str) -> str:
     return textwrap.fill(f"Modifiers: {explained}.", 76)
 
 
-def computed(what: str, modifiers: Collection[str]) -> dict[str, bool]:
-    """Return the parameters of a request for the list *what* with these modifiers."""
-    return {word: True for word in computed_words(what) if word in modifiers}
-
-
 class PagedList:
     """A list of the session: its name, a key of `list_rows.ROW_TYPES`, and the parameters that say what is in it."""
 
-    def __init__(self, what: str, **question: Any) -> None:
-        self._what, self._question = what, question
+    def __init__(self, what: str, modifiers: Collection[str] = (), /, **question: Any) -> None:
+        self._what, self._modifiers, self._question = what, modifiers, question
+        if modifiers:
+            question.update((word, True) for word in computed_words(what) if word in modifiers)
 
     def page(self, **part: Any) -> Page:
         """Return a part of the list: `args` and `size` say which, or `begin` and `count`. Raises gdb.GdbError."""
@@ -153,7 +150,7 @@ class PagedList:
         gdb.GdbError.
         """
         screen.measure()
-        lines = lines or _row_lines
+        lines = lines or self._lines
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
         if results.WANTED:
@@ -176,6 +173,10 @@ class PagedList:
             _print_printable(page.notice)
         return page
 
+    def _lines(self, page: Page) -> Iterator[str]:
+        symbols = GdbSymbols()
+        return (row_line(row, symbols, self._modifiers) for row in page.rows)
+
     def _keep(self, page: Page) -> None:
         """Keep what there is of the list beside its rows, for a program."""
         lines = [*page.lines, *([page.notice] if page.notice else [])]
@@ -190,11 +191,6 @@ class PagedList:
             return
         for begin in range(page.begin + ROWS_AT_ONCE, page.end, ROWS_AT_ONCE):
             yield self.rows(begin, min(begin + ROWS_AT_ONCE, page.end), page.hart)
-
-
-def _row_lines(page: Page) -> Iterator[str]:
-    symbols = GdbSymbols()
-    return (row_line(row, symbols) for row in page.rows)
 
 
 def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import gdb
@@ -281,3 +281,21 @@ def _source_file(path: str) -> list[str]:
 def _source_text(path: str, line: int) -> str:
     lines = _source_file(path)
     return columns(lines[line - 1]) if 0 < line <= len(lines) else f"in {printable(path)}"
+
+
+def lines_of_function(symbol: gdb.Symbol | None, addresses: Sequence[int]) -> str:
+    """Return FILE:FIRST,LAST of the instructions at these addresses that are from the function's own file."""
+    if symbol is None:
+        return ""
+    file = symbol.symtab.filename
+    lines = sorted(set(_line_numbers(file, addresses)))
+    if not lines:
+        return printable(file)
+    return f"{printable(file)}:{lines[0]}" + ("" if len(lines) == 1 else f",{lines[-1]}")
+
+
+def _line_numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
+    for pc in addresses:
+        place = gdb.find_pc_line(pc)
+        if place.line and place.symtab is not None and place.symtab.filename == file:
+            yield place.line

@@ -9,7 +9,7 @@ alone makes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Protocol
 
 from rvtrace_gdb.rows.list_rows import AccessRow, Between, CallRow, Fold, FoundRow, FunctionRow, MessageRow, Place
@@ -27,6 +27,9 @@ class TextSymbols(Protocol):
 
     def function_text(self, pc: int, name: str | None) -> str:
         """Return the function at an address, `??` if there is none. *name*: as the session named it, if it did."""
+
+    def source_lines(self, pc: int, name: str | None, addresses: Sequence[int]) -> str:
+        """Return FILE:FIRST,LAST of the instructions at these addresses of a function, "" if that is not known."""
 
     def paint(self, what: str, text: str) -> str:
         """Return a text in the colour for what it is ("gap", "event")."""
@@ -205,8 +208,9 @@ def function_line(row: FunctionRow, symbols: TextSymbols, modifiers: Collection[
         return f"{row.number}\t{symbols.paint('gap', f'[{row.what}]')}"
     what = f" [{row.what}]" if row.what else ""
     numbers = f"\tinst {row.begin},{row.end}" if "instructions" in modifiers else ""
+    lines = f"\tat {symbols.source_lines(row.pc, row.name, row.addresses)}" if "lines" in modifiers else ""
     indent = "  " * (row.level or 0) if "calls" in modifiers else ""
-    return f"{row.number}\t{indent}{symbols.function_text(row.pc, row.name)}{what}{numbers}"
+    return f"{row.number}\t{indent}{symbols.function_text(row.pc, row.name)}{what}{numbers}{lines}"
 
 
 def call_line(row: CallRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:

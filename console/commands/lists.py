@@ -103,6 +103,9 @@ class ShownTrace(NamedTuple):
         symbol = self.image.symbol(pc) if name is None else (name, 0)
         return "??" if symbol is None else self.output.paint("function", printable(symbol[0]))
 
+    def source_lines(self, pc: int, name: str | None, addresses: Sequence[int]) -> str:
+        return ""  # gdb alone reads line tables
+
     def function(self, pc: int, name: str | None) -> RowFields:
         fields = self.place((pc,) if name is None else (pc, name, 0))
         fields.pop("offset", None)

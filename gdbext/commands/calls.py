@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
 
 import gdb
 
-from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.paged_list import (
     PagedList,
-    computed,
     modifiers_help,
     page_size,
     split_modifiers,
     split_unfolded,
 )
-from rvtrace_gdb.gdbext.text import printable
-from rvtrace_gdb.rows.list_rows import FunctionRow
-from rvtrace_gdb.rows.list_text import row_line
 
 DEPTH = 10  # levels of the tree that are shown without /n
 
@@ -51,11 +44,9 @@ and levels start again.
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         argument, fold = split_unfolded(argument)
-        given, numbers = split_modifiers(argument, "functions")
-        modifiers = given or frozenset()
-        found = PagedList("functions", fold=fold, **computed("functions", modifiers))
+        modifiers, numbers = split_modifiers(argument, "functions")
         size = page_size("function-call-history")
-        found.show(self, numbers, lambda page: (_function_line(row, modifiers) for row in page.rows), size)
+        PagedList("functions", modifiers or (), fold=fold).show(self, numbers, size=size)
 
 
 class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
@@ -79,32 +70,6 @@ def _depth(argument: str) -> int:
     if match is None:
         raise gdb.GdbError(f"trace calls: {argument.strip()} is not /n DEPTH. See `help trace calls`.")
     return DEPTH if match[1] is None else int(match[1])
-
-
-def _function_line(row: FunctionRow, modifiers: Collection[str]) -> str:
-    """Return the line for a function, as gdb prints it."""
-    text = row_line(row, listing.GdbSymbols(), modifiers)
-    if "lines" in modifiers and row.pc is not None:
-        text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
-    return text
-
-
-def _lines_of(symbol: gdb.Symbol | None, addresses: Sequence[int]) -> str:
-    """Return FILE:FIRST,LAST of the instructions at these addresses that are from the function's own file."""
-    if symbol is None:
-        return ""
-    file = symbol.symtab.filename
-    lines = sorted(set(_line_numbers(file, addresses)))
-    if not lines:
-        return printable(file)
-    return f"{printable(file)}:{lines[0]}" + ("" if len(lines) == 1 else f",{lines[-1]}")
-
-
-def _line_numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
-    for pc in addresses:
-        place = gdb.find_pc_line(pc)
-        if place.line and place.symtab is not None and place.symtab.filename == file:
-            yield place.line
 
 
 COMMANDS = (FunctionsCommand, CallsCommand)

@@ -10,7 +10,7 @@ import gdb
 from rvtrace_gdb.gdbext import completion, location, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
-from rvtrace_gdb.gdbext.paged_list import PagedList, computed, split_modifiers, split_range
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
 
 
 def named_memory(expression: str) -> list[int] | None:
@@ -76,7 +76,7 @@ the history name such bytes. No program is needed."""
         if asked:
             self.dont_repeat()
         offset = self._offset(asked[1]) if asked else None
-        found = PagedList("messages", offset=offset, **computed("messages", modifiers or ()))
+        found = PagedList("messages", modifiers or (), offset=offset)
         found.show(self, "" if asked else numbers)
 
     def complete(self, text: str, word: str | None) -> list[str]:

@@ -7,6 +7,7 @@ on request, tests/session/rpc/test_pages.py changes the parameters with which th
 import ast
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import pytest
@@ -94,6 +95,9 @@ class Plain:
 
     def function_text(self, pc: int, name: str | None) -> str:
         return "f"
+
+    def source_lines(self, pc: int, name: str | None, addresses: Sequence[int]) -> str:
+        return "f.c:1"
 
     def paint(self, what: str, text: str) -> str:
         return text
