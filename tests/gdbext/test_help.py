@@ -15,3 +15,10 @@ def test_the_overview_names_each_command_once_and_fits_a_screen() -> None:
     tasks = overview[overview.index("\nRecord  ") : overview.index("\n`help trace COMMAND`")]
     named = re.findall(r"[a-z-]+", re.sub(r"\(.*?\)|`.*?`", "", tasks, flags=re.S))  # without explanations
     assert {name: named.count(name) for name in commands} == dict.fromkeys(commands, 1)
+
+
+def test_each_command_has_help_with_its_usage() -> None:
+    listed = ask_gdb(None, [SOURCE, "help trace"])["help trace"]
+    commands = [f"help trace {name}" for name in re.findall(r"^trace ([a-z-]+) -- ", listed, re.M)]
+    said = ask_gdb(None, [SOURCE, *commands])
+    assert [command for command in commands if f"Usage: {command.removeprefix('help ')}" not in said[command]] == []

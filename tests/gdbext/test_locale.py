@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder.mkdir()
     source, script = folder / "b\u00f6.c", folder / "x.rvts"
     source.write_text(CODE, encoding="utf-8")
-    script.write_text("start\nrun until main\nrun for 100ms\nstop\n")
+    script.write_text("start\nrun until main\nrun for 5ms\nstop\n")
     elf = compile_program(folder, source)
     words = ["--sim", "--elf", str(elf), "-o", str(folder / "\u00e4.rvt"), "--quiet"]
     assert main(["run", str(script), *words]) == 0

@@ -34,11 +34,13 @@ def test_ranges_of_memory() -> None:
 
 
 def test_a_value_is_unset_by_auto() -> None:
-    commands = [SOURCE, "set trace hart 1", "set trace hart auto", "show trace hart", "set trace hart -1"]
-    said = ask_gdb(None, commands)
+    commands = [SOURCE, "set trace hart 1", "set trace hart auto", "show trace hart"]
+    wrong = ("-1", str(1 << 63))
+    said = ask_gdb(None, [*commands, *(f"set trace hart {number}" for number in wrong)])
     assert said["set trace hart auto"] == ""
     assert said["show trace hart"].strip() == "The trace hart is not set."
-    assert said["set trace hart -1"].strip() == "set trace hart: -1 is out of range."
+    for number in wrong:
+        assert said[f"set trace hart {number}"].strip() == f"set trace hart: {number} is out of range."
 
 
 def test_what_is_not_set_says_so() -> None:
@@ -56,11 +58,6 @@ def test_what_is_not_set_says_so() -> None:
 )
 def test_completion(typed: str, offered: list[str]) -> None:
     assert ask_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
-
-
-@pytest.mark.parametrize("command", ["start", "stop", "status", "history", "dump", "save", "open"])
-def test_each_command_has_help_with_its_usage(command: str) -> None:
-    assert f"Usage: trace {command}" in ask_gdb(None, [SOURCE, f"help trace {command}"])[f"help trace {command}"]
 
 
 @pytest.fixture(scope="module")

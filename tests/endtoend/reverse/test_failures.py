@@ -17,7 +17,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.proxy.stepping import FIRST_STEPPING_SECONDS
 from tests.endtoend.reverse.typed_gdb import POS, beginning, power_off, typed, without_prompts
-from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, newest_gdb, run_gdb
 from tests.gdbext.test_interrupt import PROGRAM
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
@@ -262,7 +262,7 @@ frame.select()
 """
 
 
-@every_gdb
+@newest_gdb
 def test_a_function_that_the_user_called_and_a_breakpoint_interrupted(gdb: str, rig: Rig) -> None:
     """gdb 13 to 18 that keep the frame of such a call cannot find frames without sp: it is refused until it is gone."""
     call = ["break fib if n == 1", "print fib(3)", "delete", "stepi"]
@@ -295,7 +295,7 @@ def test_loaded_again_in_the_past(rig: Rig) -> None:
     assert "<finish>" in said["info registers pc"]
 
 
-@every_gdb
+@newest_gdb
 def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, rig: Rig, tmp_path: Path) -> None:
     """And not before somebody asks for it."""
     note, returns = "the trace shows what ran there, not what memory held", "; `trace live` returns to the present"
