@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self, TextIO
+from typing import BinaryIO, NamedTuple, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support import colours
@@ -140,7 +140,7 @@ class CommandOutput:
         with atomic_output(place) as file:
             yield file, silent if is_bar_off else self.progress
 
-    def facts(self, facts: Mapping[str, Any]) -> None:
+    def facts(self, facts: Mapping[str, object]) -> None:
         """Print one JSON object about what was done."""
         self.rows([json_line(facts)])
 

@@ -232,8 +232,8 @@ def _hex(value: int | None, size: int) -> str | None:
     return None if value is None else f"0x{value:0{2 * size}x}"
 
 
-def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, Any]:
-    place: dict[str, Any] = {}
+def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, object]:
+    place: dict[str, object] = {}
     if writer.number is not None and (pc := asked.selected.history.pc(history_position(writer.number))) != GAP:
         place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)
     fields = {
@@ -314,7 +314,7 @@ def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: i
             )
 
 
-def _place_parameters(text: str, asked: _PastQuery) -> dict[str, Any]:
+def _place_parameters(text: str, asked: _PastQuery) -> dict[str, object]:
     """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
     name = text.removeprefix("$")
     is_symbol = not text.startswith("$") and any(asked.image.symbols_named(text))

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rvtrace_gdb.console import commands
 from rvtrace_gdb.console.progress import ProgressLine
@@ -124,7 +123,7 @@ def _check(request: UsbRequest) -> None:
         raise UsbUsage("-o - and --json both want standard output")
 
 
-def _print_result(request: UsbRequest, found: Mapping[str, Any], lines: list[str]) -> None:
+def _print_result(request: UsbRequest, found: Mapping[str, object], lines: list[str]) -> None:
     if request.json:
         print(json.dumps(found))
     else:
@@ -132,7 +131,7 @@ def _print_result(request: UsbRequest, found: Mapping[str, Any], lines: list[str
             print(columns(line), file=sys.stderr if request.output == "-" else sys.stdout)
 
 
-def _list() -> tuple[Mapping[str, Any], list[str]]:
+def _list() -> tuple[Mapping[str, object], list[str]]:
     found = usb.adapters()
     rows = [{"adapter": name, **vars(it)} for name, it in found]
     lines = [f"{name:6} {it.kind}, {usb.where(it)}" + _trouble(it.problem) for name, it in found]
@@ -143,7 +142,7 @@ def _trouble(problem: str | None) -> str:
     return "" if problem is None else f": {problem}"
 
 
-def _with_target(request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _with_target(request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     do = _VERBS[request.verb]
     assert do is not None
     with usb.bench(_usb(request.adapter)) as bench:
@@ -179,30 +178,30 @@ def _described(request: AdapterRequest) -> UsbDescription | None:
     return description.usb
 
 
-def _show_harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _show_harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     described = bench.description()
     found, lines = _states(bench.harts())
     return {"debug_module": described, **found}, [described, *lines]
 
 
-def _halt(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _halt(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     return _states(bench.halt(request.hart))
 
 
-def _resume_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _resume_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     return _states(bench.resume(request.hart))
 
 
-def _step_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _step_hart(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     return _states(bench.step(request.hart or 0))
 
 
-def _states(harts: list[HartState]) -> tuple[Mapping[str, Any], list[str]]:
+def _states(harts: list[HartState]) -> tuple[Mapping[str, object], list[str]]:
     rows = [{"hart": it.hart, "state": it.state, "pc": None if it.pc is None else f"{it.pc:#x}"} for it in harts]
     return {"harts": rows}, usb.hart_lines(harts)
 
 
-def _reg(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _reg(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     hart = request.hart or 0
     found = bench.registers(hart, request.words)
     values = {it.name: f"{it.value:#x}" if isinstance(it.value, int) else None for it in found}
@@ -210,7 +209,7 @@ def _reg(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[
     return {"hart": hart, "registers": values, "refused": refused}, usb.register_lines(found)
 
 
-def _read_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _read_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     if not 1 <= len(request.words) <= 2:
         raise UsbUsage("read takes an address, and how many bytes (default 4)")
     address, size = _address_argument(request.words[0]), _word(request.words[1], "a number") if request.words[1:] else 4
@@ -259,7 +258,7 @@ def _rows(address: int, data: bytes) -> list[str]:
     ]
 
 
-def _write_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, Any], list[str]]:
+def _write_memory(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     if len(request.words) < 2:
         raise UsbUsage("write takes an address and words of 32 bits")
     address, words = _address_argument(request.words[0]), [_word(word, "a number") for word in request.words[1:]]
@@ -301,7 +300,7 @@ def _numbers_argument(text: str) -> list[int]:
     return [_number_argument(part) for part in text.split(",")]
 
 
-_UsbVerb = Callable[[UsbBench, UsbRequest], tuple[Mapping[str, Any], list[str]]]
+_UsbVerb = Callable[[UsbBench, UsbRequest], tuple[Mapping[str, object], list[str]]]
 _VERBS: Mapping[str, _UsbVerb | None] = {
     "list": None, "harts": _show_harts, "halt": _halt, "resume": _resume_hart, "step": _step_hart, "reg": _reg,
     "read": _read_memory, "write": _write_memory,

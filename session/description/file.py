@@ -43,7 +43,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS
 from rvtrace_gdb.decode.ntrace.options import REPEAT_BITS
@@ -276,7 +275,7 @@ def parse(text: str, file: str) -> Description:
     return _description(Tables(file), document)
 
 
-def _description(read: Tables, document: dict[str, Any]) -> Description:
+def _description(read: Tables, document: dict[str, object]) -> Description:
     read.known(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
     target = read.table(document, "target", ("name", "xlen"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
@@ -306,7 +305,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
     )
 
 
-def _qemu(read: Tables, document: dict[str, Any], target: TomlTable, openocd: TomlTable) -> Description:
+def _qemu(read: Tables, document: dict[str, object], target: TomlTable, openocd: TomlTable) -> Description:
     """Return the description of a QEMU, which needs no components."""
     if "component" in document:
         raise read.error("there are none in QEMU: remove either [qemu] or [[component]]", "[[component]]", "")

@@ -14,7 +14,6 @@ Where tables overlap, that counts which promises less.
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.model import Description
@@ -26,7 +25,7 @@ _SPACE = 1 << 64
 _MOST = 256  # ranges
 
 
-def read_memory(tables: Tables, document: Mapping[str, Any]) -> tuple[MemoryRange, ...]:
+def read_memory(tables: Tables, document: Mapping[str, object]) -> tuple[MemoryRange, ...]:
     """Return the ranges, in the order of the file. Raises DescriptionError."""
     written = tables.tables(document, "memory")
     if len(written) > _MOST:

@@ -22,7 +22,7 @@ _ADDRESSES = {"encoder_base": 0x1000, "ram_sink_base": 0x1000, "buffer_start": 4
 
 
 def selected(
-    elf: str | None, target_file: str | None, overrides: Mapping[str, Any], environ: Mapping[str, str]
+    elf: str | None, target_file: str | None, overrides: Mapping[str, object], environ: Mapping[str, str]
 ) -> Description:
     """Return the fields of `session.context.Context` that describe the target. Raises `DescriptionError`."""
     overrides = _checked(overrides)
@@ -48,7 +48,7 @@ def _file(elf: str | None, target_file: str | None, environ: Mapping[str, str]) 
     return None
 
 
-def _checked(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(overrides: Mapping[str, object]) -> dict[str, object]:
     """Return the overrides that are set, each known and of the right type."""
     checked = {key: value for key, value in overrides.items() if value is not None}
     for key, value in checked.items():

@@ -4,7 +4,7 @@ The list has the youngest record first, with what ran between two records. The C
 the time when its records were read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr import procedures
@@ -177,7 +177,7 @@ def shown(
     return session.cached(ShownRecords, history, make), session.warnings() + other_hart(hart, context)
 
 
-def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:
+def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> dict[str, Any]:
     """Return the call stack, as far as the records contain it. Raises as `ctr_commands.look`."""
     found, lines = shown(session, context, way, progress)
     hart, selected = found.records.hart, context.thread_hart

@@ -308,7 +308,7 @@ class Folding:
             known = self._known[chunk] = _Chunk(codes, array("q", map(_row_begin, rows)), array("q", map(_level, rows)))
         return known
 
-    def _row(self, number: int) -> Any:
+    def _row(self, number: int) -> object:
         return self._fetch(number, number + 1)[0]
 
 
@@ -320,17 +320,17 @@ class _Chunk(NamedTuple):
     levels: "array[int]"
 
 
-def _compared(row: FoundRow | FunctionRow) -> tuple[Any, ...]:
+def _compared(row: FoundRow | FunctionRow) -> tuple[object, ...]:
     """Return the columns of a row in which those of a fold are alike."""
     return tuple(map(_fixed, _COMPARED[type(row)](row)))
 
 
-_COMPARED: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
+_COMPARED: dict[type[object], Callable[[object], tuple[object, ...]]] = {
     kind: attrgetter(*(name for name in kind._fields if name not in ignored)) for kind, ignored in MAY_DIFFER.items()
 }
 
 
-def _fixed(value: Any) -> Any:
+def _fixed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 

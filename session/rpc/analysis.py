@@ -27,7 +27,6 @@ only earlier writers. *none*: lines to print if the trace has no writer. *writer
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import Any
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import is_counter
@@ -43,7 +42,7 @@ from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
 from rvtrace_gdb.session.queries.history_rows import describe_event, rows
 from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
-from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -52,7 +51,7 @@ _ALL = ((0, 1 << 64),)
 _FLOATS = range(0x1020, 0x1040)  # the numbers of the floating-point registers
 
 
-def coverage(session: Session, params: Params, progress: Progress) -> Any:
+def coverage(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return the coverage of a range, see the module. Raises BadRequest, and as `Session.history`."""
     it = session.selected(params.context(), progress)
     calls = call_history(session, it, progress)
@@ -73,7 +72,7 @@ def coverage(session: Session, params: Params, progress: Progress) -> Any:
     }
 
 
-def check(session: Session, params: Params, progress: Progress) -> Any:
+def check(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return what a check of the trace finds out, see the module. Raises Unsupported, and as `Session.history`."""
     decoded = session.check(params.context(), progress)
     return {"lines": session.warnings(), "rows": decoded.checked}
@@ -96,7 +95,7 @@ class NoRegister(RvtraceError):
     """The name is that of no register that a trace can have."""
 
 
-def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
+def who_wrote(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return the last writer, see the module. Raises as `Session.history`, NoRegister, NoTrace."""
     context = params.context()
     it = session.selected(context, progress)
@@ -126,7 +125,7 @@ def _register_writer(
     below: int | None,
     none: str,
     progress: Progress,
-) -> dict[str, Any]:
+) -> JsonMessage:
     number = PC if name == "pc" else regno_of(name)
     if number is None:
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
@@ -150,7 +149,7 @@ def _register_writer(
 
 def _memory_writer(
     it: SelectedHistory, past: Past | None, position: int, where: tuple[int, int], below: int | None, none: str
-) -> dict[str, Any]:
+) -> JsonMessage:
     image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))
     address, size = where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)
     if past is None:
@@ -209,6 +208,6 @@ def name_of(register: int) -> str:
     return "pc" if register == PC else register_name(register)
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "check": check, "coverage": coverage, "who_wrote": who_wrote,
 }  # fmt: skip

@@ -29,7 +29,6 @@ that an ESP32's firmware keeps in the chip's memory, which gdb reads for the ses
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
@@ -37,7 +36,7 @@ from rvtrace_gdb.session.description.model import DescriptionError, SinkDescript
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
 from rvtrace_gdb.session.rpc import protocol
-from rvtrace_gdb.session.rpc.protocol import BadRequest, Params, answer
+from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params, answer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands, esp32_memory
 from rvtrace_gdb.session.sources.esp32_memory import ChipReading
@@ -46,23 +45,23 @@ from rvtrace_gdb.session.target.usb import HartState, bench, hart_lines, registe
 from rvtrace_gdb.support.errors import Progress
 
 
-def show_registers(session: Session, params: Params, progress: Progress) -> Any:
+def show_registers(session: Session, params: Params, progress: Progress) -> JsonMessage:
     access = resolved(params.table("access"), params.context()) if params.given("access") else None
     wish = registers.RegisterRequest(params.texts("names"), params.given("everything"), params.given("live"), access)
     return registers.show(session, params.context(), wish, progress)._asdict()
 
 
-def topology(session: Session, params: Params, progress: Progress) -> Any:
+def topology(session: Session, params: Params, progress: Progress) -> JsonMessage:
     live = params.given("live")
     lines = info.info(session, params.context(), live=live, progress=progress)
     return {"lines": lines, "capture": registers.in_capture(session) and not live}
 
 
-def components(session: Session, params: Params, progress: Progress) -> Any:
+def components(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return {"names": registers.names(session, params.context())}
 
 
-def start_choices(session: Session, params: Params, progress: Progress) -> Any:
+def start_choices(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return the words that options of `trace start` accept, by option; none without a target description."""
     try:
         description = params.context().description()
@@ -75,34 +74,34 @@ def start_choices(session: Session, params: Params, progress: Progress) -> Any:
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
 
 
-def _access(params: Params) -> Mapping[str, Any] | None:
+def _access(params: Params) -> Mapping[str, object] | None:
     return resolved(params.table("access"), params.context()) if params.given("access") else None
 
 
-def ctr_start(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_start(session: Session, params: Params, progress: Progress) -> JsonMessage:
     way = _access(params)
     if way is None:
         raise NoWay(_NO_TARGET)
     return answer(ctr_commands.start(session, params.context(), way, params.table("options"), progress))
 
 
-def ctr_stop(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_stop(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return answer(ctr_commands.stop(session, _access(params), progress))
 
 
-def ctr_clear(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_clear(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return answer(ctr_commands.clear(session, params.context(), _access(params), progress))
 
 
-def ctr_status(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_status(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return answer(ctr_commands.status(session, params.context(), _access(params), progress))
 
 
-def ctr_stack(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_stack(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return ctr_records.stack(session, params.context(), _access(params), progress)
 
 
-def ctr_connected(session: Session, params: Params, progress: Progress) -> Any:
+def ctr_connected(session: Session, params: Params, progress: Progress) -> JsonMessage:
     ctr_commands.connected(session, params.table("access") if params.given("access") else None)
     return {}
 
@@ -115,7 +114,7 @@ def _usb(params: Params) -> UsbDescription:
     return description.usb
 
 
-def usb_adapter(session: Session, params: Params, progress: Progress) -> Any:
+def usb_adapter(session: Session, params: Params, progress: Progress) -> JsonMessage:
     try:
         usb = params.context().description(os.environ).usb
     except DescriptionError:
@@ -123,31 +122,31 @@ def usb_adapter(session: Session, params: Params, progress: Progress) -> Any:
     return {"usb": None if usb is None else str(usb)}
 
 
-def usb_harts(session: Session, params: Params, progress: Progress) -> Any:
+def usb_harts(session: Session, params: Params, progress: Progress) -> JsonMessage:
     with bench(_usb(params)) as it:
         return {"lines": [it.description(), *hart_lines(it.harts())]}
 
 
-def usb_halt(session: Session, params: Params, progress: Progress) -> Any:
+def usb_halt(session: Session, params: Params, progress: Progress) -> JsonMessage:
     with bench(_usb(params)) as it:
         return _states(it.halt(params.optional_number("hart")))
 
 
-def usb_resume(session: Session, params: Params, progress: Progress) -> Any:
+def usb_resume(session: Session, params: Params, progress: Progress) -> JsonMessage:
     session.check_present("trace usb resume")
     session.changed()
     with bench(_usb(params)) as it:
         return _states(it.resume(params.optional_number("hart")))
 
 
-def usb_step(session: Session, params: Params, progress: Progress) -> Any:
+def usb_step(session: Session, params: Params, progress: Progress) -> JsonMessage:
     session.check_present("trace usb step")
     session.changed()
     with bench(_usb(params)) as it:
         return _states(it.step(_requested_hart(params)))
 
 
-def usb_registers(session: Session, params: Params, progress: Progress) -> Any:
+def usb_registers(session: Session, params: Params, progress: Progress) -> JsonMessage:
     with bench(_usb(params)) as it:
         return {"lines": register_lines(it.registers(_requested_hart(params), params.texts("names")))}
 
@@ -161,11 +160,11 @@ def _requested_hart(params: Params) -> int:
     return 0 if found is None else found
 
 
-def _states(found: list[HartState]) -> Any:
+def _states(found: list[HartState]) -> JsonMessage:
     return {"lines": hart_lines(found)}
 
 
-def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
+def snapshot(session: "Session", params: Params, progress: Progress) -> JsonMessage:
     """Open the trace in an ESP32's memory.
 
     *elves*: ELF files besides the context's. *address*: of the snapshot, None: where the ELF says. *answer*: the memory
@@ -200,7 +199,7 @@ def _whole(answer: MemoryAnswer, asked: Sequence[tuple[int, int]]) -> MemoryAnsw
     return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "regs": show_registers,
     "info": topology,
     "components": components,

@@ -54,7 +54,7 @@ from rvtrace_gdb.session.queries.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.interleaved import Interleaved
 from rvtrace_gdb.session.queries.pages import Folding, PageSelection, RangeError, RowFetch
 from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, GapQuery, ListQuery, PagedResults
-from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
+from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
@@ -77,7 +77,7 @@ class ListSelection(NamedTuple):
     now: Between | None = None
     folding: Folding | None = None
 
-    def fetch(self, begin: int, end: int) -> dict[str, Any]:
+    def fetch(self, begin: int, end: int) -> JsonMessage:
         """Return the rows numbered *begin* to *end* - 1, and what happened before them."""
         shown = begin < end
         events = self.events(begin, end) if self.events is not None and shown else []
@@ -87,7 +87,7 @@ class ListSelection(NamedTuple):
         """Return the answer, with at most *most* rows."""
         begin, end, notice = self.selection
         if self.folding is not None:
-            rows: Sequence[Any] = [row for part in self.folding.numbers for row in self.rows(*part)]
+            rows: Sequence[object] = [row for part in self.folding.numbers for row in self.rows(*part)]
             events: Sequence[Annotation] = []
         else:
             rows, events = self.fetch(begin, min(end, begin + most)).values()
@@ -156,7 +156,7 @@ def _folded(
     return requested.select(len(listed), listed.select), None
 
 
-def page(session: Session, params: Params, progress: Progress) -> Any:
+def page(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return a part of a list, see the module. Raises BadRequest, RangeError, and as `Session.history`."""
     what, requested = params.choice("what", LISTS), Range.from_params(params)
     found = LISTS[what](session, params, requested, progress)
@@ -165,7 +165,7 @@ def page(session: Session, params: Params, progress: Progress) -> Any:
     return found.page(ROWS_AT_ONCE if requested.most is None else requested.most)._asdict()
 
 
-def rows(session: Session, params: Params, progress: Progress) -> Any:
+def rows(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return more rows of the list that was requested last. Raises BadRequest, NoTrace."""
     what = params.choice("what", LISTS)
     begin, end = params.page("rows")
@@ -196,7 +196,7 @@ def _of_history(selected: SelectedHistory, selection: PageSelection, params: Par
     """Return the rows of one history, with what happened before them if that is requested."""
     times = params.given("times")
 
-    def fetch(begin: int, end: int) -> Sequence[Any]:
+    def fetch(begin: int, end: int) -> Sequence[object]:
         return list(history_rows(selected.history, selected.program, begin, end))
 
     def events(begin: int, end: int) -> Sequence[Annotation]:
@@ -372,7 +372,7 @@ _AT_HAND: Mapping[str, Callable[[Session, Params], ListSelection]] = {
 """Lists of which more rows are taken from what was decoded last: they do not keep an older history in memory."""
 
 
-def _glance(session: Session, params: Params, progress: Progress) -> Any:
+def _glance(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return how much there is to show. An error does not hide what was read before.
 
     length   rows of the history, 0 for none
@@ -408,7 +408,7 @@ def _bring_up_to_date(session: Session, context: Context, most: int, anew: bool,
     return 0
 
 
-def _at_hand(session: Session, context: Context) -> dict[str, Any]:
+def _at_hand(session: Session, context: Context) -> JsonMessage:
     found = session.last_selected(context)
     if found is None:
         return {"length": 0, "gaps": 0, "hart": None, "current": False}
@@ -420,4 +420,6 @@ def _at_hand(session: Session, context: Context) -> dict[str, Any]:
     }
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"page": page, "rows": rows, "glance": _glance}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
+    "page": page, "rows": rows, "glance": _glance,
+}  # fmt: skip

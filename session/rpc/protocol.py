@@ -244,16 +244,16 @@ _FLAGS = ("ended", "nothing", "begun")
 _TEXTS = ("history", "file")
 
 
-def answer(lines: Sequence[str]) -> dict[str, Any]:
+def answer(lines: Sequence[str]) -> dict[str, object]:
     """Return the answer to a request: the lines, and the *state* that they report, if any."""
     state = reported_facts(lines)
     return {"lines": lines, "state": state} if state else {"lines": lines}
 
 
-def reported_facts(lines: Sequence[str]) -> dict[str, Any]:
+def reported_facts(lines: Sequence[str]) -> dict[str, object]:
     """Return the facts that lines report, as the module describes them."""
     facts = [fact for line in lines if isinstance(line, Line) for fact in line.facts.items()]
-    state: dict[str, Any] = {name: int(value) for name, value in facts if name in _FLAGS}
+    state: dict[str, object] = {name: int(value) for name, value in facts if name in _FLAGS}
     state |= {name: value for name, value in facts if name in _TEXTS}
     encoders = dict(value for name, value in facts if name == "encoder")
     if encoders:
@@ -314,7 +314,7 @@ class ClientCallbacks:
         """Note that no request is being worked on."""
         self._number = None
 
-    def ask(self, need: JsonMessage) -> Any:
+    def ask(self, need: JsonMessage) -> object:
         """Return what the client answers to *need*. Raises CannotAsk, NotDone, Cancelled, ClientGone.
 
         The session's lock is released meanwhile: what gdb does may pass through the proxy, which takes the lock.
@@ -334,7 +334,7 @@ class ClientCallbacks:
     def _has_answer_or_none(self) -> bool:
         return self._answer is not None or self._gone()
 
-    def _result(self) -> Any:
+    def _result(self) -> object:
         if self._answer is None:
             raise ClientGone
         return _result(self._answer)
@@ -358,7 +358,7 @@ class ClientCallbacks:
                 self._changed.notify_all()
 
 
-def _result(answer: JsonMessage) -> Any:
+def _result(answer: JsonMessage) -> object:
     error = answer.get("error")
     if error is None:
         return answer.get("result")

@@ -36,7 +36,6 @@ native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: t
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
@@ -53,7 +52,7 @@ from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Destination, NotConnected, NotOnHart, ProxyDebugger, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
-from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -70,7 +69,7 @@ def frame_rows(
     count: int,
     progress: Progress = silent,
     pc: int | None = None,
-) -> dict[str, Any]:
+) -> JsonMessage:
     """Return {frames, more}: *count* rows from *first* on (0: the function that runs), and whether there are more.
 
     *number* may be the one after the last: then all has run, and *pc* is where the program is. Gaps and numbers that
@@ -139,7 +138,7 @@ def _row(frame: CallFrame, number: int) -> FrameRow:
     )
 
 
-def connect(session: Session, params: Params, progress: Progress) -> Any:
+def connect(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Start the proxy, and return where gdb is to connect to it."""
     context = params.context()
     if not isinstance(session.debugger, ProxyDebugger):
@@ -155,7 +154,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
     return {"where": where, "elf": session.elf if stub is None else None}
 
 
-def past(session: Session, params: Params, progress: Progress) -> Any:
+def past(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return whether gdb is connected, where it is, and lines to print. Called whenever gdb has stopped."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     if not isinstance(debugger, ProxyDebugger):
@@ -167,13 +166,13 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     return {"connected": debugger.connected, "number": debugger.number(hart), "said": said, "left": left}
 
 
-def gone(session: Session, params: Params, progress: Progress) -> Any:
+def gone(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return whether gdb's target has ended the connection, which gdb has not seen yet."""
     it = session.debugger
     return {"gone": isinstance(it, ProxyDebugger) and it.connected and it.is_target_gone}
 
 
-def notes(session: Session, params: Params, progress: Progress) -> Any:
+def notes(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return the lines to print. Called where nobody sees gdb's prompt."""
     return {"lines": _notes(session.debugger) if isinstance(session.debugger, ProxyDebugger) else []}
 
@@ -182,7 +181,7 @@ def _notes(debugger: ProxyDebugger) -> list[str]:
     return [*debugger.proxy.take_lines(), *debugger.proxy.memory_note(away=debugger.away())]
 
 
-def place(session: Session, params: Params, progress: Progress) -> Any:
+def place(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return where a hart is in the past, and how long its history is; None in the present."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     number = None if debugger is None else debugger.number(hart)
@@ -191,13 +190,13 @@ def place(session: Session, params: Params, progress: Progress) -> Any:
     return {"number": number, "length": len(debugger.timeline.selected(hart).history)}
 
 
-def enter(session: Session, params: Params, progress: Progress) -> Any:
+def enter(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Enter the past without moving."""
     pc = params.optional_number("pc")
     return debugger_of(session, params.context()).enter(progress, pc)._asdict()
 
 
-def follow_program(session: Session, params: Params, progress: Progress) -> Any:
+def follow_program(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Let gdb's past follow the program that gdb has loaded meanwhile; return the lines to print."""
     if not isinstance(session.debugger, ProxyDebugger):
         return {"lines": []}
@@ -205,7 +204,7 @@ def follow_program(session: Session, params: Params, progress: Progress) -> Any:
     return {"lines": session.debugger.follow_program(progress)}
 
 
-def goto(session: Session, params: Params, progress: Progress) -> Any:
+def goto(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Set where the next resumption leads."""
     debugger = debugger_of(session, params.context())
     return _goto(debugger, params, progress)._asdict()
@@ -229,7 +228,7 @@ def _goto(debugger: ProxyDebugger, params: Params, progress: Progress) -> Destin
     return debugger.go_to(1 if to == "begin" else -1, progress, pc)
 
 
-def frames_at(session: Session, params: Params, progress: Progress) -> Any:
+def frames_at(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return the call stack at a number of the history."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     if not isinstance(debugger, ProxyDebugger):
@@ -239,7 +238,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
     return frame_rows(session, it, number, first, count, progress, pc)
 
 
-def registers_known(session: Session, params: Params, progress: Progress) -> Any:
+def registers_known(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return whether registers are known in the past, and whether those in *registers* are from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     past = None
@@ -255,11 +254,12 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
     return {"known": past.values_stay_known(history_position(number), names)}
 
 
-def entered_at(session: Session, params: Params, progress: Progress) -> Any:
+def entered_at(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Let the next way back pass over other executions of the instruction with a number; see `Timeline.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
     if isinstance(session.debugger, ProxyDebugger):
         session.debugger.timeline.only_at(hart, history_position(number))
+    return {}
 
 
 class RecordsInThePast(RvtraceError):
@@ -269,7 +269,7 @@ class RecordsInThePast(RvtraceError):
         super().__init__("gdb is in the past, and its own recording begins in the present: `trace live` first")
 
 
-def native(session: Session, params: Params, progress: Progress) -> Any:
+def native(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Read out and decode what gdb is going to record. Raises NotConnected, InThePast, and as `Session.history`."""
     debugger = debugger_of(session, params.context())
     if not debugger.connected:
@@ -301,7 +301,7 @@ def _btrace(debugger: ProxyDebugger) -> Btrace:
     return next(it for it in debugger.extensions if isinstance(it, Btrace))
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "connect": connect,
     "past": past,
     "gone": gone,

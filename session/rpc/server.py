@@ -33,16 +33,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import IO, Any
+from typing import IO
 
-from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, ClientCallbacks, ClientGone, Params, answer
+from rvtrace_gdb.session.rpc.protocol import (
+    PROTOCOL,
+    BadRequest,
+    ClientCallbacks,
+    ClientGone,
+    JsonMessage,
+    Params,
+    answer,
+)
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
 from rvtrace_gdb.support.text import printable
 
-Method = Callable[[Session, Params, Progress], Any]
+Method = Callable[[Session, Params, Progress], JsonMessage]
 """A method of the protocol; it returns plain JSON values."""
 _UNLOCKED = ("connect",)
 """Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
@@ -82,7 +90,7 @@ class Methods:
         self._session = session
         self._by_name = dict(METHODS)
 
-    def call(self, name: object, params: object, progress: Progress) -> Any:
+    def call(self, name: object, params: object, progress: Progress) -> JsonMessage:
         """Return the result of a method. Raises `BadRequest` and the session's errors."""
         method = self._method(name) if isinstance(name, str) else None
         if method is None:
@@ -115,7 +123,7 @@ class SessionServer:
     def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: object) -> None:
         self._session, self._methods = session, Methods(session)
         self._source, self._sink, self._log_file = source, sink, log_file
-        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[JsonMessage | None] = queue.SimpleQueue()
         self.cancelled: set[object] = set()
         self.ended = False
         self._prepares = True
@@ -133,7 +141,7 @@ class SessionServer:
         finally:
             self._session.close()
 
-    def _next(self) -> dict[str, Any] | None:
+    def _next(self) -> JsonMessage | None:
         """Return the next request; meanwhile continue preparing a history if that was interrupted."""
         if self._requests.empty():
             self._prepare(self._until_asked)
@@ -159,7 +167,7 @@ class SessionServer:
         if not self._requests.empty():
             raise Cancelled
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonMessage) -> None:
         """Send one line to the client. Raises `ClientGone`."""
         try:
             self._sink.write(json.dumps(message).encode() + b"\n")
@@ -188,7 +196,7 @@ class SessionServer:
         self._asking.wake()
         self._requests.put(None)
 
-    def _answer(self, request: dict[str, Any]) -> None:
+    def _answer(self, request: JsonMessage) -> None:
         number = _plain(request.get("id"))
         self._asking.begin(number)
         try:
@@ -209,7 +217,7 @@ class SessionServer:
         self.cancelled.discard(number)
         self.send(reply)
 
-    def _failed(self, number: object, request: dict[str, Any], error: Exception) -> dict[str, Any]:
+    def _failed(self, number: object, request: JsonMessage, error: Exception) -> JsonMessage:
         if isinstance(error, OSError) and is_refusal(error):
             return _error(number, type(error).__name__, refusal(error))
         log.exception("request %r", request)
@@ -239,5 +247,5 @@ def _plain(number: object) -> object:
     return number if isinstance(number, int | str) else None
 
 
-def _error(number: object, kind: str, text: str) -> dict[str, Any]:
+def _error(number: object, kind: str, text: str) -> JsonMessage:
     return {"id": number, "error": {"message": printable(" ".join(text.splitlines())), "kind": kind}}

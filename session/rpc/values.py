@@ -7,19 +7,18 @@ end of the trace. *row*: `answers.ValuesRow`. A debugger in the past uses the se
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rvtrace_gdb.rows.answers import ValuesRow
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.known_values import known_values
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
-from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
 
-def values(session: Session, params: Params, progress: Progress) -> Any:
+def values(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return how much is known, see the module. Raises as `Session.history`."""
     context = params.context()
     if isinstance(session.debugger, ProxyDebugger):
@@ -36,4 +35,4 @@ def row_at(session: Session, it: SelectedHistory, at: int | None, progress: Prog
     return known_values(it, past, session.capture(), position, progress)
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"values": values}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"values": values}

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
@@ -90,7 +89,7 @@ def _needs_the_prompt() -> None:
     import_module("rvtrace_gdb.console.commands.console.prompt")
 
 
-def _stop_fields(stop: ProgramStop) -> dict[str, Any]:
+def _stop_fields(stop: ProgramStop) -> dict[str, object]:
     """Return where and why the program stopped, with the names of MI."""
     addr = None if stop.address is None else f"{stop.address:#x}"
     fields = {"reason": stop.reason, "addr": addr, "func": stop.function, "file": stop.file, "line": stop.line}
@@ -214,7 +213,7 @@ class _Console:
         if problem:
             self._fail(problem)
 
-    def _results(self, stops: int) -> dict[str, Any]:
+    def _results(self, stops: int) -> dict[str, object]:
         """Return what a command has printed, as fields. *stops*: the number of stops before it."""
         state = self._engine.state
         stopped = {"stop": _stop_fields(state.last)} if state.stops > stops else {}

@@ -93,7 +93,7 @@ class ConsoleStatus:
                 self._learn(reported)
         self._stale = self._stale or self._trace.tracing
 
-    def _learn(self, reported: Mapping[str, Any]) -> None:
+    def _learn(self, reported: Mapping[str, object]) -> None:
         state = trace_state(reported)
         if "ended" in reported:
             self._trace = state._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
@@ -215,7 +215,7 @@ class Shell:
         self.done = ""
         """The last command, all its lines."""
         self._typed, self._shown = typed, shown
-        self._report: dict[str, Any] = {}
+        self._report: dict[str, object] = {}
         self._heard = heard
         self._block = CommandBlock()
         self._last = ""
@@ -254,7 +254,7 @@ class Shell:
             self._heard(block.text, text)
         return text
 
-    def results(self) -> dict[str, Any]:
+    def results(self) -> dict[str, object]:
         """Return what the last command has printed, as fields; of a script, its report."""
         own, self._report = self._report, {}
         found: dict[str, Any] = {}

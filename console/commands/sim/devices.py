@@ -137,7 +137,7 @@ class ComponentTable:
             raise self.error("version", "the two numbers are from 0 to 15")
         return major, minor
 
-    def _section(self, key: str) -> Mapping[str, Any]:
+    def _section(self, key: str) -> Mapping[str, object]:
         found = self._table.get(key, {})
         if not isinstance(found, dict):
             raise self.error(key, f"must be a table of names and values, as in {key} = {{name = 1}}")
@@ -238,7 +238,7 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise DescriptionError("is nested too deeply", str(path)) from None
 
 
-def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: StreamOpener) -> AnyPart:
+def _built(read: Tables, part: AnyPart, table: Mapping[str, object], open_stream: StreamOpener) -> AnyPart:
     """Return a part built as in its table. Streams are opened last."""
     if not table:
         return part
@@ -337,7 +337,7 @@ def _pib_sink(section: ComponentTable, part: PibSinkPart) -> PibSinkPart:
     return replace(part, divider_bits=section.number("divider_bits", range(17), part.divider_bits))
 
 
-def _some(section: ComponentTable, choices: Mapping[str, Any]) -> tuple[str, ...]:
+def _some(section: ComponentTable, choices: Mapping[str, object]) -> tuple[str, ...]:
     words = section.words("modes", choices)
     if not words:
         raise section.error("modes", f"must name one of {', '.join(choices)}")
