@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -345,6 +346,29 @@ def _behind(words: Sequence[str], option: str) -> int:
 _QEMU = "--qemu"
 
 
+@dataclass(frozen=True)
+class TargetRequest:
+    """The program, the target and the gdb that the command line names. *target*: the description. *connect*: where
+    OpenOCD or QEMU waits. *sim*, *qemu*: a target is started; *qemu* are its arguments, None: it is not that.
+    """
+
+    elf: Path | None
+    target: Path | None
+    connect: str
+    sim: bool
+    tandem: bool
+    qemu: str | None
+    gdb: str | None
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "TargetRequest":
+        """Return what a command with the options of `add_target_options` says."""
+        return cls(
+            elf=args.elf, target=args.target, connect=args.connect, sim=args.sim, tandem=args.tandem, qemu=args.qemu,
+            gdb=args.gdb,
+        )  # fmt: skip
+
+
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the program, the target, and gdb."""
     moved = "the program; with OFFSET, so many bytes above the addresses it was linked for"
@@ -386,33 +410,33 @@ def _of_qemu(parser: argparse.ArgumentParser, word: str) -> bool:
 
 @contextlib.contextmanager
 def target_of(
-    arguments: argparse.Namespace, printed: Callable[[str], None] | None = None
+    request: TargetRequest, printed: Callable[[str], None] | None = None
 ) -> Iterator[tuple[Path | None, str]]:
     """Yield the target description and where to connect: those that were named, or of a target started for this.
 
     *printed*: called with what the program on it prints, on another thread.
     """
-    if arguments.tandem and not arguments.sim:
+    if request.tandem and not request.sim:
         raise RvtraceError("--tandem: the simulated target of --sim has a tandem trace")
-    if not arguments.sim and arguments.qemu is None:
-        yield arguments.target, arguments.connect
+    if not request.sim and request.qemu is None:
+        yield request.target, request.connect
         return
-    option = "--sim" if arguments.sim else _QEMU
-    if arguments.sim and arguments.qemu is not None:
+    option = "--sim" if request.sim else _QEMU
+    if request.sim and request.qemu is not None:
         raise RvtraceError(f"--sim, {_QEMU}: give only one of them")
-    if arguments.elf is None or arguments.target is not None or arguments.connect:
+    if request.elf is None or request.target is not None or request.connect:
         raise RvtraceError(f"{option}: needs --elf, and takes neither --target nor --connect")
-    if is_pipe(arguments.elf):
-        raise RvtraceError(pipe_refused(arguments.elf, "gdb"))
-    if not arguments.elf.is_file():
-        raise RvtraceError(f"{arguments.elf}: {'is a folder' if arguments.elf.is_dir() else 'there is no such file'}")
+    if is_pipe(request.elf):
+        raise RvtraceError(pipe_refused(request.elf, "gdb"))
+    if not request.elf.is_file():
+        raise RvtraceError(f"{request.elf}: {'is a folder' if request.elf.is_dir() else 'there is no such file'}")
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:
-        elf, folder = arguments.elf.resolve(), Path(name)
-        tandem = ["--tandem", str(folder / "tandem.tvt")] if arguments.tandem else []
+        elf, folder = request.elf.resolve(), Path(name)
+        tandem = ["--tandem", str(folder / "tandem.tvt")] if request.tandem else []
         rig: Processes = (
             Rig(elf, folder, *tandem, printed=printed)
-            if arguments.sim
-            else QemuRig(elf, folder, arguments.qemu, printed)
+            if request.sim
+            else QemuRig(elf, folder, request.qemu or "", printed)
         )
         with rig:
             yield rig.target_file, f"localhost:{rig.gdb_port}"

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,19 @@ from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import printable
 
 AnswerValue = TypeVar("AnswerValue")
+
+
+@dataclass(frozen=True)
+class InterviewRequest:
+    """What the command line answers: *given* has the texts by their options, and by what a repeated option names.
+
+    *yes*: defaults are taken. *force*: a file may be replaced. *quiet*: nothing is told.
+    """
+
+    given: Mapping[tuple[str, str], str]
+    yes: bool
+    force: bool
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the description. Raises BoardError, DescriptionError, BadElf, OutputError."""
     output = args.output or str((Path(args.elf).parent if args.elf else Path()) / FILE_BESIDE_ELF)
     protect_inputs(output, [args.device_tree, args.elf, *(args.openocd or ())])
-    interview = Interview(args)
+    interview = Interview(_request(args))
     interview.may_write(output)
     found = inquire(interview, _tree, BoardFacts(args.name, args.elf), output)
     interview.check_all_used()
@@ -68,6 +82,20 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         _report_written(found, output, args.elf)
     return 0
+
+
+def _request(args: argparse.Namespace) -> InterviewRequest:
+    single: Mapping[str, str | None] = {
+        "--openocd": args.openocd and "\n".join(args.openocd),
+        "--device-tree": args.device_tree,
+        "--probe": args.probe and ",".join(args.probe),
+        "--wake": None if args.wake is None else "y" if args.wake else "n",
+        "--harts": args.harts,
+    }
+    given = {(option, ""): text for option, text in single.items() if text is not None}
+    given |= {("--to", name): text for name, text in args.to}
+    given |= {("--buffer", name): text for name, text in args.buffer}
+    return InterviewRequest(given=given, yes=args.yes, force=args.force, quiet=args.quiet)
 
 
 def _tree(name: str) -> devicetree.DeviceTreeContents:
@@ -85,19 +113,10 @@ def _report_written(found: WrittenDescription, output: str, elf: str | None) -> 
 class Interview:
     """Answers by options and on the terminal; an `Ask`."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._yes, self._force, self._quiet = args.yes, args.force, args.quiet
+    def __init__(self, request: InterviewRequest) -> None:
+        self._yes, self._force, self._quiet = request.yes, request.force, request.quiet
         self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        single: Mapping[str, str | None] = {
-            "--openocd": args.openocd and "\n".join(args.openocd),
-            "--device-tree": args.device_tree,
-            "--probe": args.probe and ",".join(args.probe),
-            "--wake": None if args.wake is None else "y" if args.wake else "n",
-            "--harts": args.harts,
-        }
-        self._given = {(option, ""): text for option, text in single.items() if text is not None}
-        self._given |= {("--to", name): text for name, text in args.to}
-        self._given |= {("--buffer", name): text for name, text in args.buffer}
+        self._given = request.given
         self._unused = {key for key in self._given if key[0] in ("--to", "--buffer", "--harts")}
 
     def may_write(self, output: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.output import OutputOptions
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.sources.qemu.run import DEFAULT_BYTES, QemuRun, run_qemu
 from rvtrace_gdb.support.errors import RvtraceError
@@ -76,25 +77,29 @@ def run(args: argparse.Namespace) -> int:
     if not args.arguments:
         raise QemuUsage("give QEMU's arguments after --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 
-    with ProgressLine(_shows_progress(args)) as progress:
+    options: dict[str, object] = {"context": args.context}
+    if args.etrace:
+        options["format"] = "etrace"
+    request = QemuRun(
+        arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
+        write_target=args.write_target, output=args.output, elf=elf, options=options,
+    )  # fmt: skip
+    return _run(request, OutputOptions.from_arguments(args))
+
+
+def _run(request: QemuRun, shown: OutputOptions) -> int:
+    with ProgressLine(_shows_progress(request, shown)) as progress:
 
         def say(line: str) -> None:
-            if not args.quiet and not args.json:
+            if not shown.quiet and not shown.json:
                 progress.clear()
                 print(f"rvtrace qemu: {printable(line)}", file=sys.stderr, flush=True)
 
         def tell(what: Mapping[str, object]) -> None:
-            if args.json:
+            if shown.json:
                 print(json.dumps(what), flush=True)
 
-        options: dict[str, object] = {"context": args.context}
-        if args.etrace:
-            options["format"] = "etrace"
-        wish = QemuRun(
-            arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
-            write_target=args.write_target, output=args.output, elf=elf, options=options,
-        )  # fmt: skip
-        return run_qemu(wish, os.environ, say, progress, tell)
+        return run_qemu(request, os.environ, say, progress, tell)
 
 
 def _kernel(arguments: Sequence[str]) -> str | None:
@@ -103,10 +108,10 @@ def _kernel(arguments: Sequence[str]) -> str | None:
     return named[-1] if named else None
 
 
-def _shows_progress(args: argparse.Namespace) -> bool:
+def _shows_progress(request: QemuRun, shown: OutputOptions) -> bool:
     """Whether to show progress: when a capture is written, unless the program uses the terminal."""
-    taken = any(word.lstrip("-") == "nographic" or "stdio" in word for word in args.arguments)
-    return args.output is not None and not (args.quiet or args.json or taken)
+    taken = any(word.lstrip("-") == "nographic" or "stdio" in word for word in request.arguments)
+    return request.output is not None and not (shown.quiet or shown.json or taken)
 
 
 def _size_argument(text: str) -> int:

@@ -7,11 +7,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.bench.bench import Bench
-from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.bench.rig import TargetRequest, add_target_options, target_of
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.progress import ENDING, ending, on_signals
 from rvtrace_gdb.console.scripts import verbs
@@ -26,6 +27,22 @@ EXAMPLES = (
     ("run demo.rvts --elf demo.elf --sim", "a script on a simulated target"),
     ("run demo.rvts --elf demo.elf --target board.toml --connect :3333", "a script on a board"),
 )
+
+
+@dataclass(frozen=True)
+class ScriptRequest:
+    """What the command line of `rvtrace run` asks for. *output*: the capture. *settings*: NAME=EXPRESSION. *report*:
+    the file of the report.
+    """
+
+    script: Path | None
+    target: TargetRequest
+    output: Path | None
+    timeout: str
+    settings: tuple[str, ...]
+    report: Path | None
+    json: bool
+    quiet: bool
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -56,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(verbs.listing())
         return 0
     try:
-        return _run_script(arguments)
+        return _run_script(_request(arguments))
     except RvtraceError as error:
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
     except standard_streams.NotRead:
@@ -66,41 +83,49 @@ def run(arguments: argparse.Namespace) -> int:
     return 2
 
 
-def _run_script(arguments: argparse.Namespace) -> int:
-    if arguments.script is None:
+def _request(args: argparse.Namespace) -> ScriptRequest:
+    return ScriptRequest(
+        script=args.script, target=TargetRequest.from_arguments(args), output=args.output, timeout=args.timeout,
+        settings=tuple(args.set), report=args.report, json=args.json, quiet=args.quiet,
+    )  # fmt: skip
+
+
+def _run_script(request: ScriptRequest) -> int:
+    if request.script is None:
         raise RvtraceError("run: which script? `rvtrace run --verbs` lists the verbs of scripts")
-    nodes = load(arguments.script)
-    settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
+    nodes = load(request.script)
+    settings, within = [_setting(text) for text in request.settings], _within(request.timeout)
     versions = {"rvtrace": tool(), "python": platform.python_version()}
-    report = ScriptReport(str(arguments.script), versions, _path_text(arguments.elf), _path_text(arguments.target))
+    elf, target = _path_text(request.target.elf), _path_text(request.target.target)
+    report = ScriptReport(str(request.script), versions, elf, target)
     began = time.monotonic()
     try:
-        _on_bench(arguments, nodes, settings, within, report)
+        _on_bench(request, nodes, settings, within, report)
     except RvtraceError as error:
         report.ended_by(ERROR, str(error))
     except (KeyboardInterrupt, SystemExit):  # before the script has begun, or a second Ctrl-C
         report.ended_by(ERROR, str(Cancelled()))
     report.seconds = time.monotonic() - began
-    tell(report, json=arguments.json, quiet=arguments.quiet, file=arguments.report)
+    tell(report, json=request.json, quiet=request.quiet, file=request.report)
     return report.exit_status
 
 
 def _on_bench(
-    arguments: argparse.Namespace, nodes: Sequence[Node], settings: Sequence[tuple[str, str]], within: float,
+    request: ScriptRequest, nodes: Sequence[Node], settings: Sequence[tuple[str, str]], within: float,
     report: ScriptReport,
 ) -> None:  # fmt: skip
-    lines = StepLines(shown=not (arguments.quiet or arguments.json))
+    lines, wanted = StepLines(shown=not (request.quiet or request.json)), request.target
     with (
         ending(),
-        target_of(arguments, lambda text: lines.said("target", text)) as (target, connect),
+        target_of(wanted, lambda text: lines.said("target", text)) as (target, connect),
         Bench(
-            arguments.elf, target=target, gdb=arguments.gdb, within=within, said=lines.said, progress=lines.progress
+            wanted.elf, target=target, gdb=wanted.gdb, within=within, said=lines.said, progress=lines.progress
         ) as bench,
     ):
         report.versions = {**report.versions, "gdb": bench.gdb("show version").partition("\n")[0]}
         for name, value in settings:
             bench.set(name, value)
-        runner = Runner(bench, report, lines, connect, arguments.output)
+        runner = Runner(bench, report, lines, connect, request.output)
         with _cancelled(runner.cancel):
             runner.run(connecting(nodes, report.script) if connect else nodes)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.bench.rig import TargetRequest, add_target_options, target_of
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.console.shell import ConsoleStatus, Quit, Shell
 from rvtrace_gdb.console.gdb_driver.engine import Engine
@@ -52,22 +52,23 @@ def add_arguments(parser: CommandParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the console and return its exit status: 2 if gdb cannot be started or has ended."""
     typed, shown = sys.stdin.isatty() and not arguments.json, output.OutputOptions.from_arguments(arguments)
-    screen = Screen(progress=not (arguments.quiet or arguments.json), shown=not arguments.json)
+    wanted = TargetRequest.from_arguments(arguments)
+    screen = Screen(progress=not (shown.quiet or shown.json), shown=not shown.json)
     try:
         if typed:
             _needs_the_prompt()
         with (
             ending(),
-            target_of(arguments, lambda text: screen.said("target", text)) as (target, connect),
+            target_of(wanted, lambda text: screen.said("target", text)) as (target, connect),
             Engine(
-                arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
+                wanted.elf, target, gdb=wanted.gdb, init=not arguments.nx, said=screen.said,
                 progress=screen.progress, coloured=shown.paint() is not colours.plain,
-                environ={**os.environ, "RVTRACE_RESULTS": f"{arguments.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
+                environ={**os.environ, "RVTRACE_RESULTS": f"{shown.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
             ) as engine,
         ):  # fmt: skip
             engine.silence = None  # a user has Ctrl-C, and a pipe may wait
             begin = [f"trace connect {connect}"] if connect else []
-            console = _Console(engine, screen, arguments, typed=typed)
+            console = _Console(engine, screen, shown, typed=typed, stop_on_error=arguments.stop_on_error)
             with on_signals((signal.SIGINT,), lambda number: engine.interrupt()):  # it interrupts only the command
                 return console.run([*begin, *arguments.ex])
     except RvtraceError as error:
@@ -141,16 +142,21 @@ class Screen:
 
 
 class _Console:
-    def __init__(self, engine: Engine, screen: Screen, arguments: argparse.Namespace, *, typed: bool) -> None:
-        self._engine, self._screen, self._arguments, self._typed = engine, screen, arguments, typed
+    """Does the lines that are *typed*, or piped. *stop_on_error*: piped lines end at the first that fails."""
+
+    def __init__(
+        self, engine: Engine, screen: Screen, shown: output.OutputOptions, *, typed: bool, stop_on_error: bool
+    ) -> None:
+        self._engine, self._screen, self._shown, self._typed = engine, screen, shown, typed
+        self._stop_on_error = stop_on_error
         self.status = ConsoleStatus(engine)
-        self.shell = Shell(engine, self.status.heard, typed=typed, shown=not arguments.json)
+        self.shell = Shell(engine, self.status.heard, typed=typed, shown=not shown.json)
         self._failed = False
 
     def run(self, first: list[str]) -> int:
         """Execute all lines and return the exit status."""
         try:
-            if self._typed and not self._arguments.quiet:
+            if self._typed and not self._shown.quiet:
                 gdb = self._gdb_version().partition("\n")[0]
                 print(f"{tool()}, {gdb}\n`help console` for keys, `help trace` for commands")
             for line in first:
@@ -206,7 +212,7 @@ class _Console:
             problem = str(error)
         finally:
             self._screen.clear()
-        if self._arguments.json and not self.shell.waiting and line.strip():
+        if self._shown.json and not self.shell.waiting and line.strip():
             row = {"command": self.shell.done, "status": "error" if problem else "ok", "output": text, "error": problem}
             seconds = round(time.monotonic() - began, 3)
             print(json.dumps({**row, "seconds": seconds, **self._results(stops)}), flush=True)
@@ -224,7 +230,7 @@ class _Console:
     def _fail(self, problem: str, then: Callable[[], None] = lambda: None) -> None:
         self._failed = True
         then()
-        if not self._arguments.json:
+        if not self._shown.json:
             print(problem, file=sys.stderr, flush=True)
-        if self._arguments.stop_on_error and not self._typed:
+        if self._stop_on_error and not self._typed:
             raise Quit(1)
