@@ -79,7 +79,7 @@ def peak(folder: Path, rounds: int, source: str) -> tuple[int, int]:
     return int(done.stderr.split()[-1]), int(ran.split("rvtrace qemu: ")[1].split()[0])
 
 
-@pytest.mark.parametrize(("source", "longer"), [("plugin", 1000 if LONG else 400), ("log", 250 if LONG else 100)])
+@pytest.mark.parametrize(("source", "longer"), [("plugin", 1000 if LONG else 200), ("log", 250 if LONG else 50)])
 def test_a_long_run_needs_no_more_memory(tmp_path: Path, source: str, longer: int) -> None:
     short, few = peak(tmp_path, 10, source)
     long, many = peak(tmp_path, longer, source)

@@ -28,20 +28,6 @@ def test_section_3_1_the_first_byte_never_ends_a_message() -> None:
     assert Packer(LAYOUTS, 0, 0, empty_fields=True).pack(Tcode.DIRECT_BRANCH, 0).hex() == "0c03"
 
 
-@pytest.mark.parametrize("padding", [1, 3])
-@pytest.mark.parametrize("tcode", LAYOUTS)
-def test_longer_fields_mean_the_same(tcode: int, padding: int) -> None:
-    """ "They must zero-fill bit positions beyond the highest order bit": more zeros than necessary are read over."""
-    layout = LAYOUTS[tcode]
-    fixed = [2 if field.name == "rcode" else 1 for field in layout.fixed]  # so that the conditional fields are there
-    values = fixed + [0x1234] * len(layout.variable)
-    short = Packer(LAYOUTS, 3, 5).pack(tcode, *values)
-    padded = Packer(LAYOUTS, 3, 5, padding=padding).pack(tcode, *values)
-    assert len(padded) == len(short) + padding * len(layout.variable)
-    assert parse(padded, 3) == parse(short, 3)
-    assert len(parse(padded, 3).fields) == len(values)
-
-
 @pytest.mark.parametrize("xlen", [32, 64])
 @pytest.mark.parametrize("padding", [0, 2])
 def test_section_9_4_the_highest_bit_sent_is_that_of_all_above_it(xlen: int, padding: int) -> None:
@@ -76,18 +62,6 @@ def test_section_7_timestamps_of_what_is_counted_are_those_of_the_last_time() ->
     recorder.encoder.stop(Evcode.DEBUG_MODE)
     stamps = [(fields["name"], fields["tstamp"]) for fields in recorder.messages()]
     assert stamps == [("ProgTraceSync", 0), ("DirectBranch", 2), ("RepeatBranch", 6), ("ProgTraceCorrelation", 10)]
-
-
-def test_the_clock() -> None:
-    """One tick per instruction, or as many as told; or what it is set to. The message of a jump comes after it."""
-    recorder = Recorder(timestamps=True)
-    recorder.encoder.time(1000)
-    recorder.retire(JUMP, JUMP)
-    recorder.encoder.retire([JUMP], cycles=50)
-    recorder.encoder.time(1100)
-    recorder.retire(JUMP)
-    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x100)
-    assert [fields["tstamp"] for fields in recorder.messages()] == [1000, 2, 2, 96, 2, 0]
 
 
 def test_a_full_i_cnt_within_a_block_has_its_own_time() -> None:
@@ -173,13 +147,6 @@ def test_the_place_of_a_context_switch() -> None:
         codes = [("rcode", fields["rcode"]) for fields in recorder.messages() if "rcode" in fields]
         assert codes == expected
         assert recorder.messages()[-1]["process"] == process(2, 1, 1)
-
-
-def test_a_context_between_the_items() -> None:
-    assert processes(MACHINE, JUMP, USER, JUMP) == [process(0, 3), process(0, 0)]
-    recorder = Recorder(context=True)
-    recorder.encoder.retire([MACHINE, JUMP, USER, JUMP])
-    assert [fields.get("process") for fields in recorder.messages()] == [None, process(0, 3), None, process(0, 0)]
 
 
 def test_section_6_1_vendor_messages() -> None:

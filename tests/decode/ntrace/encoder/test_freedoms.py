@@ -1,12 +1,11 @@
 """Where the rules leave freedom: each form the encoder can be asked for, message by message."""
 
-
 import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.options import RC7, SIFIVE, EncoderOptions, SyncPlacement
+from rvtrace_gdb.decode.ntrace.options import RC7, SIFIVE, EncoderOptions
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.ntrace.messages import Recorder, message, started, stopped
 
@@ -16,8 +15,6 @@ LEAVE = Block(0x106, b"\1", IType.OTHER_UNINFERABLE)
 STRAIGHT = Block(0x200, b"\1\2\1")
 AFTER = Block(0x208, b"\1")
 TRIGGER = Sync.EXTERNAL_TRIGGER
-
-AT_ONCE, SEPARATE, NEXT_BRANCH = SyncPlacement
 
 
 def marked(
@@ -63,63 +60,6 @@ def test_rc7_marks_may_keep_the_history() -> None:
     recorder.encoder.stop(Evcode.DEBUG_MODE, 0x106)
     assert sent == [message("ProgTraceSync", sync=0, icnt=6, faddr=0x80)]
     assert recorder.raw[-1] == stopped(3, 0b1110)
-
-
-PLACES = [
-    (False, AT_ONCE, [message("IndirectBranchHistSync", sync=0, b_type=0, icnt=4, faddr=0x100, hist=0b10)]),
-    (
-        False,
-        SEPARATE,
-        [
-            message("IndirectBranchHist", b_type=0, icnt=4, uaddr=0x180, hist=0b10),
-            message("IndirectBranchHistSync", sync=0, b_type=0, icnt=0, faddr=0x100, hist=1),
-        ],
-    ),
-    (True, AT_ONCE, [message("IndirectBranchSync", sync=0, b_type=0, icnt=4, faddr=0x100)]),
-    (
-        True,
-        SEPARATE,
-        [
-            message("IndirectBranch", b_type=0, icnt=4, uaddr=0x180),
-            message("ProgTraceSync", sync=0, icnt=0, faddr=0x100),
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("btm", "placement", "expected"), PLACES)
-def test_at_a_jump(btm: bool, placement: SyncPlacement, expected: list[bytes]) -> None:
-    """Upgraded to the ...Sync form (note 3), or a message of its own."""
-    recorder = Recorder(btm=btm, sync_placement=placement)
-    assert marked(recorder, LOOP, LEAVE, then=[STRAIGHT], next_pc=0x208) == expected
-
-
-@pytest.mark.parametrize(
-    ("btm", "expected"),
-    [
-        (True, message("DirectBranchSync", sync=0, icnt=7, faddr=0x80)),
-        (False, message("IndirectBranchHistSync", sync=0, b_type=0, icnt=8, faddr=0x100, hist=0b10)),
-    ],
-)
-def test_with_the_next_branch_message(btm: bool, expected: bytes) -> None:
-    """Case 6, second possibility: delayed after the event, here past the end of a straight block."""
-    recorder = Recorder(btm=btm, sync_placement=NEXT_BRANCH)
-    before = Block(0xF8, b"\1\2\1")
-    sent = marked(recorder, before, then=[LOOP, LOOP if btm else LEAVE], next_pc=0x200)
-    assert sent[0] == expected
-
-
-def test_a_trap_carries_it_too() -> None:
-    trap = IngressTrap(0x208, True, 7, 0, 0x400)
-    recorder = Recorder()
-    assert marked(recorder, STRAIGHT, then=[trap], next_pc=0x400) == [
-        message("IndirectBranchHistSync", sync=0, b_type=3, icnt=4, faddr=0x200, hist=1)
-    ]
-    recorder = Recorder(sync_placement=SEPARATE)
-    assert marked(recorder, STRAIGHT, then=[trap], next_pc=0x400) == [
-        message("IndirectBranchHistSync", sync=0, b_type=0, icnt=4, faddr=0x104, hist=1),
-        message("IndirectBranchHist", b_type=3, icnt=0, uaddr=0x304, hist=1),
-    ]
 
 
 def test_every_mark_is_sent() -> None:
@@ -172,12 +112,6 @@ def test_a_full_i_cnt_may_go_with_the_branch_message_that_is_due(btm: bool) -> N
     assert names[1:] == ["ResourceFull", "IndirectBranch" if btm else "IndirectBranchHist"]
 
 
-def test_i_cnt_noticed_after_a_whole_block() -> None:
-    recorder = Recorder(icnt_limit=2, icnt_by_block=True)
-    recorder.retire(STRAIGHT, AFTER)
-    assert recorder.raw[1:] == [message("ResourceFull", rcode=0, rdata=4)]
-
-
 def test_section_7_8_history_in_shorter_pieces() -> None:
     """ "Implementations may opt to include any quantity of history bits": here 2, 1, then 3 at a time."""
     recorder = Recorder(hist_chunks=(2, 1, 3))
@@ -186,19 +120,6 @@ def test_section_7_8_history_in_shorter_pieces() -> None:
     assert recorder.raw[1:] == [message("ResourceFull", rcode=1, rdata=hist) for hist in hists]
     recorder.encoder.stop(Evcode.DEBUG_MODE)
     assert recorder.raw[-1] == stopped(31, 0b10)
-
-
-@pytest.mark.parametrize("limit", [2, 3, 17, 32, 40])
-@pytest.mark.parametrize("at_once", [False, True])
-def test_hist_of_any_size(limit: int, at_once: bool) -> None:
-    """The register never has more bits than it has, and every branch is in it once."""
-    recorder = Recorder(hist_limit=limit, full_at_once=at_once)
-    recorder.retire(*[LOOP] * 100)
-    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x106)
-    hists = [int(fields.get("hist", fields.get("rdata", 1))) for fields in recorder.messages()]
-    bits = "".join(bin(hist)[3:] for hist in hists)
-    assert bits == "1" * 99 + "0"
-    assert max(hist.bit_length() for hist in hists) == limit
 
 
 @pytest.mark.parametrize("sync", [False, True])

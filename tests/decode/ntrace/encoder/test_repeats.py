@@ -85,59 +85,6 @@ def test_section_7_11_direct_branches_in_btm() -> None:
     ]
 
 
-def test_b_cnt_never_exceeds_its_limit() -> None:
-    """As with HREPEAT, several messages with the highest count follow each other (9.3)."""
-    recorder = Recorder(btm=True, repeat_branch=True, bcnt_limit=4)
-    recorder.retire(*[BACK] * 12, Block(0x106, b"\1"))
-    recorder.encoder.stop(Evcode.DEBUG_MODE)
-    assert [fields["bcnt"] for fields in recorder.messages() if "bcnt" in fields] == [4, 4, 2]
-
-
-def test_h_repeat_never_exceeds_its_limit() -> None:
-    recorder = Recorder(repeated_history=True, hist_limit=5, hrepeat_limit=3)
-    recorder.retire(*[BACK] * (8 * 4 + 2))
-    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x106)
-    repeated = message("ResourceFull", rcode=2, rdata=0b11111, hrepeat=3)
-    twice = message("ResourceFull", rcode=2, rdata=0b11111, hrepeat=2)
-    assert recorder.raw == [started(), repeated, repeated, twice, stopped(102, 0b110)]
-
-
-def test_a_synchronizing_message_is_not_repeated() -> None:
-    """ "The previous branch message (without a SYNC field)": the first one after it is sent again."""
-    recorder = Recorder(btm=True, repeat_branch=True)
-    recorder.retire(*[BACK] * 4)
-    recorder.encoder.mark(Sync.EXTERNAL_TRIGGER)
-    recorder.retire(*[BACK] * 3, Block(0x106, b"\1"))
-    recorder.encoder.stop(Evcode.DEBUG_MODE)
-    assert recorder.raw == [
-        started(),
-        message("DirectBranch", icnt=3),
-        message("RepeatBranch", bcnt=2),
-        message("DirectBranchSync", sync=0, icnt=3, faddr=0x80),
-        message("DirectBranch", icnt=3),
-        message("RepeatBranch", bcnt=1),
-        stopped(4, None),
-    ]
-
-
-@pytest.mark.parametrize("change", ["target", "hist", "icnt"])
-def test_what_makes_two_branch_messages_differ(change: str) -> None:
-    """ "Generated if I-CNT, HIST and target address is the same": the second message is, the third is not."""
-    skip = Block(0x100, b"\1", IType.NOT_TAKEN, 0x104)
-    same = [skip, Block(0x104, b"\1", IType.OTHER_UNINFERABLE)]
-    other = {
-        "target": [*same, Block(0x200, b"\1", IType.OTHER_UNINFERABLE)],
-        "hist": [skip, Block(0x102, b"\1", IType.OTHER_UNINFERABLE)],
-        "icnt": [skip, Block(0x104, b"\1\1", IType.OTHER_UNINFERABLE)],
-    }[change]
-    recorder = Recorder(repeat_branch=True)
-    recorder.retire(*same, *same, *other)
-    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x100)
-    names = [fields["name"] for fields in recorder.messages()[1:4]]
-    assert names == ["IndirectBranchHist", "RepeatBranch", "IndirectBranchHist"]
-    assert recorder.messages()[2]["bcnt"] == 1
-
-
 @pytest.mark.parametrize(("broken", "order"), [(False, [0, 2]), (True, [1, 0, 1])])
 def test_a_full_i_cnt_between_two_full_hist(broken: bool, order: list[int]) -> None:
     """RCODEs in the order they are sent; "any sequence of ResourceFull" says the same (9.3)."""
@@ -145,19 +92,6 @@ def test_a_full_i_cnt_between_two_full_hist(broken: bool, order: list[int]) -> N
     recorder.retire(*[BACK] * 8, Block(0x100, b"\1"))
     recorder.encoder.stop(Evcode.DEBUG_MODE)
     assert [fields["rcode"] for fields in recorder.messages() if "rcode" in fields] == order
-
-
-def test_the_shortest_pattern_is_counted() -> None:
-    """As in the last example of 9.3, 150 times 01 in one message, but for what is still in HIST in the end."""
-    branch = Block(0x100, b"\1", IType.NOT_TAKEN, 0x104)
-    other = Block(0x104, b"\1", IType.NOT_TAKEN, 0x100)
-    recorder = Recorder(repeated_history=True, repeat_shortest=True, hist_limit=32)
-    recorder.retire(*[branch, Block(0x102, b"\1"), other] * 150)
-    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x100)
-    assert recorder.raw[1:] == [
-        message("ResourceFull", rcode=2, rdata=0b101, hrepeat=135),
-        stopped(450, 0b1_01_0101_0101_0101_0101_0101_0101_0101),
-    ]
 
 
 def test_runs_of_branches_in_the_sifive_dialect() -> None:
@@ -173,14 +107,6 @@ def test_runs_of_branches_in_the_sifive_dialect() -> None:
         message("ResourceFull", rcode=8, rdata=41),
         stopped(83, 0b11),
     ]
-
-
-def test_shorter_runs_are_history_as_ever() -> None:
-    branch = Block(0x100, b"\1", IType.NOT_TAKEN, 0x100)
-    recorder = Recorder(repeated_history=True, dialect=SIFIVE)
-    recorder.retire(*[branch] * 16, Block(0x102, b"\1"))
-    recorder.encoder.stop(Evcode.DEBUG_MODE)
-    assert recorder.raw[1:] == [stopped(17, 0b1_1111_1111_1111_1110)]
 
 
 def test_section_8_4_counts_are_sent_before_a_synchronizing_message() -> None:
