@@ -10,10 +10,11 @@ import pytest
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, RAW_NTRACE, EncoderFeature
 from rvtrace_gdb.decode.check.ntrace_comparison import NtraceScheme
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES
 from rvtrace_gdb.decode.etrace.options import SupportLayout
 from rvtrace_gdb.decode.etrace.packet import LAYOUTS
 from rvtrace_gdb.decode.ntrace.items import Itemizer
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, EncoderOptions, ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.wording import Wording
 from tests.decode.ntrace.encodings import FIELDS
 from tests.decode.ntrace.messages import MESSAGES, message, started
@@ -80,6 +81,11 @@ def test_random_cases_draw_every_option() -> None:
 def test_damaged_inputs_have_every_feature() -> None:
     assert {feature.ntrace for feature in NTRACE} <= damaged_ntrace.FIELDS.keys()
     assert {feature.etrace for feature in ETRACE} <= damaged_etrace.FIELDS.keys()
+
+
+def test_damaged_inputs_have_every_dialect_and_encapsulation() -> None:
+    assert set(damaged_ntrace.FIELDS["dialect"]) == set(DIALECTS)
+    assert {it.name for it in damaged_etrace.ENCAPSULATIONS.values()} == set(NAMES)
 
 
 @pytest.mark.parametrize("feature", RAW_NTRACE, ids=lambda feature: feature.field)

@@ -52,7 +52,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "shortest": (False, True),
     "epc_after_inferred": (False, True),
 }
-_ENCAPSULATIONS = {
+ENCAPSULATIONS = {
     "encap": Encapsulation(),
     "encap with all": Encapsulation("encap", src_bits=6, timestamp_bytes=2, type_bits=2, extend_bit=5),
     "encap with odd srcID": Encapsulation("encap", src_bits=11, timestamp_bytes=1, type_bits=1),
@@ -104,7 +104,7 @@ class Encapsulated(Traces):
 
     def __init__(self) -> None:
         traces = {}
-        for number, (name, encapsulation) in enumerate(_ENCAPSULATIONS.items()):
+        for number, (name, encapsulation) in enumerate(ENCAPSULATIONS.items()):
             case = _case(number + 100)
             trace_options = EtraceTraceOptions(
                 replace(case.options, dialect=_DIALECTS.get(name, Dialect.STANDARD)), encapsulation
