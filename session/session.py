@@ -93,7 +93,7 @@ class Session:
             self._recording.source.close()
             self._recording = None
 
-    # TraceRecording a trace
+    # Recording a trace
 
     def start(
         self, context: Context, options: Mapping[str, Any] | None = None, progress: Progress = silent
