@@ -146,10 +146,11 @@ def test_help_and_page_explain_each_modifier(changes: Any) -> None:
         assert letters <= set(re.findall(r"`/([a-z])`", text)), page
 
 
-def test_the_readme_has_the_letters_of_a_history() -> None:
-    page = (HOME / "README.md").read_text(encoding="utf-8")
-    [letters] = re.findall(r"`trace history \[-all\] \[/(\w+)\] \[RANGE\]`", page)
-    assert sorted(letters) == sorted(it.letter for it in MODIFIERS["history"])
+def test_the_readme_has_the_letters_of_each_command() -> None:
+    text = (HOME / "README.md").read_text(encoding="utf-8")
+    for what, command in {"history": "history [-all]", "functions": "functions", "messages": "dump"}.items():
+        [letters] = re.findall(rf"`trace {re.escape(command)} \[/(\w+)\] ", text)
+        assert sorted(letters) == sorted(it.letter for it in MODIFIERS[what]), command
 
 
 def test_the_format_of_a_history_has_its_modifiers() -> None:
