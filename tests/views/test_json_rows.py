@@ -33,7 +33,7 @@ HERE = {"addr": "0x80000000", "func": "main", "offset": 0}
 class Texts:
     """Instruction text for any address."""
 
-    def of(self, context: ProgramContext) -> "Texts":
+    def disassembler_of(self, context: ProgramContext) -> "Texts":
         return self
 
     def texts(self, addresses: object, progress: object = None) -> "Texts":
