@@ -13,10 +13,11 @@ group, which chapter 3 allows: here it is not a problem.
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
@@ -360,7 +361,8 @@ FULL, INCREMENT, NONE = range(3)
 """How a group reports the pc."""
 
 
-class UnpackPlan(NamedTuple):
+@dataclass(slots=True)
+class UnpackPlan:
     """The indices of the fields of a plain group among those unpacked, -1 for what it does not have.
 
     unpack     all fields, from the trace and an offset

@@ -41,7 +41,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryRequest,
     StateId,
 )
-from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN, RegisterWrites, space_of
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN, Columns, RegisterWrites, space_of
 from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -272,17 +272,17 @@ class Indexer:
             if plan is None or pc == NOWHERE or pc < untraced_below or is_partial:
                 pc = self._general(group, pc)
                 continue
-            unpack, pc_kind, pc_at, word_at, length, registers, address_at, data_at, size, physical, both = plan
-            values = unpack(data, offset)
-            word = values[word_at]
-            next_pc = values[pc_at] if pc_kind == FULL else pc + length & mask
+            values = plan.unpack(data, offset)
+            word = values[plan.word]
+            next_pc = values[plan.pc] if plan.pc_kind == FULL else pc + plan.length & mask
             known = latest(pc, _NEVER)
             _, leads, stored = known if known[0] == word else (word, steps[word], stored_sizes[word])
-            is_odd = stored if data_at < 0 else both and self._stores is not in_physical
+            is_odd = stored if plan.data < 0 else plan.both and self._stores is not in_physical
             if is_odd or next_pc - pc & mask not in leads:
                 pc = self._general(group, pc)
                 continue
             rd = None
+            registers = plan.registers
             if registers:
                 kind = 0
                 for regno_at, _ in registers:
@@ -292,15 +292,10 @@ class Indexer:
                     continue
                 if kind & _FLOATING and not kind & _STATUS:
                     dirty.append(group)
-                for regno_at, value_at in registers:
-                    regno, value = values[regno_at], values[value_at]
-                    column = columns[regno]
-                    column.groups.append(group)
-                    column.values.append(value)
-                    if regno & _NOT_A_NUMBER == GPR:
-                        rd = value
-            if data_at >= 0:
-                self._store(group, StoreEffect(values[address_at], size, values[data_at], physical), word, rd)
+                rd = _add_values(group, values, registers, columns)
+            if plan.data >= 0:
+                stored_value = StoreEffect(values[plan.address], plan.size, values[plan.data], plan.physical)
+                self._store(group, stored_value, word, rd)
             if known[0] != word:
                 code.plain[pc] = word, leads, stored
                 code.ran(pc, word)
@@ -478,3 +473,21 @@ class Indexer:
         if space != index.spaces[-1][1]:
             index.spaces.append((group, space))
             self._stores = self._in(space)
+
+
+def _add_values(
+    group: int, values: Sequence[int], registers: tuple[tuple[int, int], ...], columns: Columns
+) -> int | None:
+    """Add what a plain group wrote to the columns of its registers, and return the value of an integer register.
+
+    *registers*: where *values* has the number and the value of each.
+    """
+    rd = None
+    for regno_at, value_at in registers:
+        regno, value = values[regno_at], values[value_at]
+        column = columns[regno]
+        column.groups.append(group)
+        column.values.append(value)
+        if regno & _NOT_A_NUMBER == GPR:
+            rd = value
+    return rd
