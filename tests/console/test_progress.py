@@ -127,6 +127,11 @@ def test_the_newest_pace_counts() -> None:
     assert left and 28 <= 60 * int(left[1]) + int(left[2]) <= 35  # 30000 at 1000 a second
 
 
+def test_what_was_done_before_is_not_this_works_pace() -> None:
+    """90 in 0.9 s, of 910 that are left."""
+    assert looks("pull", (0, 1000), (0.9, 1090), total=2000).endswith("  100 bytes/s  0:10 left")
+
+
 # On a terminal
 
 
