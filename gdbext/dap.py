@@ -137,10 +137,11 @@ def _words(command: mi.MiCommand, arguments: dict[str, Any]) -> list[str]:
     Raises gdb.GdbError.
     """
     rest = arguments.pop("arguments", [])
+    names = [option.name.lstrip("-") for option in command.options]
     words: list[str] = []
     for name, value in arguments.items():
-        if name not in {option.name for option in command.options}:
-            known = ", ".join([*(option.name for option in command.options), "arguments"])
+        if name not in names:
+            known = ", ".join([*names, "arguments"])
             raise gdb.GdbError(f"rvtrace/{command.name}: there is no argument {name}: it takes {known}")
         for one in value if isinstance(value, list) else [value]:
             words += [] if one is False else [f"--{name}"] if one is True else [f"--{name}", str(one)]
