@@ -131,9 +131,10 @@ class Segments:
                 return Segment(MISSING, pcs, lengths, pc, why=str(error))
             pcs.append(pc)
             lengths.append(instruction.length // 2)
-            end = self._segment_end(instruction, before, pcs, lengths)
-            if end is not None:
-                return end
+            if instruction.itype is not IType.NONE:  # most are: it saves the calls
+                end = self._segment_end(instruction, before, pcs, lengths)
+                if end is not None:
+                    return end
             before = instruction
             pc = pc + (instruction.offset if instruction.is_inferable_jump else instruction.length) & self._mask  # type: ignore[operator]
         return Segment(CONTINUES, pcs, lengths, pc)
