@@ -63,7 +63,7 @@ class ParserWithPages(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the short help."""
-        return self._formatted(self.short_groups(), whole=True)
+        return self._formatted(self.short_groups(), with_all_groups=True)
 
     def short_groups(self) -> list[argparse._ArgumentGroup]:
         """Return the groups of options in the short help."""
@@ -77,13 +77,13 @@ class ParserWithPages(argparse.ArgumentParser):
     def format_page(self, name: str) -> str:
         """Return the help of a page, or with all options."""
         if name == ALL:
-            return self._formatted(self._action_groups, whole=True)
-        return self._formatted(self.groups_of(name), whole=False)
+            return self._formatted(self._action_groups, with_all_groups=True)
+        return self._formatted(self.groups_of(name), with_all_groups=False)
 
-    def _formatted(self, groups: Sequence[argparse._ArgumentGroup], *, whole: bool) -> str:
+    def _formatted(self, groups: Sequence[argparse._ArgumentGroup], *, with_all_groups: bool) -> str:
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
-        if whole:
+        if with_all_groups:
             formatter.add_text(self.description)
         for group in groups:
             formatter.start_section(group.title)
@@ -91,7 +91,7 @@ class ParserWithPages(argparse.ArgumentParser):
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
         text = formatter.format_help()
-        return text + "".join(self._examples()) if whole else text
+        return text + "".join(self._examples()) if with_all_groups else text
 
     def _examples(self) -> Iterator[str]:
         if self.examples:

@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_command(argv: Sequence[str] | None) -> int:
     """Return the exit status. Raises OSError, for standard output `standard_streams.NotWritten` and `NotRead`."""
-    words = _plain(sys.argv[1:] if argv is None else argv)
+    words = _words_as_options(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
     if command is not None and command not in (row.name for row in COMMANDS):
         print(f"rvtrace: there is no command {printable(command)}{_suggestion(command)}", file=sys.stderr)
@@ -122,7 +122,7 @@ def _interruptible() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _plain(words: Sequence[str]) -> list[str]:
+def _words_as_options(words: Sequence[str]) -> list[str]:
     """Return a command line with `help`, `help COMMAND`, `version` and nothing as the options they stand for."""
     if not words:
         return ["--help"]

@@ -24,8 +24,8 @@ class ProgressLine:
     until progress is reported; without it, nothing is shown until then.
     """
 
-    def __init__(self, wanted: bool = True, label: str = "") -> None:
-        self._line = progress_bar.BarLine(_standard_error()) if wanted and not sys.stderr.closed else None
+    def __init__(self, enabled: bool = True, label: str = "") -> None:
+        self._line = progress_bar.BarLine(_standard_error()) if enabled and not sys.stderr.closed else None
         if self._line is not None and not self._line.able:
             self._line = None
         self._label = label

@@ -206,9 +206,9 @@ class TriggerModule:
             found.append(Trigger(number, values[2], values[3], is_free(values[2], self.xlen)))
         return found
 
-    def is_usable(self, one: Trigger, found: Sequence[Trigger]) -> bool:
+    def is_usable(self, one: Trigger, triggers: Sequence[Trigger]) -> bool:
         """Return whether the trigger is free and not chained to the one before it."""
-        before = found[one.number - 1].tdata1 if one.number else 0
+        before = triggers[one.number - 1].tdata1 if one.number else 0
         return one.free and not is_chained(before, self.xlen)
 
     def acts_on_trace(self, one: Trigger) -> TrigAction | None:
@@ -248,14 +248,14 @@ class TriggerModule:
             problem = problem or (refusal if trigger_type(tdata1, self.xlen) == kind else "")
         return problem or "has no free trigger for addresses (mcontrol, mcontrol6)"
 
-    def _refusal(self, kind: int, asked: int, tdata1: int, tdata2: int, place: TriggerPoint) -> str:
-        """Return why the trigger does not do what was *asked*, or an empty string."""
+    def _refusal(self, kind: int, written: int, tdata1: int, tdata2: int, place: TriggerPoint) -> str:
+        """Return why the trigger does not do what was *written*, or an empty string."""
         part = ADDRESS_TYPES[kind]
         if part.get(tdata1, "action") != place.action:
             return f"has no trigger with the action {action_name(place.action)} (tdata1 reads {tdata1:#x})"
         fields = part.mask(*(name for name in _AS_ASKED if name in part.by_name))
-        if trigger_type(tdata1, self.xlen) != kind or (asked ^ tdata1) & fields or not part.get(tdata1, "m"):
-            return f"has no trigger that acts at an address in all modes (tdata1 reads {tdata1:#x}, not {asked:#x})"
+        if trigger_type(tdata1, self.xlen) != kind or (written ^ tdata1) & fields or not part.get(tdata1, "m"):
+            return f"has no trigger that acts at an address in all modes (tdata1 reads {tdata1:#x}, not {written:#x})"
         if tdata2 != place.address:
             return f"has no trigger that compares with {place.address:#x} (tdata2 reads {tdata2:#x})"
         return ""
@@ -350,12 +350,12 @@ def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
         access.run([(TSELECT, before)])
 
 
-def _without_leftovers(module: "TriggerModule", found: list[Trigger]) -> tuple[list[Trigger], list[str]]:
+def _without_leftovers(module: "TriggerModule", triggers: list[Trigger]) -> tuple[list[Trigger], list[str]]:
     """Clear triggers that an earlier run has left: they would act on this trace. Return the triggers, and a note for
     each that was cleared.
     """
     left, notes = [], []
-    for one in found:
+    for one in triggers:
         action = module.acts_on_trace(one)
         if action is None:
             left.append(one)
@@ -379,10 +379,10 @@ def _allocate(module: "TriggerModule", usable: Sequence[Trigger], place: Trigger
     raise TriggersRefused(module.hart, refused)
 
 
-def _too_few(there: int, free: int, needed: int) -> str:
-    if not there:
+def _too_few(count: int, free: int, needed: int) -> str:
+    if not count:
         return "has no debug triggers"
     remedy = "delete hardware breakpoints and watchpoints"
     if not free:
-        return f"has no free trigger, {'its only one is' if there == 1 else f'all {there} are'} in use: {remedy}"
+        return f"has no free trigger, {'its only one is' if count == 1 else f'all {count} are'} in use: {remedy}"
     return f"has {free} free trigger{'s'[: free != 1]}, {needed} places need one each: name fewer, or {remedy}"

@@ -92,11 +92,11 @@ def _a(noun: str) -> str:
 
 
 class WrongComponent(ComponentError):
-    """The base address is that of another kind of component, or of none (*found* None)."""
+    """The base address is that of another kind of component, or of none (*kind* None)."""
 
-    def __init__(self, component: str, base: int, impl: int, expected: str, found: str | None) -> None:
-        self.impl, self.expected, self.found = impl, expected, found
-        what = f"this is {_a(found)}, not {_a(expected)}" if found else f"no {expected} answers here"
+    def __init__(self, component: str, base: int, impl: int, expected: str, kind: str | None) -> None:
+        self.impl, self.expected, self.kind = impl, expected, kind
+        what = f"this is {_a(kind)}, not {_a(expected)}" if kind else f"no {expected} answers here"
         super().__init__(
             component,
             base,
@@ -149,12 +149,13 @@ class SettingRefused(ComponentError):
 class BufferRefused(SettingRefused):
     """The RAM sink did not accept its buffer; tracing into other memory could overwrite the program."""
 
-    def __init__(self, component: str, base: int, asked: tuple[int, int], granted: tuple[int, int]) -> None:
-        self.asked, self.granted = asked, granted
+    def __init__(self, component: str, base: int, requested: tuple[int, int], granted: tuple[int, int]) -> None:
+        self.requested, self.granted = requested, granted
         super().__init__(
             component,
             base,
-            f"asked for the buffer {asked[0]:#x} to {asked[1]:#x}, it would use {granted[0]:#x} to {granted[1]:#x}; "
+            f"asked for the buffer {requested[0]:#x} to {requested[1]:#x}, it would use "
+            f"{granted[0]:#x} to {granted[1]:#x}; "
             "give a buffer (start, size) the sink can address and align",
         )
 
@@ -189,19 +190,19 @@ class StopFailed(ComponentError):
 
 
 class DrainFailed(ComponentError):
-    """Reading the trace ended early. *partial*: the bytes that were read, oldest first, of *wanted* bytes; *cause*: the
-    reason.
+    """Reading the trace ended early. *partial*: the bytes that were read, oldest first, of *expected* bytes; *cause*:
+    the reason.
     """
 
     def __init__(
-        self, component: str, base: int, partial: bytes, wanted: int, wrapped: bool, cause: RvtraceError
+        self, component: str, base: int, partial: bytes, expected: int, wrapped: bool, cause: RvtraceError
     ) -> None:
-        self.partial, self.wanted, self.wrapped, self.cause = partial, wanted, wrapped, cause
+        self.partial, self.expected, self.wrapped, self.cause = partial, expected, wrapped, cause
         why = Exception.__str__(cause)  # a transport's own count is that of one piece
         super().__init__(
             component,
             base,
-            f"{place_of(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), "
+            f"{place_of(component, base)}: {len(partial)} of {expected} bytes of trace were read (and are kept), "
             f"then: {why}",
         )
 
@@ -231,17 +232,17 @@ class CtrError(RvtraceError):
 
 
 class UnknownVersion(CtrError):
-    def __init__(self, version: str, known: Sequence[str]) -> None:
+    def __init__(self, version: str, versions: Sequence[str]) -> None:
         self.version = version
-        super().__init__(f"no Control Transfer Records version {version}: choose one of {', '.join(known)}")
+        super().__init__(f"no Control Transfer Records version {version}: choose one of {', '.join(versions)}")
 
 
 class NoCtr(CtrError):
     """No control register answers. *refusals*: the reason for each register; *other*: the version that does answer."""
 
-    def __init__(self, way: str, wanted: str | None, refusals: Mapping[str, str], other: str | None = None) -> None:
-        self.wanted, self.refusals, self.other = wanted, refusals, other
-        version = f" {wanted}" if wanted else ""
+    def __init__(self, way: str, requested: str | None, refusals: Mapping[str, str], other: str | None = None) -> None:
+        self.requested, self.refusals, self.other = requested, refusals, other
+        version = f" {requested}" if requested else ""
         if other:
             super().__init__(f"this hart has no Control Transfer Records{version}, but {other}: choose that version")
             return
@@ -287,11 +288,11 @@ class RegisterRefused(CtrError):
 class WriteIneffective(CtrError):
     """A write that was accepted left another value than it should have. *entry*: the entry that was selected."""
 
-    def __init__(self, way: str, register: Csr | str, wanted: int, got: int, entry: int | None = None) -> None:
-        self.register, self.wanted, self.got, self.entry = register, wanted, got, entry
+    def __init__(self, way: str, register: Csr | str, expected: int, got: int, entry: int | None = None) -> None:
+        self.register, self.expected, self.got, self.entry = register, expected, got, entry
         which = "" if entry is None else f" of entry {entry}"
         super().__init__(
-            f"{register_name(register)}{which} reads {got:#x} after {wanted:#x} was written ({way}): the hart does"
+            f"{register_name(register)}{which} reads {got:#x} after {expected:#x} was written ({way}): the hart does"
             " not accept it, or the debugger did not write it; try another way to access the registers"
         )
 
@@ -310,10 +311,10 @@ class NothingRecorded(CtrError):
 class DepthRefused(CtrError):
     """The hart does not support this depth. *supported*: the depths it supports."""
 
-    def __init__(self, register: Csr, wanted: int, supported: Sequence[int]) -> None:
-        self.register, self.wanted, self.supported = register, wanted, tuple(supported)
+    def __init__(self, register: Csr, requested: int, supported: Sequence[int]) -> None:
+        self.register, self.requested, self.supported = register, requested, tuple(supported)
         have = ", ".join(map(str, supported)) or "none"
-        super().__init__(f"{register.name} does not take a depth of {wanted}; this hart has {have}")
+        super().__init__(f"{register.name} does not take a depth of {requested}; this hart has {have}")
 
 
 class ReservedDepth(CtrError):
@@ -336,7 +337,7 @@ class StaleEntries(CtrError):
 class NotRestored(CtrError):
     """A register could not be restored. *cause*: the reason; *first*: the error that ended the work before, if any."""
 
-    def __init__(self, register: Csr | str, found: int, cause: RvtraceError, first: BaseException | None) -> None:
-        self.register, self.found, self.cause, self.first = register, found, cause, first
+    def __init__(self, register: Csr | str, saved: int, cause: RvtraceError, first: BaseException | None) -> None:
+        self.register, self.saved, self.cause, self.first = register, saved, cause, first
         before = f"{first}; in addition, " if first is not None else ""
-        super().__init__(f"{before}{register_name(register)} could not be restored to {found:#x}: {cause}")
+        super().__init__(f"{before}{register_name(register)} could not be restored to {saved:#x}: {cause}")

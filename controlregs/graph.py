@@ -34,11 +34,11 @@ KINDS = tuple(RATIFIED)
 class NoSuchBlock(RvtraceError):
     """There are no registers for this type of component in this version of the interface."""
 
-    def __init__(self, kind: str, major: int, known: Mapping[str, RegisterBlock]) -> None:
+    def __init__(self, kind: str, major: int, block: Mapping[str, RegisterBlock]) -> None:
         self.kind, self.major = kind, major
         super().__init__(
             f"version {major} of the trace control interface has no component of type {kind!r}; "
-            f"use one of {', '.join(known)}"
+            f"use one of {', '.join(block)}"
         )
 
 

@@ -44,7 +44,7 @@ def functions(image: Image) -> list[FunctionCode]:
     """
     found: dict[int, FunctionCode] = {}
     for elf, bias in image.elves:
-        code, data = _code(elf)
+        code, data = _code_addresses(elf)
         for section in elf.sections:
             for function in _in_section(image, section, bias) if section.start in code else ():
                 if function.start - bias not in data:
@@ -52,7 +52,7 @@ def functions(image: Image) -> list[FunctionCode]:
     return sorted(found.values())
 
 
-def _code(elf: Elf) -> tuple[set[int], set[int]]:
+def _code_addresses(elf: Elf) -> tuple[set[int], set[int]]:
     """Return the addresses at which sections with code begin, and the addresses of tables and other data in them.
 
     The sections come from the file; if it cannot be read any more, every executable part of memory counts as code.
@@ -86,7 +86,7 @@ def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[Functi
         end = min(start + size, following) if size else following
         name, _ = image.symbol(start) or ("", 0)
         if end > start:
-            yield FunctionCode(start, end, name, _instructions(image, start, end))
+            yield FunctionCode(start, end, name, _instruction_count(image, start, end))
 
 
 def _function_size(symbols: list[Symbol], address: int) -> int:
@@ -99,7 +99,7 @@ def _function_size(symbols: list[Symbol], address: int) -> int:
     return max(sizes)
 
 
-def _instructions(image: Image, start: int, end: int) -> int:
+def _instruction_count(image: Image, start: int, end: int) -> int:
     """Return the number of consecutive instructions; bytes that are not an instruction end them."""
     try:
         code = image.read(start, end - start)
@@ -393,12 +393,12 @@ def _of_stretch(history: History, stretch: range) -> Iterable[AnyPath]:
     first = bisect_right(range(len(entries)), stretch.start, key=at) - 1
     last = bisect_right(range(len(entries)), stretch.stop - 1, key=at) - 1
     if first == last:
-        return _cut(entries[first], stretch.start - at(first), stretch.stop - at(first))
-    head = _cut(entries[first], stretch.start - at(first), entries[first].count)
-    return [*head, *entries[first + 1 : last], *_cut(entries[last], 0, stretch.stop - at(last))]
+        return _cut_entry(entries[first], stretch.start - at(first), stretch.stop - at(first))
+    head = _cut_entry(entries[first], stretch.start - at(first), entries[first].count)
+    return [*head, *entries[first + 1 : last], *_cut_entry(entries[last], 0, stretch.stop - at(last))]
 
 
-def _cut(entry: AnyPath, start: int, stop: int) -> list[AnyPath]:
+def _cut_entry(entry: AnyPath, start: int, stop: int) -> list[AnyPath]:
     """Return instructions *start* to *stop* - 1 of an entry, without visiting each repetition."""
     if start >= stop or not entry.count:
         return []
@@ -409,10 +409,10 @@ def _cut(entry: AnyPath, start: int, stop: int) -> list[AnyPath]:
     size = entry.path.count
     first, last = -(-start // size), stop // size  # the rounds that are whole
     if first > last:
-        return _cut(entry.path, start - last * size, stop - last * size)
+        return _cut_entry(entry.path, start - last * size, stop - last * size)
     whole: list[AnyPath] = [RepeatPath(entry.path, last - first)] if first < last else []
-    head = _cut(entry.path, start - (first - 1) * size, size) if start % size else []
-    return [*head, *whole, *_cut(entry.path, 0, stop - last * size)]
+    head = _cut_entry(entry.path, start - (first - 1) * size, size) if start % size else []
+    return [*head, *whole, *_cut_entry(entry.path, 0, stop - last * size)]
 
 
 def _cut_path(path: Path, start: int, stop: int) -> list[AnyPath]:
@@ -421,6 +421,6 @@ def _cut_path(path: Path, start: int, stop: int) -> list[AnyPath]:
     for part in path.parts:
         first, last = max(start - position, 0), min(stop - position, len(part))
         if first < last:
-            pieces += [part[first:last]] if isinstance(part, tuple) else _cut(part, first, last)
+            pieces += [part[first:last]] if isinstance(part, tuple) else _cut_entry(part, first, last)
         position += len(part)
     return [Path(pieces)]

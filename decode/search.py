@@ -80,13 +80,13 @@ class LoopOrTrapReturn:
 
     def __init__(self, jumps: frozenset[int], image: Image) -> None:
         self._jumps, self._image = jumps, image
-        self._known: dict[int, bool] = {}
+        self._answers: dict[int, bool] = {}
 
     def __contains__(self, pc: object) -> bool:
         assert isinstance(pc, int)
-        if pc not in self._known:
-            self._known[pc] = pc in self._jumps or self.returns_from_trap(pc)
-        return self._known[pc]
+        if pc not in self._answers:
+            self._answers[pc] = pc in self._jumps or self.returns_from_trap(pc)
+        return self._answers[pc]
 
     def returns_from_trap(self, pc: int) -> bool:
         """Return whether the instruction at an address is mret, sret or the like."""
@@ -143,7 +143,9 @@ class ExecutionSearch:
         self._calls, self._history, self._query = calls, calls.history, query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _MatchCount] = {}
-        self._of_step = Computed(self._count_of_step if query.not_after else lambda step: self._all(step.unit.part), 0)
+        self._of_step = Computed(
+            self._count_of_step if query.not_after else lambda step: self._instruction_count(step.unit.part), 0
+        )
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
@@ -238,13 +240,13 @@ class ExecutionSearch:
 
     def _count_of_step(self, step: CallStep) -> int:
         """Return the number of matches in the entry that a step leads to."""
-        some = self._all(step.unit.part)
+        some = self._instruction_count(step.unit.part)
         return self._part_count(step.unit.part).after(self._is_against(step)) if some else 0
 
-    def _all(self, part: PathPart) -> int:
+    def _instruction_count(self, part: PathPart) -> int:
         """Return how many instructions of a part are at searched addresses, whatever runs before them."""
         if isinstance(part, RepeatPath):
-            return part.times * self._all(part.path)
+            return part.times * self._instruction_count(part.path)
         known = self._some.get(id(part))
         if known is None:
             known = self._some[id(part)] = self._new_all(part)
@@ -256,7 +258,7 @@ class ExecutionSearch:
         try:  # most paths consist of parts that other paths also have
             return sum(map(self._some.__getitem__, map(id, part.parts)))
         except KeyError:
-            return sum(map(self._all, part.parts))
+            return sum(map(self._instruction_count, part.parts))
 
     def _part_count(self, part: PathPart) -> _MatchCount:
         if isinstance(part, RepeatPath):
@@ -268,7 +270,7 @@ class ExecutionSearch:
         return known
 
     def _new_count(self, part: tuple[int, ...] | Path) -> _MatchCount:
-        if not self._all(part):
+        if not self._instruction_count(part):
             return _TAIL[self._ends_against(part)]
         if isinstance(part, tuple):
             return self._in_tuple(part)

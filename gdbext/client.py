@@ -211,7 +211,7 @@ class Client:
         number = self._last_id
         self._send({"id": number, "method": method, "params": params})
         try:
-            return self._wait(number)
+            return self._wait_for_result(number)
         except KeyboardInterrupt:
             self.late = None
             self.late = self._cancel(number)
@@ -224,7 +224,7 @@ class Client:
         """
         try:
             self._send({"cancel": number})
-            return self._wait(number, timeout=5.0)
+            return self._wait_for_result(number, timeout=5.0)
         except SessionError:
             return None
 
@@ -238,7 +238,7 @@ class Client:
         except (BrokenPipeError, OSError):
             raise self._gone() from None
 
-    def _wait(self, number: int, timeout: float | None = None) -> Any:
+    def _wait_for_result(self, number: int, timeout: float | None = None) -> Any:
         while True:
             message = json.loads(self._read_line(timeout))
             if "need" in message:  # also of an interrupted request: it restores what it changed

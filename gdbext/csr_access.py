@@ -163,13 +163,13 @@ def _access_registers(need: dict[str, Any]) -> dict[str, Any]:
         answers: list[Any] = []
         for candidates, value in need["accesses"]:
             name = next((name for name in candidates if name in names), None)
-            answers.append("gdb has no such register" if name is None else _access(name, value, xlen))
+            answers.append("gdb has no such register" if name is None else _access_csr(name, value, xlen))
             if isinstance(answers[-1], str):
                 break
     return {"xlen": xlen, "answers": answers}
 
 
-def _access(name: str, value: int | None, xlen: int) -> Any:
+def _access_csr(name: str, value: int | None, xlen: int) -> Any:
     try:
         if value is None:
             return int(gdb.newest_frame().read_register(name)) & ((1 << xlen) - 1)

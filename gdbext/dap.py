@@ -94,7 +94,7 @@ class _DapServer:
     def _answer_of(self, command: mi.MiCommand) -> Callable[..., Any]:
         def answer(**given: Any) -> Any:
             try:
-                return command.run(_words(command, given))
+                return command.run(_command_words(command, given))
             except gdb.GdbError as error:
                 raise self._failure(str(error)) from None
 
@@ -131,7 +131,7 @@ def _is_end(reason: object) -> bool:
     return reason == "no-history" or (reason == "stopped" and position.is_available())
 
 
-def _words(command: mi.MiCommand, arguments: dict[str, Any]) -> list[str]:
+def _command_words(command: mi.MiCommand, arguments: dict[str, Any]) -> list[str]:
     """Return arguments by name as the words of an MI command. `arguments` is what follows its options, a text or list.
 
     Raises gdb.GdbError.

@@ -38,7 +38,7 @@ def code_texts(codes: Mapping[int, bytes], raw: bool) -> dict[int, str]:
     <table>`).
     """
     found: dict[int, str] = {}
-    for start, code in _runs(codes):
+    for start, code in _code_runs(codes):
         found.update(_disassembled(start, code))
     return {pc: _given_line(code, found.get(pc), raw) for pc, code in codes.items()}
 
@@ -54,7 +54,7 @@ def disassemble_memory(start: int, last: int, raw: bool) -> dict[int, str]:
     return {it["addr"] & _ADDRESSES: _given_line(code, columns(it["asm"]), raw) for it, code in zip(found, codes)}
 
 
-def _runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
+def _code_runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
     """Return contiguous runs of code: (address, bytes)."""
     start, run = 0, b""
     for pc in sorted(codes):
@@ -158,25 +158,25 @@ class DisassemblyTexts:
     def __init__(self, raw: bool) -> None:
         self._raw = raw
         self._command = "disassemble /r" if raw else "disassemble"
-        self._known: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
         self._given: dict[tuple[int, bytes], str] = {}  # code that gdb does not have at these addresses
-        self._there: set[tuple[int, bytes]] = set()  # code that it has
+        self._code: set[tuple[int, bytes]] = set()  # code that it has
 
     def text_at(self, pc: int) -> str:
         """Return the text of the instruction at an address. Raises gdb.MemoryError if there is no code."""
-        if pc not in self._known:
+        if pc not in self._texts:
             _, offset = symbol_of(pc)
             if not 0 < offset <= FUNCTION_BYTES or pc not in self._read_function(pc - offset, pc):
-                self._known[pc] = self._disassemble(pc, pc)[pc]
-        return self._known[pc]
+                self._texts[pc] = self._disassemble(pc, pc)[pc]
+        return self._texts[pc]
 
     def add_codes(self, codes: Iterable[tuple[int, bytes]]) -> None:
         """Disassemble instructions, given by their bytes, that differ from gdb's memory or are not in it. Several may
         be at one address.
         """
-        new = {key for key in codes if key not in self._given and key not in self._there}
+        new = {key for key in codes if key not in self._given and key not in self._code}
         there = _those_in_memory(new)
-        self._there |= there
+        self._code |= there
         rest = sorted(new - there)
         while rest:
             some: dict[int, bytes] = {}
@@ -190,7 +190,7 @@ class DisassemblyTexts:
         """Return the text of an instruction with these bytes."""
         if (pc, code) not in self._given:
             self.add_codes([(pc, code)])
-            if (pc, code) in self._there:
+            if (pc, code) in self._code:
                 return self.text_at(pc)
         return self._given[pc, code]
 
@@ -202,8 +202,8 @@ class DisassemblyTexts:
         with contextlib.suppress(gdb.error):  # code that cannot be read: the single instruction will raise the error
             found = self._disassemble(start, _last_of_function(start, pc, pc + max(2 * (pc - start), AHEAD_BYTES)))
             if pc in found:
-                self._known.update(found)
-        return self._known
+                self._texts.update(found)
+        return self._texts
 
     def _disassemble(self, start: int, last: int) -> dict[int, str]:
         # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
@@ -218,7 +218,7 @@ class DisassemblyTexts:
 
 def _those_in_memory(codes: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
     """Return which of these instructions gdb's memory has; code that lies together is read at once."""
-    pieces = [(start, _code_bytes(start, len(code))) for start, code in _runs(dict(codes))]
+    pieces = [(start, _code_bytes(start, len(code))) for start, code in _code_runs(dict(codes))]
     starts = [start for start, _ in pieces]
 
     def is_there(pc: int, code: bytes) -> bool:

@@ -159,10 +159,10 @@ def _symbol(name: str, pc: int) -> Function | None:
     return Function(pc - int(found["offset"] or 0), None, False)
 
 
-def _is_named(name: str, whole: str) -> bool:
-    """Whether *name* means the function *whole*, as for gdb's breakpoints: types and scopes may be left out."""
-    bare = whole.partition("(")[0]
-    return name in (whole, bare) or bare.endswith(f"::{name}") or whole.endswith(f"::{name}")
+def _is_named(name: str, expression: str) -> bool:
+    """Whether *name* means the function *expression*, as for gdb's breakpoints: types and scopes may be left out."""
+    bare = expression.partition("(")[0]
+    return name in (expression, bare) or bare.endswith(f"::{name}") or expression.endswith(f"::{name}")
 
 
 def _bare(expression: str) -> str:
@@ -240,17 +240,17 @@ def _one_line(error: Exception) -> str:
     return text
 
 
-def _number_of(command: str, found: Storage) -> int | None:
+def _number_of(command: str, storage: Storage) -> int | None:
     """Return the number of the history at which it is meant: for a register of a caller, that of the caller's call."""
     thread, wanted = selected_hart(), settings.hart()
     if wanted is not None and thread not in (None, wanted):
         return None
-    if found.register is None or not _in_caller():
+    if storage.register is None or not _in_caller():
         return position.number()
     number = position.selected_number()
     if number is None:
         why = "the place of its call is not known" if position.number() else "go into the past first, `trace goto end`"
-        raise gdb.GdbError(f"{command}: {found.text} is in a register of a caller: {why}.")
+        raise gdb.GdbError(f"{command}: {storage.text} is in a register of a caller: {why}.")
     return number
 
 

@@ -223,7 +223,7 @@ def _own_hart_id() -> int | None:
         return None
 
 
-def _only(found: Iterable[int]) -> int | None:
+def _only(harts: Iterable[int]) -> int | None:
     """Return the only one of some numbers, None if there are none or several."""
-    numbers = list(found)
+    numbers = list(harts)
     return numbers[0] if len(numbers) == 1 else None

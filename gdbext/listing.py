@@ -71,9 +71,13 @@ def event_line(events: Iterable[Happened], time: str = "") -> str:
     return f"     [{'; '.join([*(_fact(*event) for event in events), *([time] if time else [])])}]"
 
 
-def _annotation_line(it: Annotation) -> str:
-    time = "" if it.time is None else f"time {it.time}" + ("" if it.ticks is None else f", {it.ticks:+}")
-    return event_line(it.events, time)
+def _annotation_line(annotation: Annotation) -> str:
+    time = (
+        ""
+        if annotation.time is None
+        else f"time {annotation.time}" + ("" if annotation.ticks is None else f", {annotation.ticks:+}")
+    )
+    return event_line(annotation.events, time)
 
 
 def _fact(kind: str, text: str, place: Place | None, names_kind: bool) -> str:

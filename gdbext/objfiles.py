@@ -27,13 +27,13 @@ def placed() -> list[list[object]]:
     global _known, _last
     if _known is None:
         try:
-            _known = _last = list(_asked())
+            _known = _last = list(_requested_files())
         except gdb.error:  # gdb does not say while the program runs
             return _last
     return _known
 
 
-def _asked() -> Iterator[list[object]]:
+def _requested_files() -> Iterator[list[object]]:
     if not gdb.objfiles():
         return
     path = ""

@@ -82,7 +82,7 @@ class Bar:
                 return f"{self._title} |{bar}| {suffix}"
             if share is None and room >= -2:
                 return f"{self._title}  {suffix}" if suffix else self._title
-        title = _cut(self._title, columns - len(percent) - 1, ascii_only)
+        title = _cut_text(self._title, columns - len(percent) - 1, ascii_only)
         return (f"{title} {percent}" if percent else title)[: max(columns, 0)]
 
     def _rate(self) -> str:
@@ -254,7 +254,7 @@ def _time(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _cut(text: str, columns: int, ascii_only: bool) -> str:
+def _cut_text(text: str, columns: int, ascii_only: bool) -> str:
     if len(text) <= columns:
         return text
     return text[: max(columns - 1, 0)] + ("~" if ascii_only else "…") if columns > 0 else ""

@@ -194,24 +194,24 @@ def ctr_request(words: Iterable[str], harts: Callable[[], Iterable[int]] = tuple
     }
 
 
-def _filters(found: dict[str, Any]) -> tuple[set[int], bool]:
+def _filters(options: dict[str, Any]) -> tuple[set[int], bool]:
     """Return (types that are not recorded, whether not-taken branches are, which must be requested by name)."""
     optional = {TRANSFER_TYPES[NOT_TAKEN]}
-    only = _types(found.get("only", ()))
-    inhibited = set(TRANSFER_TYPES.values()) - only if only else _types(found.get("without", ()))
-    return inhibited - optional, "not_taken" in found or bool(only & optional)
+    only = _types(options.get("only", ()))
+    inhibited = set(TRANSFER_TYPES.values()) - only if only else _types(options.get("without", ()))
+    return inhibited - optional, "not_taken" in options or bool(only & optional)
 
 
 def _types(words: Iterable[str]) -> set[int]:
     return {TRANSFER_TYPES[name] for word in words for name in TRANSFER_GROUPS.get(word, (word,))}
 
 
-def _refuse_together(found: dict[str, Any]) -> None:
-    if "only" in found and "without" in found:
+def _refuse_together(options: dict[str, Any]) -> None:
+    if "only" in options and "without" in options:
         raise OptionError("-only and -without do not go together.")
-    if "not-taken-branch" in found.get("without", ()) and "not_taken" in found:
+    if "not-taken-branch" in options.get("without", ()) and "not_taken" in options:
         raise OptionError("-not-taken and -without not-taken-branch contradict each other.")
     for name in ("only", "without", "not_taken", "external"):
-        if "ras" in found and name in found:
+        if "ras" in options and name in options:
             conflict = f"-ras and -{name.replace('_', '-')} do not go together"
             raise OptionError(f"{conflict}: RAS emulation records only calls and returns.")

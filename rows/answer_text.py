@@ -18,7 +18,7 @@ def check_line(row: CheckRow) -> str:
         return "no interval between synchronizations is in the trace"
     counts = [f"{row.agree} {_verb(row.agree, 'agree')}"]
     counts += [f"{row.differ} {_verb(row.differ, 'differ')}"] if row.differ else []
-    counts += [f"{row.lost} {_has(row.lost)} a loss (see `gaps`)"] if row.lost else []
+    counts += [f"{row.lost} {_has_or_have(row.lost)} a loss (see `gaps`)"] if row.lost else []
     counts += [f"{row.unchecked} cannot be compared"] if row.unchecked else []
     return f"{row.intervals} interval{'s' * (row.intervals > 1)} between synchronizations: {', '.join(counts)}"
 
@@ -48,7 +48,7 @@ def _verb(number: int, verb: str) -> str:
     return f"{verb}s" if number == 1 else verb
 
 
-def _has(number: int) -> str:
+def _has_or_have(number: int) -> str:
     return "has" if number == 1 else "have"
 
 

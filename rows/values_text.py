@@ -103,18 +103,18 @@ def _shares(row: ValuesRow) -> Iterator[str]:
         yield from _folded_line("here", f"{_known_counts(row.here)}, at {row.number}")
 
 
-def _shared(known: Sequence[KnownRegisters]) -> str:
-    return ", ".join(_share(it) for it in known if it.of)
+def _shared(counts: Sequence[KnownRegisters]) -> str:
+    return ", ".join(_share(it) for it in counts if it.of)
 
 
-def _share(it: KnownRegisters) -> str:
-    if it.known in (0, it.of):
-        return f"{'all' if it.known else 'no'} {it.kind}"
-    return f"{min(100 * it.known / it.of, 99.9):.1f} % of the {it.kind}"
+def _share(counts: KnownRegisters) -> str:
+    if counts.known in (0, counts.of):
+        return f"{'all' if counts.known else 'no'} {counts.kind}"
+    return f"{min(100 * counts.known / counts.of, 99.9):.1f} % of the {counts.kind}"
 
 
-def _known_counts(known: Sequence[KnownRegisters]) -> str:
-    return ", ".join(f"{it.known} of {it.of} {it.kind}" for it in known if it.of)
+def _known_counts(counts: Sequence[KnownRegisters]) -> str:
+    return ", ".join(f"{it.known} of {it.of} {it.kind}" for it in counts if it.of)
 
 
 def fields(row: ValuesRow) -> RowFields:
@@ -135,5 +135,5 @@ def _hex(number: int | None) -> str | None:
     return None if number is None else f"{number:#x}"
 
 
-def _present_fields(made: RowFields) -> RowFields:
-    return {name: value for name, value in made.items() if value is not None}
+def _present_fields(fields: RowFields) -> RowFields:
+    return {name: value for name, value in fields.items() if value is not None}

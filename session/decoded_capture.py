@@ -238,8 +238,8 @@ class DecodedCapture:
             )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
-            return before if before.traps == self.traps else self._told(before)
-        image, found = self._follow(sinks, image, progress)
+            return before if before.traps == self.traps else self._with_notes(before)
+        image, found = self._decode_sinks(sinks, image, progress)
         self._interrupted = None
         program = self._program.in_contexts(image)
         if self.traps or self.capture.traps:
@@ -255,7 +255,7 @@ class DecodedCapture:
                 self._cursors[hart] = Cursor()
         return self.decoded
 
-    def _told(self, before: Decoded) -> Decoded:
+    def _with_notes(self, before: Decoded) -> Decoded:
         """Return what was decoded before, with what the harts have said of their last traps since."""
         from rvtrace_gdb.session.trap_causes import explained
 
@@ -315,10 +315,10 @@ class DecodedCapture:
         names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
         return next((sink for sink in self._sinks() if _is_of(sink, hart, names)), self._sinks()[0])
 
-    def _warnings(self, image: Image, found: HartHistories) -> list[str]:
+    def _warnings(self, image: Image, histories: HartHistories) -> list[str]:
         """Return the warnings for the user about the histories."""
         other, problem = program.other_elf(self.capture.elf, image), self._program.problem
-        lines = [*found.notes, *([] if other is None else [other])]
+        lines = [*histories.notes, *([] if other is None else [other])]
         by_elf = self.capture.elf is not None
         wrong = []
         if self.capture.tandem:
@@ -326,14 +326,16 @@ class DecodedCapture:
 
             wrong = [line for captured in self.capture.tandem for line in parameter_warning(captured, by_elf=by_elf)]
         lines += wrong
-        for hart, history in found.histories.items():
-            who = f"hart {hart}: " if len(found.histories) > 1 else ""
+        for hart, history in histories.histories.items():
+            who = f"hart {hart}: " if len(histories.histories) > 1 else ""
             lines += contradictions(history, image, who, misread=bool(wrong))
         if problem is not None:
             lines.append(warning(f"code that is not in the ELF could not be read from the target: {problem}"))
         return list(dict.fromkeys(lines))
 
-    def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, HartHistories]:
+    def _decode_sinks(
+        self, sinks: tuple[Captured, ...], image: Image, progress: Progress
+    ) -> tuple[Image, HartHistories]:
         """Return the histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts

@@ -128,12 +128,12 @@ class LoadedProgram:
         file = sum((_state_of(placement(name)[0]) for name in (self.name, *self.others)), ())
         link_failed = self.problem is not None and getattr(self.problem, "address", None) is None
         if self._image is None or file != self._file or link_failed:
-            self._image, self._file = self._load(), file
+            self._image, self._file = self._load_image(), file
         return self._image
 
     def reread(self) -> Image:
         """Return the program with the target's current code besides the ELF. `use` makes it the program's."""
-        return self._load()
+        return self._load_image()
 
     def use(self, image: Image) -> None:
         """Use *image* for the program from now on."""
@@ -154,7 +154,7 @@ class LoadedProgram:
                 )
         return self._contexts
 
-    def _load(self) -> Image:
+    def _load_image(self) -> Image:
         self.problem = None
         read_missing = self._read_code if self._target else None
         if self.path:

@@ -255,7 +255,7 @@ def opened(capture: Capture) -> list[str]:
         lines += [line("sink", f"{stored.in_force.name}: {fill}", filled=(len(stored.data), 0)), *losses(stored)]
     lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
-    lines += [line("image", _image(image)) for image in capture.images]
+    lines += [line("image", _image_text(image)) for image in capture.images]
     lines += kept(capture.registers, capture.memory)
     return lines + [line("note", note) for note in capture.notes]
 
@@ -296,7 +296,7 @@ def _setting(key: str, value: "SettingValue") -> str:
     return f"{name} {value}"
 
 
-def _image(image: CapturedImage) -> str:
+def _image_text(image: CapturedImage) -> str:
     """Describe a program image: "maps.738 for scontext 738: 409600 bytes, /usr/lib/libc.so.6 is missing"."""
     named = (("scontext", image.scontext), ("hcontext", image.hcontext), ("V", image.virtual))
     values = ", ".join(f"{name} {int(value)}" for name, value in named if value is not None) or "all contexts"

@@ -314,7 +314,7 @@ class Session:
 
         Nothing is read out or decoded for it, and no line for the user counts as reported.
         """
-        decoded = self._last
+        decoded = self._last_decoded
         if decoded is None:
             return None
         hart = decoded.harts.number(context.hart, context.thread_hart)
@@ -323,7 +323,7 @@ class Session:
 
     def captured_of(self, hart: int) -> Captured | None:
         """Return what the history of a hart was decoded from last; None: nothing was decoded."""
-        return None if self._last is None else self._last.sink_of(hart)
+        return None if self._last_decoded is None else self._last_decoded.sink_of(hart)
 
     @property
     def gdb(self) -> ReverseDebugger | None:
@@ -351,12 +351,12 @@ class Session:
 
         Objects are dropped with the histories to which they belong.
         """
-        current = () if self._last is None else self._last.harts.histories.values()
+        current = () if self._last_decoded is None else self._last_decoded.harts.histories.values()
         return self._cache.get(kind, history, make, current)
 
     def prepare(self, progress: Progress) -> None:
         """Compute what takes long for the history that was decoded last. Raises what *progress* raises."""
-        decoded = self._last
+        decoded = self._last_decoded
         if decoded is None or decoded is self._prepared:
             return
         for hart, history in decoded.harts.histories.items():
@@ -498,7 +498,7 @@ class Session:
         return self._refreshed().decode(context.elf, progress, context.others)
 
     @property
-    def _last(self) -> Decoded | None:
+    def _last_decoded(self) -> Decoded | None:
         """What was decoded last."""
         return self._decoded_capture.decoded if self._decoded_capture is not None else None
 

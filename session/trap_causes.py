@@ -23,6 +23,6 @@ def explained(
     return (replace(found, histories=histories) if believed else found), tuple(believed)
 
 
-def asked_for(found: HartHistories, program: Program) -> list[int]:
+def asked_for(histories: HartHistories, program: Program) -> list[int]:
     """Return the harts in whose histories the last trap has no cause, and is not over."""
-    return [hart for hart, history in found.histories.items() if trap_cause.open_trap(history, program) is not None]
+    return [hart for hart, history in histories.histories.items() if trap_cause.open_trap(history, program) is not None]

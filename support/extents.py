@@ -26,17 +26,17 @@ class Extent(NamedTuple):
         return Extent.between(address, end) if address < end else None
 
 
-def without(whole: Extent, parts: Iterable[Extent]) -> Iterator[Extent]:
+def without(extent: Extent, parts: Iterable[Extent]) -> Iterator[Extent]:
     """Yield what is left of an extent."""
-    at = whole.address
+    at = extent.address
     for part in sorted(parts):
         if part.address > at:
-            yield Extent.between(at, min(part.address, whole.end))
+            yield Extent.between(at, min(part.address, extent.end))
         at = max(at, part.end)
-        if at >= whole.end:
+        if at >= extent.end:
             return
-    if at < whole.end:
-        yield Extent.between(at, whole.end)
+    if at < extent.end:
+        yield Extent.between(at, extent.end)
 
 
 def common(first: Iterable[Extent], second: Sequence[Extent]) -> list[Extent]:

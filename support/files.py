@@ -151,14 +151,14 @@ def write_file(path: str, content: bytes) -> None:
 
 def opener_beside(path: str) -> Callable[[str, int], int]:
     """Return an `opener` for a new file with the content of *path*: only those who can read *path* can read it."""
-    before = _status(path)
+    before = _file_status(path)
     return _by_umask if before is None else lambda name, flags: _opened(name, flags, before)
 
 
 def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
     real = Path(os.path.realpath(path))
     temporary = real.with_name(f".{real.name[:32]}.{os.getpid()}.tmp")
-    before = _status(real) or (_status(like) if like else None)
+    before = _file_status(real) or (_file_status(like) if like else None)
     try:
         with _output_errors(path):
             file = BufferedWriter(_OutputFile(temporary, "x", path, _by_umask if before is None else _private))
@@ -176,7 +176,7 @@ def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
 
 
-def _status(path: str | Path) -> os.stat_result | None:
+def _file_status(path: str | Path) -> os.stat_result | None:
     """Return the status of a file, None if it does not exist."""
     with suppress(OSError, ValueError):
         found = os.stat(path)

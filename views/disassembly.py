@@ -25,7 +25,7 @@ class Disassembler(Closeable):
 
     def __init__(self, image: Image) -> None:
         self._image = image
-        self._known: dict[int, InstructionText] = {}
+        self._texts: dict[int, InstructionText] = {}
         self._gdb: GdbText | None = None
         self._objdump: ObjdumpText | None = None
         self._looked_for_gdb = self._looked_for_objdump = False
@@ -44,16 +44,16 @@ class Disassembler(Closeable):
 
         Addresses without code are included, with gdb's message.
         """
-        wanted = {address for address in addresses if address not in self._known}
+        wanted = {address for address in addresses if address not in self._texts}
         if wanted:
             self._from_gdb(self._functions(wanted), progress)
-            self._from_gdb(self._code(wanted - self._known.keys()), progress)
-            self._from_objdump(self._functions(wanted - self._known.keys()))
-            self._from_objdump(self._code(wanted - self._known.keys()))
+            self._from_gdb(self._code_runs(wanted - self._texts.keys()), progress)
+            self._from_objdump(self._functions(wanted - self._texts.keys()))
+            self._from_objdump(self._code_runs(wanted - self._texts.keys()))
             for address in wanted:
-                if address not in self._known:
-                    self._known[address] = self._encoding(address)
-        return self._known
+                if address not in self._texts:
+                    self._texts[address] = self._encoding(address)
+        return self._texts
 
     def of_code(self, codes: Iterable[tuple[int, bytes]]) -> Mapping[tuple[int, bytes], InstructionText]:
         """Return the text of instructions, given by address and bytes, that need not be the program's."""
@@ -68,14 +68,14 @@ class Disassembler(Closeable):
         except (CodeMissing, UndecodableInstruction):
             return ""
 
-    def _functions(self, wanted: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
-        """Return the code of each function of *wanted* from its start up to the last one of them.
+    def _functions(self, addresses: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
+        """Return the code of each function of *addresses* from its start up to the last one of them.
 
         The text of an instruction depends on those before it (see `views.instruction_text.runs`). Beginning with the
         function, it is the same in each listing, and the same as `trace history` shows in gdb.
         """
         last: dict[int, int] = {}
-        for address in wanted:
+        for address in addresses:
             symbol = self._image.symbol(address)
             if symbol is not None and 0 < symbol[1] <= FUNCTION_BYTES:
                 start = address - symbol[1]
@@ -87,10 +87,10 @@ class Disassembler(Closeable):
                 functions.append((CodeRun(start, end), self._image.read(start, end - start)))
         return functions
 
-    def _code(self, wanted: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
-        """Return the part of *wanted* that has code, in runs."""
+    def _code_runs(self, addresses: Iterable[int]) -> list[tuple[CodeRun, bytes]]:
+        """Return the part of *addresses* that has code, in runs."""
         lengths = []
-        for address in wanted:
+        for address in addresses:
             try:
                 lengths.append((address, self._image.instruction(address).length))
             except (CodeMissing, UndecodableInstruction):
@@ -103,9 +103,9 @@ class Disassembler(Closeable):
             self._gdb = GdbText.find(self._image.path) if self._image.path else None
         if self._gdb is not None:
             for count, (run, _) in enumerate(code):
-                self._known |= self._gdb.disassemble(run)
+                self._texts |= self._gdb.disassemble(run)
                 if count % 64 == 0:
-                    progress("disassembling (instructions)", len(self._known), None)
+                    progress("disassembling (instructions)", len(self._texts), None)
 
     def _from_objdump(self, code: list[tuple[CodeRun, bytes]]) -> None:
         if not code:
@@ -115,7 +115,7 @@ class Disassembler(Closeable):
             self._objdump = ObjdumpText.find(self._image.symbol)
         if self._objdump is not None:
             found = self._objdump.disassemble(code, self._image.xlen)
-            self._known |= {address: text for address, text in found.items() if address not in self._known}
+            self._texts |= {address: text for address, text in found.items() if address not in self._texts}
 
     def _encoding(self, address: int) -> InstructionText:
         symbol = self._image.symbol(address)
@@ -139,19 +139,19 @@ class Disassemblers(Closeable):
 
     def __init__(self, images: Images) -> None:
         self._images = images
-        self._known: dict[Image, Disassembler] = {}
+        self._disassemblers: dict[Image, Disassembler] = {}
 
     def close(self) -> None:
         """End the programs that they started."""
-        for disassembler in self._known.values():
+        for disassembler in self._disassemblers.values():
             disassembler.close()
 
     def disassembler_of(self, context: ProgramContext) -> Disassembler:
         """Return the disassembler of the program in a context."""
         image = self._images.image_of(context)
-        if image not in self._known:
-            self._known[image] = Disassembler(image)
-        return self._known[image]
+        if image not in self._disassemblers:
+            self._disassemblers[image] = Disassembler(image)
+        return self._disassemblers[image]
 
 
 def code_texts(codes: Iterable[tuple[int, bytes]], xlen: int) -> dict[tuple[int, bytes], str]:

@@ -92,7 +92,7 @@ class GdbText:
     def disassemble(self, run: CodeRun) -> dict[int, InstructionText]:
         """Return the instructions of *run*; empty if gdb cannot read the code or has ended."""
         reply = self._ask(f"-data-disassemble -s {run.start:#x} -e {run.end:#x} -- 0")
-        return dict(_instructions(_INSTRUCTION.finditer(reply)))
+        return dict(_parsed_instructions(_INSTRUCTION.finditer(reply)))
 
     def close(self) -> None:
         """End gdb. It may be called more than once."""
@@ -143,7 +143,7 @@ def _start_gdb(program: str, elf: str) -> subprocess.Popen[str]:
     )
 
 
-def _instructions(matches: Iterable[re.Match[str]]) -> Iterable[tuple[int, InstructionText]]:
+def _parsed_instructions(matches: Iterable[re.Match[str]]) -> Iterable[tuple[int, InstructionText]]:
     for match in matches:
         name = match["name"]
         symbol = (_plain(name), int(match["offset"])) if name is not None else None

@@ -113,7 +113,9 @@ class _Shown(NamedTuple):
         fields = {"position": history_number_if_known(position), **(at or {}), "kind": access.kind}
         fields |= {"operation": access.operation or None, "size": access.size, "trace-byte": access.offset}
         if access.address is not None:
-            fields |= _csr(access.address) if access.kind == CSR else self._memory_fields(access.address, position)
+            fields |= (
+                _csr_field(access.address) if access.kind == CSR else self._memory_fields(access.address, position)
+            )
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
         text = access_text(access._replace(notes=()), self.program.xlen, image.symbol)
@@ -125,7 +127,7 @@ class _Shown(NamedTuple):
         return {"memory": {"addr": found.pop("addr"), **name, **found}}
 
 
-def _csr(number: int) -> JsonFields:
+def _csr_field(number: int) -> JsonFields:
     return {"csr": f"0x{number:03x}"}
 
 

@@ -217,19 +217,19 @@ class TextRows:
         for bodies, pcs in wanted.items():
             bodies.learn(pcs, self._progress)
             bodies.learn_code((run.pcs[at], code) for run in page if run.bodies is bodies for at, code in run.code)
-        return chain.from_iterable(map(self._rows, page))
+        return chain.from_iterable(map(self._run_rows, page))
 
-    def _rows(self, run: "_ContextRun") -> Iterator[str]:
+    def _run_rows(self, run: "_ContextRun") -> Iterator[str]:
         before, history, number, pcs, bodies, code = run
         keys: list[int | tuple[int, bytes]] = [*pcs]
         for at, ran in code:
             keys[at] = pcs[at], ran
         while GAP in keys:
             length = keys.index(GAP)
-            yield from self._shape.rows(before, number, map(bodies.known.__getitem__, keys[:length]))
+            yield from self._shape.rows(before, number, map(bodies.bodies.__getitem__, keys[:length]))
             number, keys = number + length + 1, keys[length + 1 :]
             yield self._shape.gap(before, number - 1, history.gap_at(number - 2).as_gap)
-        yield from self._shape.rows(before, number, map(bodies.known.__getitem__, keys))
+        yield from self._shape.rows(before, number, map(bodies.bodies.__getitem__, keys))
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
         """Yield the positions of stretches, with the rows of the program in the context each ran in."""
@@ -251,23 +251,23 @@ class _Bodies:
     """The part of the rows of one program after the number, by address."""
 
     def __init__(self, disassembler: Disassembler, xlen: int, shape: Shape) -> None:
-        self.known: dict[int | tuple[int, bytes], str] = {}
+        self.bodies: dict[int | tuple[int, bytes], str] = {}
         self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
 
     def learn(self, pcs: set[int], progress: Progress) -> None:
         """Ensure that the bodies of the instructions at these addresses exist."""
-        new = pcs - self.known.keys() - {GAP}
+        new = pcs - self.bodies.keys() - {GAP}
         texts = self._disassembler.texts(new, progress) if new else {}
         for pc in new:
             raw = self._disassembler.raw(pc) if self._shape.raw else ""
-            self.known[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
+            self.bodies[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
 
     def learn_code(self, codes: Iterable[tuple[int, bytes]]) -> None:
         """Ensure that the bodies of these instructions exist, which need not be the program's."""
-        new = {key for key in codes if key not in self.known}
+        new = {key for key in codes if key not in self.bodies}
         for key, text in self._disassembler.of_code(new).items() if new else ():
             raw = code_units(key[1]) if self._shape.raw else ""
-            self.known[key] = self._shape.body(key[0], text, self._xlen, raw)
+            self.bodies[key] = self._shape.body(key[0], text, self._xlen, raw)
 
 
 class _ContextRun(NamedTuple):

@@ -19,7 +19,7 @@ CLASSES: Mapping[str, tuple[int, ...]] = {
 _FIRST_X, _FIRST_F = 0x1000, 0x1020
 _SHOWN = 20
 _GRANULES = [bytes(255 if mask >> bit & 1 else 0 for bit in range(8)) for mask in range(256)]
-"""The bytes of a granule that are known, by `KnownRam.known`."""
+"""The bytes of a granule that are known, by `KnownRam.known_bytes`."""
 
 
 class Wrong(NamedTuple):
@@ -141,7 +141,7 @@ class Claims:
             for page in range(ram.size // PAGE):
                 if not (ram.filled[page] or ram.dirty[page]):
                     continue
-                granules = ram.known[page * PAGE // 8 : (page + 1) * PAGE // 8]
+                granules = ram.known_bytes[page * PAGE // 8 : (page + 1) * PAGE // 8]
                 mask = int.from_bytes(b"".join(_GRANULES[it] for it in granules), "little")
                 begin = ram.base + page * PAGE - truth.base
                 claimed = int.from_bytes(ram.data[page * PAGE : (page + 1) * PAGE], "little")

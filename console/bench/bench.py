@@ -66,7 +66,7 @@ class Gdb(Closeable):
         said: TextListener = lambda kind, text: None,
         progress: Progress = silent,
     ) -> None:
-        self._use_engine(Engine(elf, target, gdb=gdb, said=said, progress=progress), within)
+        self._use_engine(Engine(elf, target, gdb=gdb, listener=said, progress=progress), within)
 
     @classmethod
     def of_engine(cls, engine: Engine, within: float = WITHIN) -> Self:
@@ -109,12 +109,12 @@ class Gdb(Closeable):
             return int(text, 0)
         if text in ("void", "()"):
             raise RvtraceError(f"{expression} has no value")
-        whole = self._whole(expression)
+        whole = self._complete_text(expression)
         if not _NUMBER.fullmatch(whole):
             raise RvtraceError(f"{expression} is {text}, not a number")
         return int(whole, 0)
 
-    def _whole(self, expression: str) -> str:
+    def _complete_text(self, expression: str) -> str:
         """Return a character, a member of an enumeration, a function or a pointer as a number, as C has it; or ""."""
         with contextlib.suppress(GdbError):
             return self.engine.evaluate(f"(long long)({expression})", language="c")
@@ -249,9 +249,9 @@ class BenchTarget(Gdb):
             raise
 
 
-def _breakpoint_addresses(made: dict[str, Any]) -> Sequence[int]:
+def _breakpoint_addresses(breakpoint_fields: dict[str, Any]) -> Sequence[int]:
     """Return the addresses of a breakpoint."""
-    places = made.get("locations", [made])
+    places = breakpoint_fields.get("locations", [breakpoint_fields])
     return [int(str(place["addr"]), 16) for place in places if str(place.get("addr", "")).startswith("0x")]
 
 

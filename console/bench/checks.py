@@ -33,10 +33,10 @@ class Checked(NamedTuple):
 
 def check(engine: Engine) -> list[Checked]:
     """Return what a check of the trace finds out, by hart."""
-    return [_checked(row) for row in engine.query("-rvtrace-check")["checks"]]
+    return [_checked_of_row(row) for row in engine.query("-rvtrace-check")["checks"]]
 
 
-def _checked(row: dict[str, Any]) -> Checked:
+def _checked_of_row(row: dict[str, Any]) -> Checked:
     intervals, agree, differ, lost, unchecked = (int(row[name]) for name in _COUNTS)
     damaged = tuple(
         Damaged(int(one["trace-byte"]), int(one["trace-byte-end"]), one["text"]) for one in row["differing"]

@@ -68,19 +68,19 @@ def run(args: argparse.Namespace) -> int:
         if not any(history.accesses for history in found.values()):
             raise no_accesses_error(next(iter(found.values())))
         where = None if args.where is None else _memory_place(args.where, decoded.image)
-        if not shown.rows(_rows(found, decoded, where, shown)) and where is not None:
+        if not shown.rows(_access_rows(found, decoded, where, shown)) and where is not None:
             shown.say([no_access_message((access for history in found.values() for access in history.accesses), where)])
     return 0
 
 
-def _rows(
-    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, shown: CommandOutput
+def _access_rows(
+    histories: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, shown: CommandOutput
 ) -> Iterator[str]:
-    for hart, history in found.items():
+    for hart, history in histories.items():
         if shown.json:
             yield from json_rows.accesses(hart, history, decoded.program, where)
             continue
-        before = f"hart {hart}\t" if len(found) > 1 else ""
+        before = f"hart {hart}\t" if len(histories) > 1 else ""
         yield from (before + line for line in text_rows.access_lines(history, decoded.program, where, shown.paint))
 
 

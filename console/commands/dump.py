@@ -183,15 +183,15 @@ def _traces(request: RequestedTrace) -> Iterator[_Trace]:
     capture = request.capture()
     for sink in capture.sinks:
         sent = sinks.options_of(sinks.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _pieces(sink), sent, capture.xlen, sink.wrapped, size=len(sink.data))
+        yield _Trace(sink.in_force.name, _trace_pieces(sink), sent, capture.xlen, sink.wrapped, size=len(sink.data))
     for made in capture.records:
-        yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen, size=len(made.data))
+        yield _Trace(made.in_force.name, _trace_pieces(made), made.in_force, capture.xlen, size=len(made.data))
     for one in capture.tandem:
         xlen, size = one.in_force.parameters.xlen, len(one.data)
-        yield _Trace(one.in_force.name, _pieces(one), one.in_force, xlen, one.wrapped, size=size)
+        yield _Trace(one.in_force.name, _trace_pieces(one), one.in_force, xlen, one.wrapped, size=size)
 
 
-def _pieces(sink: Captured) -> Iterator[bytes]:
+def _trace_pieces(sink: Captured) -> Iterator[bytes]:
     """Return the trace in pieces, so that the first lines appear at once."""
     for start in range(0, len(sink.data), _PIECE):
         yield sink.data[start : start + _PIECE]

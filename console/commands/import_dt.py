@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--buffer",
         action="append",
         default=[],
-        type=_buffer,
+        type=_buffer_argument,
         metavar="[SINK=]START:SIZE",
         help="memory for a RAM sink to write to, which nothing else may use; SINK: its name in the description",
     )
@@ -72,7 +72,7 @@ def _from_source(file: str) -> bytes:
     return done.stdout
 
 
-def _buffer(text: str) -> tuple[str, tuple[int, int]]:
+def _buffer_argument(text: str) -> tuple[str, tuple[int, int]]:
     name, _, place = text.rpartition("=")
     start, colon, size = place.partition(":")
     try:

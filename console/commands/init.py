@@ -102,8 +102,8 @@ def _tree(name: str) -> devicetree.DeviceTreeContents:
     return devicetree.trace_components(dtb.read(compiled(name), name), {})
 
 
-def _report_written(found: WrittenDescription, output: str, elf: str | None) -> None:
-    names = ", ".join(f"{each.name} at {each.base:#x}" for each in found.description.components)
+def _report_written(written_description: WrittenDescription, output: str, elf: str | None) -> None:
+    names = ", ".join(f"{each.name} at {each.base:#x}" for each in written_description.description.components)
     beside = elf is not None and Path(output) == Path(elf).parent / FILE_BESIDE_ELF
     select = "" if beside else f"`set trace target {os.path.abspath(output)}`, "
     print(printable(f"{output}: {names}"), file=sys.stderr)

@@ -141,7 +141,7 @@ def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     return shown.lines("calls", depth=request.depth)
 
 
-def _find(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
+def _find_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     where = Locations(shown.image)
     first, *also = map(where.search, request.locations)
     return shown.lines("executions", args=request.range, since=request.since, **first, also=also)
@@ -225,7 +225,7 @@ VERBS = {
         "each line of the tree",
     ),
     "find": ListVerb(
-        _find, "FILE LOCATION ... [RANGE]",
+        _find_lines, "FILE LOCATION ... [RANGE]",
         "Prints when a function was entered or an instruction ran, as `trace find` does in gdb. LOCATION: FUNCTION,"
         " FILE:FUNCTION, FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in"
         " that range). Of several there is one list, in the order in which they ran.",
@@ -417,7 +417,7 @@ def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) ->
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
         ]  # fmt: skip
         if verb.show is None:
-            return _status(session, lines, shown)
+            return _print_status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
             shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers), request))
@@ -437,7 +437,7 @@ def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:
     return 0 if rows and all(row.conclusion == answer_text.AGREES for row in rows) else UNSURE
 
 
-def _status(session: Session, lines: list[str], shown: CommandOutput) -> int:
+def _print_status(session: Session, lines: list[str], shown: CommandOutput) -> int:
     from rvtrace_gdb.session.rpc.protocol import reported_facts
 
     if shown.json:

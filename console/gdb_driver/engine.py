@@ -84,14 +84,14 @@ class Engine(Closeable):
         *,
         gdb: str | None = None,
         init: bool = False,
-        said: TextListener = lambda kind, text: None,
+        listener: TextListener = lambda kind, text: None,
         progress: Progress = silent,
         environ: Mapping[str, str] = os.environ,
         coloured: bool = False,
     ) -> None:
         self.lock = threading.RLock()
         """Held while a thread uses gdb."""
-        self.said = said
+        self.listener = listener
         self.state = Running()
         self.silence: float | None = SILENCE
         """The seconds without output from gdb after which a command fails; None: no limit."""
@@ -183,7 +183,7 @@ class Engine(Closeable):
         """Report a text as if gdb had printed it."""
         if self._texts is not None:
             self._texts.append(text)
-        self.said("console", text)
+        self.listener("console", text)
 
     def complete(self, text: str) -> list[str]:
         """Return the completions of a line, as with the Tab key in gdb."""
@@ -230,12 +230,12 @@ class Engine(Closeable):
     @contextlib.contextmanager
     def quietly(self) -> Iterator[None]:
         """Do not report gdb's output within this context, except warnings and the output of the target."""
-        said = self.said
-        self.said = lambda kind, text: said(kind, text) if kind in ("log", "target") else None
+        said = self.listener
+        self.listener = lambda kind, text: said(kind, text) if kind in ("log", "target") else None
         try:
             yield
         finally:
-            self.said = said
+            self.listener = said
 
     def await_stop(self, before: int, seconds: float | None) -> ProgramStop | None:
         """Wait for the stop after number *before*; None if it is not in time. Raises Cancelled, GdbGone."""
@@ -305,7 +305,7 @@ class Engine(Closeable):
         if record.kind in ("console", "target", "output"):
             if self._texts is not None and record.kind != "target":
                 self._texts.append(without(record.text))
-            self.said(record.kind, record.text)
+            self.listener(record.kind, record.text)
         elif record.kind == "log":
             self._log.append(record.text)
         elif record.kind == "status" and record.name == "download":
@@ -341,7 +341,7 @@ class Engine(Closeable):
         log, self._log = self._log, []
         for text in log:
             if text.strip() and text.strip() not in besides:
-                self.said("log", text)
+                self.listener("log", text)
 
     def _awaited(self, token: int, command: str) -> MiRecord:
         """Wait for the answer to a command; Ctrl-C is passed to gdb. Raises GdbTimeout, GdbError, Cancelled."""
@@ -400,13 +400,13 @@ class Engine(Closeable):
             self._report_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")
             raise GdbError(_NOT_CONNECTED if message == _NOT_RUN and not self.state.connected else message)
 
-    def _while_running(self, there: Callable[[], bool]) -> None:
+    def _while_running(self, has_come: Callable[[], bool]) -> None:
         """Wait without limit. Ctrl-C stops the program. Raises GdbGone if that fails, as when the probe is gone."""
         done, interrupted, stops = False, 0, self.state.stops
 
         def check() -> bool:
             nonlocal done
-            done = done or there()
+            done = done or has_come()
             return done or self._interrupt_requested
 
         while not done:

@@ -100,12 +100,12 @@ _NOISE = 4000  # characters kept of other text on standard error
 
 
 class GdbGone(RvtraceError):
-    """gdb could not be started, or has ended; *said*: its last output."""
+    """gdb could not be started, or has ended; *last_words*: its last output."""
 
-    def __init__(self, what: str, said: str = "") -> None:
-        last = said.strip().splitlines()[-1] if said.strip() else ""
+    def __init__(self, what: str, last_words: str = "") -> None:
+        last = last_words.strip().splitlines()[-1] if last_words.strip() else ""
         super().__init__(f"{what}: {last}" if last else what)
-        self.said = said
+        self.last_words = last_words
 
 
 class GdbError(RvtraceError):
@@ -120,7 +120,7 @@ class GdbTimeout(RvtraceError):
         self.seconds = seconds
 
 
-def _bytes(text: str) -> bytes:
+def _encoded_command(text: str) -> bytes:
     """Encode a command for gdb. Bytes that were not valid UTF-8 in the user's input are restored."""
     try:
         return text.encode(errors="surrogateescape")
@@ -193,7 +193,7 @@ class Mi(Closeable):
         self._answers[token] = []
         assert self.process.stdin
         try:
-            self.process.stdin.write(_bytes(f"{token}{text}\n"))
+            self.process.stdin.write(_encoded_command(f"{token}{text}\n"))
             self.process.stdin.flush()
         except (OSError, ValueError):
             raise self._gone() from None
@@ -219,14 +219,14 @@ class Mi(Closeable):
         """Discard all answers to a command from now on."""
         self._answers.pop(token, None)
 
-    def wait(self, there: Callable[[], bool], *, seconds: float | None = None, silence: float | None = None) -> bool:
-        """Read until *there* returns True, and return whether it did.
+    def wait(self, has_come: Callable[[], bool], *, seconds: float | None = None, silence: float | None = None) -> bool:
+        """Read until *has_come* returns True, and return whether it did.
 
         *seconds*: the time limit; *silence*: the limit of the time without output from gdb. Raises GdbGone, and what
         *heard* and *progress* raise.
         """
         end = None if seconds is None else time.monotonic() + seconds
-        while not there():
+        while not has_come():
             now = time.monotonic()
             if end is not None and now >= end:
                 return False

@@ -140,7 +140,7 @@ class Spike:
         self._python = python or sys.executable
         self._queue: list[list[Any]] = []
         self._failure: ModelFailed | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        self._stderr_lines = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._shared = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._shared.truncate(8)
         self._reached = mmap.mmap(self._shared.fileno(), 8)
@@ -178,7 +178,7 @@ class Spike:
         command = [self._python, str(_WORKER), str(shared)]
         try:
             return subprocess.Popen(
-                command, stdin=end, stdout=end, stderr=self._said, start_new_session=True, pass_fds=[shared]
+                command, stdin=end, stdout=end, stderr=self._stderr_lines, start_new_session=True, pass_fds=[shared]
             )
         except OSError as error:
             raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it must be a Python") from None
@@ -203,19 +203,19 @@ class Spike:
     # -- Appendix A
 
     def read_register(self, regno: int) -> int | None:
-        if not self._has(regno):
+        if not self._has_register(regno):
             return None
-        value: int | None = self._asked("read", regno)
+        value: int | None = self._request("read", regno)
         return value
 
     def write_register(self, regno: int, value: int) -> None:
         if regno == DCSR:
             value &= ~HALTING
-        if regno != _X0 and (self._has(regno) or regno in _VIEWS):
+        if regno != _X0 and (self._has_register(regno) or regno in _VIEWS):
             self._queue.append(["write", regno, value])
 
     def read_memory(self, address: int, size: int) -> bytes | None:
-        found = self._asked("load", address, size)
+        found = self._request("load", address, size)
         return None if found is None else bytes.fromhex(found)
 
     def write_memory(self, address: int, data: bytes) -> bool:
@@ -226,7 +226,7 @@ class Spike:
         return True
 
     def step(self) -> ModelStep:
-        return self._model_step(self._asked("step"))
+        return self._model_step(self._request("step"))
 
     def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
@@ -234,7 +234,7 @@ class Spike:
         xlen, flen = self._machine.xlen, self._machine.flen
         lines = [(logged(step, xlen, flen), step.next_pc) for step in expected]
         try:
-            agreed, other = self._asked("run", lines)
+            agreed, other = self._request("run", lines)
             return agreed, None if other is None else self._model_step(other)
         except ModelFailed:
             return int.from_bytes(self._reached[:], sys.byteorder), None
@@ -252,7 +252,7 @@ class Spike:
         return ModelStep(pc, instr, next_pc, dict(registers), told, taken)
 
     def reset(self) -> None:
-        self._asked("reset")
+        self._request("reset")
 
     def configuration(self) -> list[str]:
         machine = self._machine
@@ -272,15 +272,15 @@ class Spike:
             self._process.kill()
             self._process.wait()
         self._link.close()
-        self._said.close()
+        self._stderr_lines.close()
         self._shared.close()
 
     # -- the process
 
-    def _has(self, regno: int) -> bool:
+    def _has_register(self, regno: int) -> bool:
         return regno >= 1 << 12 or regno in self._csrs
 
-    def _asked(self, name: str, *arguments: Any) -> Any:
+    def _request(self, name: str, *arguments: Any) -> Any:
         """Send all queued operations and this one, and return its answer."""
         request, self._queue = [*self._queue, [name, *arguments]], []
         return self._ask_worker(request)[-1]
@@ -327,8 +327,10 @@ class Spike:
     def _fail(self, reason: str) -> NoReturn:
         """Raise ModelFailed; the process has ended and is not started again."""
         by = "" if self._python == sys.executable else f", run by {self._python},"
-        self._said.seek(0)
-        lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        self._stderr_lines.seek(0)
+        lines = [
+            line.strip() for line in self._stderr_lines.read().decode(errors="replace").splitlines() if line.strip()
+        ]
         words = f": {lines[-1]}" if lines else " without a word"
         hart = f"{self._machine.isa}, modes {self._machine.modes}"
         self._failure = ModelFailed(f"Spike{by} {reason}{words}; it was started as {hart}")
@@ -337,7 +339,7 @@ class Spike:
 
     def _instruction_at(self, pc: int, mode: int) -> int | None:
         """Return the instruction that trapped: Spike logs only those that retire. A trap changes no translation."""
-        satp = self._asked("read", _SATP) if _SATP in self._csrs and mode != _MACHINE else 0
+        satp = self._request("read", _SATP) if _SATP in self._csrs and mode != _MACHINE else 0
         first = self._fetched(pc, satp)
         if first is None or first & 3 != 3:
             return first

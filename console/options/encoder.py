@@ -168,9 +168,9 @@ def given_options(args: argparse.Namespace) -> dict[str, Any]:
     return given | {name: CHOICES[name][value] for name, value in given.items() if name in CHOICES}
 
 
-def options(said: Mapping[str, Any], xlen: int) -> EncoderOptions:
+def options(arguments: Mapping[str, Any], xlen: int) -> EncoderOptions:
     """Return the options, those of `given_options` and defaults, for a program of *xlen* bits. Raises `BadOptions`."""
-    given = dict(said)
+    given = dict(arguments)
     if given.setdefault("xlen", xlen) != xlen:
         raise BadOptions(f"--xlen {given['xlen']}: the ELF is an RV{xlen} program")
     try:

@@ -70,7 +70,7 @@ class _FileValues:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._found: dict[str, tuple[str, SettingValue]] = {}
+        self._values: dict[str, tuple[str, SettingValue]] = {}
         self._absent: list[str] = []
 
     def add(self, name: str, value: Any, line: int | None = None) -> None:
@@ -88,14 +88,14 @@ class _FileValues:
             if number not in (0, 1):
                 raise BadParametersFile(self._file, f"{where}{name} is {value}, must be true or false")
             number = bool(number)
-        before, known = self._found.get(key, (name, number))
+        before, known = self._values.get(key, (name, number))
         if known != number and name.endswith("_p") == before.endswith("_p"):
             raise BadParametersFile(self._file, f"{where}{name} is {value}, but {before} is {known}: leave one out")
-        if key not in self._found or before.endswith("_p"):  # sijump_p: the encoder can do it, sijump: it is on
-            self._found[key] = (name, number)
+        if key not in self._values or before.endswith("_p"):  # sijump_p: the encoder can do it, sijump: it is on
+            self._values[key] = (name, number)
 
     def settings(self) -> dict[str, SettingValue]:
-        return {key: value for key, (_, value) in self._found.items()} | dict.fromkeys(self._absent, 0)
+        return {key: value for key, (_, value) in self._values.items()} | dict.fromkeys(self._absent, 0)
 
     def _number_of_value(self, name: str, value: Any, where: str) -> int:
         """Return a value as a number: some files have numbers for switches, or all values in quotes."""
@@ -150,10 +150,10 @@ def _json(name: str, text: str) -> Any:
         raise BadParametersFile(name, "is not JSON that can be read: too deep, or a number is too long") from None
 
 
-def _add_setting(said: _FileValues, found: Any) -> None:
+def _add_setting(values: _FileValues, found: Any) -> None:
     """Add the values in a JSON or TOML file, at any depth."""
     for name, value in _pairs(found):
-        said.add(name, value)
+        values.add(name, value)
 
 
 def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
@@ -169,12 +169,12 @@ def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
         waiting += here if isinstance(here, list) else []
 
 
-def _add_lines(said: _FileValues, file: str, text: str) -> None:
+def _add_lines(values: _FileValues, file: str, text: str) -> None:
     for number, whole in enumerate(text.splitlines(), 1):
         line = _COMMENT.sub("", whole).strip()
         found = _LINE.fullmatch(line)
         if found is not None:
-            said.add(found["name"], found["value"], number)
+            values.add(found["name"], found["value"], number)
         elif any(_key(name) is not None for name in _SETS.findall(line)):
             raise BadParametersFile(file, f"line {number}: `{line}` is not one `name = value`")
 
@@ -354,19 +354,19 @@ def _handler(text: str) -> tuple[str, str]:
     return cause, _address_argument(handler)
 
 
-def words(said: Mapping[str, SettingValue], better: Mapping[str, SettingValue]) -> list[str]:
+def words(settings: Mapping[str, SettingValue], better: Mapping[str, SettingValue]) -> list[str]:
     """Return how the command line changes from one set of settings to another, e.g. "with --src-bits 8".
 
     A change of dialect also changes its default values, except the width of addresses, which the program determines.
     """
-    old, new = (DEFAULTS[Dialect(values.get("dialect", Dialect.STANDARD))] for values in (said, better))
-    own = {key: value for key, value in said.items() if key == "iaddress_width" or old.get(key) != value}
-    effective = said if old is new else {**new, **own}
+    old, new = (DEFAULTS[Dialect(values.get("dialect", Dialect.STANDARD))] for values in (settings, better))
+    own = {key: value for key, value in settings.items() if key == "iaddress_width" or old.get(key) != value}
+    effective = settings if old is new else {**new, **own}
     return [
         _change(key, better.get(key), by_dialect=key in new)
         for key in sorted(SETTINGS, key=lambda key: key != "dialect")
         if SETTINGS[key].owner is not Owner.NOTHING
-        and _setting_value(key, better) != _setting_value(key, said if key == "dialect" else effective)
+        and _setting_value(key, better) != _setting_value(key, settings if key == "dialect" else effective)
     ]
 
 

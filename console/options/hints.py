@@ -27,39 +27,39 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> 
     return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
 
 
-def hints_of_messages(beginning: bytes, said: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
+def hints_of_messages(beginning: bytes, options: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
     """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
-    better = better_layout(beginning, said, xlen, wrapped=wrapped)
-    return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
+    better = better_layout(beginning, options, xlen, wrapped=wrapped)
+    return [] if better is None else [hint(f"the messages make far more sense {_changes(options, better)}")]
 
 
-def hints_of_groups(beginning: bytes, said: TandemParameters, wrapped: bool) -> list[str]:
+def hints_of_groups(beginning: bytes, parameters: TandemParameters, wrapped: bool) -> list[str]:
     """Return a warning, or none, if the *beginning* of a tandem trace shows that its parameters are others."""
-    text = formats_tandem.advice(beginning, said, wrapped=wrapped)
+    text = formats_tandem.advice(beginning, parameters, wrapped=wrapped)
     return [warning(text)] if text else []
 
 
-def _changes(said: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
-    if isinstance(said, EtraceTraceOptions) and isinstance(better, EtraceTraceOptions):
-        return " and ".join(options_etrace.words(values_of(said), values_of(better)))
+def _changes(options: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
+    if isinstance(options, EtraceTraceOptions) and isinstance(better, EtraceTraceOptions):
+        return " and ".join(options_etrace.words(values_of(options), values_of(better)))
     if isinstance(better, EtraceTraceOptions):
         width = better.options.parameters.iaddress_width
         return " and ".join(["with --etrace", *options_etrace.words({"iaddress_width": width}, values_of(better))])
-    if isinstance(said, EtraceTraceOptions):
+    if isinstance(options, EtraceTraceOptions):
         return " and ".join(["with --ntrace", *_changed_options(Options(), better)])
-    return " and ".join(_changed_options(said, better))
+    return " and ".join(_changed_options(options, better))
 
 
-def _changed_options(said: Options, better: Options) -> Iterator[str]:
-    if better.dialect != said.dialect:
+def _changed_options(options: Options, better: Options) -> Iterator[str]:
+    if better.dialect != options.dialect:
         yield f"with --dialect {better.dialect.name}"
-    if better.src_bits != said.src_bits:
+    if better.src_bits != options.src_bits:
         yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
-    if better.address_bits != said.address_bits:
+    if better.address_bits != options.address_bits:
         yield f"with --address-bits {better.address_bits}" if better.address_bits else "without --address-bits"
-    if better.implicit_return != said.implicit_return:
+    if better.implicit_return != options.implicit_return:
         yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
     for name in _SWITCHES:
         wanted = getattr(better, name)
-        if wanted != getattr(said, name):
+        if wanted != getattr(options, name):
             yield f"{'with' if wanted else 'without'} --{name.replace('_', '-')}"

@@ -151,7 +151,7 @@ class TandemBytes:
             return tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
 
         source = StreamSource(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True)
-        return RawTrace(capture, source, partial(hints_of_groups, said=parameters, wrapped=self.wrapped))
+        return RawTrace(capture, source, partial(hints_of_groups, parameters=parameters, wrapped=self.wrapped))
 
 
 RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes

@@ -150,12 +150,12 @@ class TandemRequest:
         return tandem_capture(name, content, parameters, image, wrapped=self.wrapped)
 
 
-def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
+def of_hart(capture: Capture, hart: int | None) -> CapturedTandem:
     """Return the trace of a hart; None means the only hart, or the first. Raises `RawError`."""
-    for captured in found.tandem:
+    for captured in capture.tandem:
         if hart in (None, captured.hart):
             return captured
-    there = ", ".join(str(captured.hart) for captured in found.tandem)
+    there = ", ".join(str(captured.hart) for captured in capture.tandem)
     raise inputs.RawError(f"--hart {hart}: it has no tandem trace, only {there}")
 
 

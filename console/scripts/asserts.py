@@ -122,9 +122,9 @@ def _and(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def _earlier(found: Ran) -> str:
+def _earlier(ran: Ran) -> str:
     """Return a note if a ring buffer has overwritten older trace."""
-    return "older trace was overwritten, and what ran before that is not counted" if found.overwritten else ""
+    return "older trace was overwritten, and what ran before that is not counted" if ran.overwritten else ""
 
 
 def _no_loss(text: str) -> Check | None:
@@ -179,7 +179,7 @@ def _interrupt_latency(text: str) -> Check | None:
     return run
 
 
-def _instructions(text: str) -> Check | None:
+def _instructions_check(text: str) -> Check | None:
     if text.split()[0] != "instructions":
         return None
     what, sign, value = _compared(text, INSTRUCTIONS)
@@ -228,9 +228,9 @@ def _value_check(text: str) -> Check | None:
     return run
 
 
-def _limit(measured: int, sign: str, limit: int, found: str) -> AssertionResult:
+def _limit(measured: int, sign: str, limit: int, text: str) -> AssertionResult:
     passed = SIGNS[sign](measured, limit)
-    return AssertionResult(passed, measured, "" if passed else f"{found}, not {sign} {limit}")
+    return AssertionResult(passed, measured, "" if passed else f"{text}, not {sign} {limit}")
 
 
 def run(checked: Check, bench: Bench) -> AssertionResult:
@@ -251,7 +251,7 @@ FORMS = (
     Form("no loss", "nothing is missing between the first and the last instruction", _no_loss),
     Form(CALLS, "how often (also > < <= == !=)", _calls),
     Form(LATENCY, "from interrupts to their handler (also <=)", _interrupt_latency),
-    Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions),
+    Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions_check),
     Form(ORDER, "the first time of each comes after that of the preceding one", _order),
     Form("value EXPRESSION", "an expression of the program's language is not zero", _value_check),
 )

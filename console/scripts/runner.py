@@ -172,22 +172,22 @@ class Runner:
         began = time.monotonic()
         try:
             self.bench.engine.remembers = True  # an interrupt between two commands of a step also ends the step
-            self._all(nodes)
+            self._run_nodes(nodes)
         except Ended:
             pass
         finally:
             self.bench.engine.remembers = False
-            self._keep()
+            self._write_capture()
             self.report.seconds = time.monotonic() - began
 
-    def _all(self, nodes: Sequence[Node]) -> None:
+    def _run_nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if self._cancelled:
                 self._end_script(ERROR, "interrupted", node.place)
             if isinstance(node, ScriptStep):
                 self._run_step(node)
             elif isinstance(node, If):
-                self._all(node.body if self._expression_number(node.place, node.condition) else node.other)
+                self._run_nodes(node.body if self._expression_number(node.place, node.condition) else node.other)
             else:
                 self._repeat(node)
 
@@ -203,7 +203,7 @@ class Runner:
                     self.bench.set(node.name, str(number))
                 except RvtraceError as error:
                     self._end_script(ERROR, str(error), node.place)
-            self._all(node.body)
+            self._run_nodes(node.body)
 
     def _expression_number(self, place: ScriptLine, expression: str) -> int:
         try:
@@ -234,7 +234,7 @@ class Runner:
         self.report.ended_by(status, what, place)
         raise Ended
 
-    def _keep(self) -> None:
+    def _write_capture(self) -> None:
         """Write the capture of -o, unless a `save` has written it."""
         if self.output is None or any(Path(made["file"]) == self.output.resolve() for made in self.report.captures):
             return
@@ -280,7 +280,7 @@ class StepLines:
         if not self._shown:
             return
         with self._lock:
-            self._write_text(_told(place, status, outcome, seconds) + "\n")
+            self._write_text(_outcome_text(place, status, outcome, seconds) + "\n")
 
     def progress(self, label: str, done: int, total: int | None = None) -> None:
         """Show progress, as `support.errors.Progress`."""
@@ -313,7 +313,7 @@ class StepLines:
             raise RvtraceError(standard_streams.problem(error)) from None
 
 
-def _told(place: ScriptLine, status: str, outcome: Outcome, seconds: float) -> str:
+def _outcome_text(place: ScriptLine, status: str, outcome: Outcome, seconds: float) -> str:
     """Return the line or lines of a step."""
     word = place.text.partition(" ")[0]
     if word == "echo" and status == PASSED:

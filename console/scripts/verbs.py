@@ -100,7 +100,7 @@ def _connect(arguments: str) -> VerbAction:
     return run
 
 
-def _load(arguments: str) -> VerbAction:
+def _load_program(arguments: str) -> VerbAction:
     def run(context: VerbContext) -> Outcome:
         size = context.bench.load(_file(arguments, context) or None)
         return Outcome(counted(size, "byte"), {"bytes": size})
@@ -135,7 +135,7 @@ def _delete(arguments: str) -> VerbAction:
 
 def _start_verb(arguments: str) -> VerbAction:
     def run(context: VerbContext) -> Outcome:
-        return _said(context.bench.start(arguments))
+        return _outcome(context.bench.start(arguments))
 
     return run
 
@@ -160,7 +160,7 @@ def _first(text: str) -> tuple[str, str]:
     return word, rest[0].rstrip() if rest else ""
 
 
-def _said(lines: Sequence[str]) -> Outcome:
+def _outcome(lines: Sequence[str]) -> Outcome:
     """Return the outcome with lines of the session, in one line without the blanks of their columns."""
     return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
 
@@ -170,7 +170,7 @@ def _stopped(place: str) -> Outcome:
 
 
 def _stop_verb(context: VerbContext) -> Outcome:
-    return _said(context.bench.stop())
+    return _outcome(context.bench.stop())
 
 
 def _pull(context: VerbContext) -> Outcome:
@@ -206,7 +206,7 @@ def _open_verb(arguments: str) -> VerbAction:
     path = _needed(arguments)
 
     def run(context: VerbContext) -> Outcome:
-        return _said(context.bench.open(_file(path, context)))
+        return _outcome(context.bench.open(_file(path, context)))
 
     return run
 
@@ -280,7 +280,8 @@ def _table(*verbs: ScriptVerb) -> dict[str, ScriptVerb]:
 VERBS: Mapping[str, ScriptVerb] = _table(
     ScriptVerb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; default: --connect's, or localhost:3333", _connect),
     ScriptVerb(
-        "load [FILE]", "write the program into the target's memory; FILE replaces the program from now on", _load
+        "load [FILE]", "write the program into the target's memory; FILE replaces the program from now on",
+        _load_program
     ),
     ScriptVerb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
     ScriptVerb("break LOCATION", "set a breakpoint, for `run`", _break),

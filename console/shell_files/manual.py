@@ -37,24 +37,24 @@ def page(parser: argparse.ArgumentParser) -> str:
 
 def _page(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield '.\\" Made by `rvtrace man` of the table of its commands.'
-    yield f'.TH RVTRACE 1 "" "{_plain(tool())}" "User Commands"'
+    yield f'.TH RVTRACE 1 "" "{_escaped(tool())}" "User Commands"'
     yield from [".SH NAME", r"rvtrace \- the past of a RISC\-V program, inside gdb"]
     yield from [".SH SYNOPSIS", r".B rvtrace", r"\fICOMMAND\fR [\fIARGUMENT\fR ...]", ".br", ".B rvtrace help"]
     yield r"[\fICOMMAND\fR]"
     yield ".SH DESCRIPTION"
     for text in _ABOUT:
-        yield from [".PP", _plain(text)]
+        yield from [".PP", _escaped(text)]
     yield ".SH COMMANDS"
     commands = list(commands_of(parser))
     for command in commands:
-        yield f'.SS "rvtrace {" ".join(map(_plain, command.words))}"'
+        yield f'.SS "rvtrace {" ".join(map(_escaped, command.words))}"'
         yield from _command(command.parser)
     yield ".SH OPTIONS OF MANY COMMANDS"
     for known in PAGES:
         parser = next(it.parser for it in commands if it.words == (known.command,))
         for words in parser.variants:
             said = " ".join(["rvtrace", known.command, *words, f"--help-{known.name}"])
-            yield from [f'.SS "{_plain(said)}"', _plain(known.text).capitalize() + "."]
+            yield from [f'.SS "{_escaped(said)}"', _escaped(known.text).capitalize() + "."]
             yield from _groups(parser.variant(words).groups_of(known.name))
     yield from _table("EXIT STATUS", _ENDS)
     yield from _table("ENVIRONMENT", _ENVIRONMENT)
@@ -63,14 +63,14 @@ def _page(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _command(parser: CommandParser) -> Iterator[str]:
     """Yield the text about a command: its usage, what it does, the options of its short help, examples."""
-    yield from [".nf", *map(_plain, _usage(parser)), ".fi"]
+    yield from [".nf", *map(_escaped, _usage(parser)), ".fi"]
     if parser.description:
-        yield from [".PP", _plain(parser.description)]
+        yield from [".PP", _escaped(parser.description)]
     yield from _groups(parser.short_groups())
     if parser.examples:
         yield from [".PP", "Examples:"]
     for words, text in parser.examples:
-        yield from [".TP", rf"\fBrvtrace {_plain(words)}\fR", _plain(text)]
+        yield from [".TP", rf"\fBrvtrace {_escaped(words)}\fR", _escaped(text)]
 
 
 def _usage(parser: CommandParser) -> list[str]:
@@ -84,25 +84,25 @@ def _groups(groups: Iterable["argparse._ArgumentGroup"]) -> Iterator[str]:
         actions = [it for it in group._group_actions if it.help != argparse.SUPPRESS]
         actions = [it for it in actions if not isinstance(it, argparse._SubParsersAction)]
         if group.description and actions:
-            yield from [".PP", _plain(group.description)]
+            yield from [".PP", _escaped(group.description)]
         for action in actions:
-            yield from [".TP", _heading(option(action)), _plain(option(action).meaning)]
+            yield from [".TP", _heading(option(action)), _escaped(option(action).meaning)]
 
 
 def _heading(one: ShellOption) -> str:
     if not one.names:
-        return rf"\fI{_plain(one.value)}\fR"
-    value = rf" \fI{_plain(one.value)}\fR" if one.value else ""
-    return ", ".join(rf"\fB{_plain(name)}\fR{value}" for name in one.names)
+        return rf"\fI{_escaped(one.value)}\fR"
+    value = rf" \fI{_escaped(one.value)}\fR" if one.value else ""
+    return ", ".join(rf"\fB{_escaped(name)}\fR{value}" for name in one.names)
 
 
 def _table(title: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield f".SH {title}"
     for name, text in rows:
-        yield from [".TP", rf"\fB{_plain(name)}\fR", _plain(text)]
+        yield from [".TP", rf"\fB{_escaped(name)}\fR", _escaped(text)]
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return a text in which nothing is a request, an escape, or a hyphen where - is typed."""
     text = text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
     return rf"\&{text}" if text.startswith((".", r"\(aq")) else text

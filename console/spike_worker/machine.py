@@ -189,7 +189,7 @@ class SpikeMachine:
         self._reached = reached
         self._program = [(address, bytes.fromhex(data)) for address, data in settings["program"]]
         self._clint, self._plic = settings["devices"]
-        self._sim = self._made(settings)
+        self._sim = self._built_machine(settings)
         self._core = self._sim.get_core(0)
         self._state = self._core.state
         self._flush = ctypes.CDLL(None).fflush
@@ -198,7 +198,7 @@ class SpikeMachine:
         self._csrs = self._existing(settings["memory"][0][0])
         self.reset()
 
-    def _made(self, settings: SpikeSettings) -> Any:
+    def _built_machine(self, settings: SpikeSettings) -> Any:
         from riscv.cfg import cfg_t, mem_cfg_t
         from riscv.sim import sim_t
 
@@ -257,7 +257,7 @@ class SpikeMachine:
         except RuntimeError:
             return None
 
-    def _csr(self, number: int) -> int:
+    def _read_csr(self, number: int) -> int:
         """Read a CSR that every hart has."""
         return int(self._core.get_csr(number)) & self._mask
 
@@ -280,7 +280,7 @@ class SpikeMachine:
         """Return the time as the hart sees it."""
         if TIME not in self._csrs:
             return None
-        return self._csr(TIME) | (self._csr(TIMEH) << 32 if self._xlen == 32 else 0)
+        return self._read_csr(TIME) | (self._read_csr(TIMEH) << 32 if self._xlen == 32 else 0)
 
     def write(self, regno: int, value: int) -> None:
         if regno == PC:
@@ -301,7 +301,7 @@ class SpikeMachine:
         if number not in self._csrs:
             return
         if FFLAGS <= number <= FCSR:  # Spike sets mstatus.FS to Dirty then, and aborts if it is Off
-            status = self._csr(MSTATUS)
+            status = self._read_csr(MSTATUS)
             self._core.put_csr(MSTATUS, status | STATUS_FS)
             self._core.put_csr(number, value)
             self._core.put_csr(MSTATUS, status)
@@ -322,7 +322,7 @@ class SpikeMachine:
         """Set the bits of mip that no instruction can write."""
         self._device(self._clint, int(bool(mip & MSIP)), 4)
         self._device(self._clint + MTIMECMP, 0 if mip & MTIP else NEVER, 8)
-        if bool(self._csr(MIP) & MEIP) != bool(mip & MEIP):
+        if bool(self._read_csr(MIP) & MEIP) != bool(mip & MEIP):
             self._sim.plic.set_interrupt_level(1, int(bool(mip & MEIP)))
 
     def _set_time(self, regno: int, value: int) -> None:
@@ -361,7 +361,7 @@ class SpikeMachine:
 
     def _reset_the_rest(self) -> None:
         """Reset what Spike's own reset does not: the extensions that misa enables, and the triggers."""
-        self._core.put_csr(MISA, self._csr(MISA))
+        self._core.put_csr(MISA, self._read_csr(MISA))
         for trigger in range(TRIGGERS):
             self._core.put_csr(TSELECT, trigger)
             for number, value in ((TDATA1, DISABLED << self._xlen - 4), (TDATA1 + 1, 0), (TDATA1 + 2, 0)):
@@ -396,7 +396,7 @@ class SpikeMachine:
                 self._trap_undone()
         else:
             registers = {number: self._peek(number) for number in TRAPS[self._state.prv]}
-            cause = self._csr(TRAPS[self._state.prv][1])
+            cause = self._read_csr(TRAPS[self._state.prv][1])
             trap = cause & self._mask >> 1, bool(cause >> self._xlen - 1)
         if self._state.prv != mode:
             registers[PRIVILEGE] = self._state.prv
@@ -417,14 +417,14 @@ class SpikeMachine:
 
     def _translated(self, mode: int) -> bool:
         """Whether data addresses are virtual in this mode."""
-        if mode == MACHINE and not self._csr(MSTATUS) & MPRV:
+        if mode == MACHINE and not self._read_csr(MSTATUS) & MPRV:
             return False
-        return SATP in self._csrs and bool(self._csr(SATP) >> (60 if self._xlen == 64 else 31))
+        return SATP in self._csrs and bool(self._read_csr(SATP) >> (60 if self._xlen == 64 else 31))
 
     def _trap_undone(self) -> None:
         """Let Spike take an interrupt, and undo its effects: an attempt to execute in which nothing retires."""
-        kept = [(number, self._csr(number)) for number in (MSTATUS, MIE, MEPC, MCAUSE, MTVAL)]
-        mip, pc, mode = self._csr(MIP), self._state.pc, self._state.prv
+        kept = [(number, self._read_csr(number)) for number in (MSTATUS, MIE, MEPC, MCAUSE, MTVAL)]
+        mip, pc, mode = self._read_csr(MIP), self._state.pc, self._state.prv
         self._mode(self._core_at, MACHINE, False)
         self._device(self._clint, 1, 4)
         self._core.put_csr(MIE, MSIP)

@@ -164,8 +164,9 @@ class CtrHart:
         )
 
     @contextmanager
-    def keeping(self, register: Csr | str, found: int) -> Iterator[None]:
-        """Restore the register to *found* at the end of the context, whatever happens in between. Raises NotRestored.
+    def keeping(self, register: Csr | str, value_before: int) -> Iterator[None]:
+        """Restore the register to *value_before* at the end of the context, whatever happens in between. Raises
+        NotRestored.
         """
         first: BaseException | None = None
         try:
@@ -175,9 +176,9 @@ class CtrHart:
             raise
         finally:
             try:
-                self.write(register, found)
+                self.write(register, value_before)
             except RvtraceError as error:
-                raise NotRestored(register, found, error, first) from first
+                raise NotRestored(register, value_before, error, first) from first
 
 
 def _csr_number(register: Csr | str | int) -> int | str:

@@ -22,20 +22,20 @@ from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
-def set_depth(hart: CtrHart, wanted: int | None) -> int:
-    """Set the depth to *wanted* entries, or with None to as many as the hart has; return the depth. Raises
+def set_depth(hart: CtrHart, depth: int | None) -> int:
+    """Set the depth to *depth* entries, or with None to as many as the hart has; return the depth. Raises
     DepthRefused.
 
     In 0.1.4 recording must be off, since the depth is in the control register.
     """
     codes = hart.version.depth_codes
-    for entries in sorted(codes, reverse=True) if wanted is None else [wanted]:
+    for entries in sorted(codes, reverse=True) if depth is None else [depth]:
         if entries in codes and _take_depth(hart, codes[entries]):
             return entries
     supported = [entries for entries in codes if _take_depth(hart, codes[entries])]
-    if wanted is None:
+    if depth is None:
         return hart.depth()  # raises, should it be reserved
-    raise DepthRefused(hart.depth_register(), wanted, supported)
+    raise DepthRefused(hart.depth_register(), depth, supported)
 
 
 def _take_depth(hart: CtrHart, code: int) -> bool:
@@ -82,29 +82,29 @@ def snapshot(hart: CtrHart) -> SavedSetup:
     )
 
 
-def restore(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
+def restore(hart: CtrHart, saved: SavedSetup) -> tuple[str, ...]:
     """Restore all registers. Recording is off until the control register is written, which is done last.
 
     Returns notes for the user, one line each. Raises RegisterRefused, WriteIneffective.
     """
     version, level = hart.version, hart.level
     disable(hart)
-    if version.depth is not None and found.depth is not None:
-        hart.write(version.depth, found.depth, version.depth.mask("DEPTH"))
-    freeze(hart, found.frozen)
-    if found.vs_control is not None:
-        hart.write_control(version.virtual, found.vs_control, _settable(hart, version.virtual))
-    hart.write_control(level.control, found.control, _settable(hart, level.control))
-    return _put_back_remarks(hart, found)
+    if version.depth is not None and saved.depth is not None:
+        hart.write(version.depth, saved.depth, version.depth.mask("DEPTH"))
+    freeze(hart, saved.frozen)
+    if saved.vs_control is not None:
+        hart.write_control(version.virtual, saved.vs_control, _settable(hart, version.virtual))
+    hart.write_control(level.control, saved.control, _settable(hart, level.control))
+    return _put_back_remarks(hart, saved)
 
 
-def _put_back_remarks(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
+def _put_back_remarks(hart: CtrHart, saved: SavedSetup) -> tuple[str, ...]:
     control, notes = hart.level.control, []
-    if found.machine and not hart.machine:
+    if saved.machine and not hart.machine:
         machine = hart.version.machine.control.csr
         notes.append(f"{machine.name} is no longer accessible: what {control.csr.name} lacks of it was not restored")
-    if any(control.csr.get(found.control, field) for field in control.modes.values()):
-        notes.append(f"{control.csr.name} is {found.control:#x} again, as before: recording continues with that")
+    if any(control.csr.get(saved.control, field) for field in control.modes.values()):
+        notes.append(f"{control.csr.name} is {saved.control:#x} again, as before: recording continues with that")
     return tuple(notes)
 
 
@@ -247,12 +247,12 @@ def check_recording(hart: CtrHart, control: int, virtual: int) -> None:
 
 @dataclass(frozen=True)
 class Started:
-    """The state of a hart after `start`. *found*: its set-up before. *notes*: one line for each setting that was not
+    """The state of a hart after `start`. *saved*: its set-up before. *notes*: one line for each setting that was not
     granted.
     """
 
     in_force: CtrRegisterValues
-    found: SavedSetup
+    saved: SavedSetup
     notes: tuple[str, ...] = ()
 
 
@@ -269,24 +269,24 @@ def start(
     version: CtrVersion,
     request: CtrRequest,
     name: str,
-    found: SavedSetup | None = None,
+    saved: SavedSetup | None = None,
     progress: Progress = silent,
 ) -> Started:
     """Clear the entries and start recording as *request* says.
 
-    *found*: the set-up that an earlier `start` found, to be kept when recording is started again. If this fails,
+    *saved*: the set-up that an earlier `start` found, to be kept when recording is started again. If this fails,
     everything but the entries is restored. Raises DepthRefused, NothingRecorded, and the errors of `read`.
     """
     with open_hart(access, version) as hart:
         before = snapshot(hart)
-        others = [] if found else earlier_use_notes(hart, before.control)
+        others = [] if saved else earlier_use_notes(hart, before.control)
         try:
             notes = others + _start_recording(hart, request, progress)
             in_force = hart.in_force(name)
         except BaseException as error:
             _undo(hart, before, error)
             raise
-    return Started(in_force, found or before, tuple(notes))
+    return Started(in_force, saved or before, tuple(notes))
 
 
 def _start_recording(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
@@ -323,15 +323,15 @@ def _undo(hart: CtrHart, before: SavedSetup, error: BaseException) -> None:
         raise NotRestored(hart.level.control.csr, before.control, second, error) from error
 
 
-def stop(access: CsrAccess, version: CtrVersion, found: SavedSetup | None) -> tuple[str, ...]:
+def stop(access: CsrAccess, version: CtrVersion, saved: SavedSetup | None) -> tuple[str, ...]:
     """Restore control registers, depth and FROZEN to what `start` found; with None only stop recording.
 
     Entries beyond the restored depth cannot be read afterwards: read them before. Returns notes for the user, one line
     each. Raises the errors of `read`.
     """
     with open_hart(access, version) as hart:
-        if found is not None:
-            return restore(hart, found)
+        if saved is not None:
+            return restore(hart, saved)
         disable(hart)
         return ()
 

@@ -68,51 +68,51 @@ def _capabilities_of(component: Component, identity: Identity) -> Capabilities:
     return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))
 
 
-def _note_encoder(probe: ComponentProbe, found: Findings) -> None:
+def _note_encoder(probe: ComponentProbe, findings: Findings) -> None:
     control = component_registers.ENCODER_CONTROL
     protocol = probe.read(control, "teSliceFormat")
-    found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
+    findings.has.append(_FORMATS.get(protocol, f"format {protocol}"))
     modes = probe.values(control, "teInstruction", list(_MODES))
-    found.has += [_MODES[V0InstMode(mode)] for mode in modes]
-    note_switch(probe, found, control, "teStallEnable", "stalling the hart instead of losing trace")
-    _note_period(probe, found, "teSyncMaxBTM", "messages", 5)
-    _note_period(probe, found, "teSyncMaxInst", "halfwords", 4)
-    _note_source(probe, found)
-    found.lacks += ["filters", "data trace"]
+    findings.has += [_MODES[V0InstMode(mode)] for mode in modes]
+    note_switch(probe, findings, control, "teStallEnable", "stalling the hart instead of losing trace")
+    _note_period(probe, findings, "teSyncMaxBTM", "messages", 5)
+    _note_period(probe, findings, "teSyncMaxInst", "halfwords", 4)
+    _note_source(probe, findings)
+    findings.lacks += ["filters", "data trace"]
     for register, label, value in (
         (component_registers.XTI_CONTROL, "trigger input", int(XtiAction.START)),
         (component_registers.XTO_CONTROL, "trigger output", 1),
     ):
-        note_triggers(probe, found, register, label, value)
+        note_triggers(probe, findings, register, label, value)
 
 
-def _note_period(probe: ComponentProbe, found: Findings, name: str, unit: str, exponent: int) -> None:
+def _note_period(probe: ComponentProbe, findings: Findings, name: str, unit: str, exponent: int) -> None:
     values = [n for n in probe.values(component_registers.ENCODER_CONTROL, name) if n != SYNC_OFF]
     span = " to ".join(str(1 << n + exponent) for n in sorted({values[0], values[-1]})) if values else ""
-    found.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
+    findings.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
 
 
-def _note_source(probe: ComponentProbe, found: Findings) -> None:
+def _note_source(probe: ComponentProbe, findings: Findings) -> None:
     bits = probe.ones(component_registers.ENCODER_IMPL, "nSrcBits")
     fixed = (
         probe.fixed(component_registers.ENCODER_IMPL, "srcID")
         and f", always {probe.read(component_registers.ENCODER_IMPL, 'srcID')}"
     )
-    found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
+    findings.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
 
 
-def _note_time(probe: ComponentProbe, found: Findings) -> None:
+def _note_time(probe: ComponentProbe, findings: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "tsActive")
     kinds = probe.values(register, "tsType", [kind for kind in TsType if kind])
     names = " or ".join(register.by_name["tsType"].value_name(kind).replace("_", " ") for kind in kinds)
     width = probe.read(register, "tsWidth")
-    found.note(kinds, f"timestamps of {width} bits, time: {names}", "timestamps")
+    findings.note(kinds, f"timestamps of {width} bits, time: {names}", "timestamps")
 
 
-def _note_sinks(probe: ComponentProbe, found: Findings, impl: int) -> None:
+def _note_sinks(probe: ComponentProbe, findings: Findings, impl: int) -> None:
     for kind in sinks_of(impl):
-        found.has.append(f"{_SINKS[kind]}{_reach(probe) if kind is SinkType.SBA else ''}")
+        findings.has.append(f"{_SINKS[kind]}{_reach(probe) if kind is SinkType.SBA else ''}")
 
 
 def _reach(probe: ComponentProbe) -> str:

@@ -77,17 +77,17 @@ def version_and_sinks(version: int | Reset) -> tuple[Field, ...]:
     """Return the fields of bits 17:0 of teImpl and tfImpl. The width is the P550's."""
     return (
         Field("version", 4, FieldAccess.RO, version, "version of the interface; 0 is this one"),
-        _has("SRAM", "SRAM; all ones written to teSinkWP read back as its size"),
-        _has("ATB", "ATB"),
-        _has("PIB", "pins (Pin Interface Block)"),
-        _has("SBA", "system memory"),
-        _has("Funnel", "a funnel"),
+        _has_sink_field("SRAM", "SRAM; all ones written to teSinkWP read back as its size"),
+        _has_sink_field("ATB", "ATB"),
+        _has_sink_field("PIB", "pins (Pin Interface Block)"),
+        _has_sink_field("SBA", "system memory"),
+        _has_sink_field("Funnel", "a funnel"),
         reserved(7),
         Field("sinkBytes", 2, FieldAccess.RO, Reset.CONSTANT, "width of the sink", SinkBytes),
     )
 
 
-def _has(kind: str, doc: str) -> Field:
+def _has_sink_field(kind: str, doc: str) -> Field:
     return Field(f"has{kind}Sink", 1, FieldAccess.RO, Reset.CONSTANT, f"can send trace to {doc}")
 
 

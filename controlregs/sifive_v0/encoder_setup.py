@@ -123,45 +123,45 @@ def _branch_notes(component: Component) -> list[str]:
     return [f"{component.name} has timestamps in messages of {which} only (tsBranch reads {got})"]
 
 
-def _prescale_notes(name: str, value: int, asked: int, *, shares: bool = False) -> list[str]:
+def _prescale_notes(name: str, value: int, prescale: int, *, shares: bool = False) -> list[str]:
     if TS_CONTROL.get(value, "tsType") not in INTERNAL:
-        cannot = asked and not shares
+        cannot = prescale and not shares
         return [
             f"{name}: time comes from {_type_name(TS_CONTROL.get(value, 'tsType'))}, which cannot be divided"
         ] * cannot
     got = TS_CONTROL.get(value, "tsPrescale")
-    return [] if got == asked else [f"{name}: its clock for timestamps is divided by {4**got}, not by {4**asked}"]
+    return [] if got == prescale else [f"{name}: its clock for timestamps is divided by {4**got}, not by {4**prescale}"]
 
 
 def _type_name(kind: int) -> str:
     return TS_CONTROL.by_name["tsType"].value_name(kind).replace("_", " ")
 
 
-def configure_triggers(component: Component, wanted: Triggers | None) -> list[str]:
+def configure_triggers(component: Component, triggers: Triggers | None) -> list[str]:
     """Let the encoder, active and not enabled, follow triggers; return a line that describes what they do.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
-    if wanted is None:
+    if triggers is None:
         return []
-    if wanted.control is not None and component.write(WP_CONTROL, wanted.control) != wanted.control:
-        text = f"does not keep {wanted.control:#x} in {WP_CONTROL.name}"
+    if triggers.control is not None and component.write(WP_CONTROL, triggers.control) != triggers.control:
+        text = f"does not keep {triggers.control:#x} in {WP_CONTROL.name}"
         raise SettingRefused(component.name, component.base, text)
-    _set_external(component, XTI_CONTROL, "xtiAction", "input", wanted.inputs)
-    _set_external(component, XTO_CONTROL, "xtoEvent", "output", wanted.outputs)
-    said = {"begins to trace at": wanted.on, "ends at": wanted.off, "marks": wanted.notify}
+    _set_external(component, XTI_CONTROL, "xtiAction", "input", triggers.inputs)
+    _set_external(component, XTO_CONTROL, "xtoEvent", "output", triggers.outputs)
+    said = {"begins to trace at": triggers.on, "ends at": triggers.off, "marks": triggers.notify}
     pieces = [f"{what} {' and '.join(f'{place:#x}' for place in places)}" for what, places in said.items() if places]
-    pieces += [f"trigger input {n}: {action.name.lower().replace('_', '-')}" for n, action in wanted.inputs]
+    pieces += [f"trigger input {n}: {action.name.lower().replace('_', '-')}" for n, action in triggers.inputs]
     return [f"{component.name} {', '.join(pieces)}"] if pieces else []
 
 
 def _set_external(
-    component: Component, register: Register, field: str, what: str, wanted: tuple[tuple[int, int], ...]
+    component: Component, register: Register, field: str, what: str, triggers: tuple[tuple[int, int], ...]
 ) -> None:
-    if not wanted:
+    if not triggers:
         return
-    got = component.write(register, register.pack(**{f"{field}{number}": int(value) for number, value in wanted}))
-    for number, value in wanted:
+    got = component.write(register, register.pack(**{f"{field}{number}": int(value) for number, value in triggers}))
+    for number, value in triggers:
         if (held := register.get(got, f"{field}{number}")) != value:
             text = f"cannot use trigger {what} {number} for this ({field}{number} reads {held}, not {int(value)})"
             raise SettingRefused(component.name, component.base, text)
@@ -247,17 +247,17 @@ def _set_mode(component: Component, request: TraceRequest) -> list[str]:
     return list(_mode_notes(component.name, request, tuple(asked), V0InstMode(got)))
 
 
-def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: V0InstMode) -> Iterator[str]:
+def _mode_notes(name: str, request: TraceRequest, modes: tuple[str, ...], got: V0InstMode) -> Iterator[str]:
     if (request.inst_mode == InstMode.BTM) != (got is V0InstMode.BTM):
         yield f"{name} has no {'HTM' if got is V0InstMode.BTM else 'BTM'}; using {_NAMES[got]}"
-    wanted = [feature for feature in asked if feature in OPTIMIZATIONS]
+    wanted = [feature for feature in modes if feature in OPTIMIZATIONS]
     if got is V0InstMode.HTM_OPTIMIZED and not wanted:
         yield f"{name} always uses {_TOGETHER} (teInstruction stays 7)"
     elif got is V0InstMode.HTM_OPTIMIZED and len(wanted) < len(OPTIMIZATIONS):
         yield f"{name} uses {_TOGETHER}, which it has only together (teInstruction 7)"
     elif wanted and got is not V0InstMode.HTM_OPTIMIZED:
         yield f"{name} has no {' and no '.join(map(NAMES.__getitem__, wanted))} (teInstruction reads {got})"
-    for feature in asked:
+    for feature in modes:
         if feature not in OPTIMIZATIONS:
             yield f"{name} has no {NAMES[feature]}: its interface is older than 1.0"
     way = request.implicit_return

@@ -48,13 +48,13 @@ def sinks_of(impl: int) -> list[SinkType]:
     return [kind for kind, flag in _FLAGS.items() if component_registers.ENCODER_IMPL.get(impl, flag)]
 
 
-def select_sink(host: Component, wanted: SinkType) -> bool:
+def select_sink(host: Component, sink_type: SinkType) -> bool:
     """Let *host* send its trace to this sink. Return False if it cannot. Its teSink may stay 0 if there is only one
     sink.
     """
     field = host.block.prefix + "Sink"
-    got = host.block.control.get(update(host, **{field: wanted}), field)
-    return got == wanted or (got == SinkType.DEFAULT and sinks_of(host.read(host.block.impl)) == [wanted])
+    got = host.block.control.get(update(host, **{field: sink_type}), field)
+    return got == sink_type or (got == SinkType.DEFAULT and sinks_of(host.read(host.block.impl)) == [sink_type])
 
 
 def cannot_send(host: Component, where: str) -> SettingRefused:
@@ -86,10 +86,10 @@ def configure_memory(
     _rewind(sink, space, in_memory=in_memory)
     impl = sink.read(sink.block.impl)
     found = V0SinkSettings(sink.name, sink.base, control, impl, *space, host=kind)
-    return found, notes + _notes(found, buffer, stop_on_wrap=stop_on_wrap)
+    return found, notes + _buffer_notes(found, buffer, stop_on_wrap=stop_on_wrap)
 
 
-def _notes(sink: V0SinkSettings, buffer: SinkBuffer, *, stop_on_wrap: bool) -> list[str]:
+def _buffer_notes(sink: V0SinkSettings, buffer: SinkBuffer, *, stop_on_wrap: bool) -> list[str]:
     notes = []
     if buffer.size is not None and sink.size != buffer.size:
         notes.append(f"{sink.name}: the buffer has {sink.size} bytes, not {buffer.size}")
@@ -115,7 +115,7 @@ def _set_system(sink: Component, buffer: SinkBuffer) -> Space:
         )
         raise SettingRefused(sink.name, sink.base, text)
     high = sink.write(component_registers.SINK_BASE_HIGH, asked[0] >> _HIGH)
-    grain, width = _words(sink)
+    grain, width = _word_sizes(sink)
     base = asked[0] & ONES
     start = high << _HIGH | sink.write(component_registers.SINK_BASE, -(-base // grain) * grain & ONES) & WORD_MASK
     last = (asked[1] // grain * grain - width) & ONES
@@ -137,7 +137,7 @@ def _set_sram(sink: Component) -> Space:
     return Space(start, limit or highest, width)
 
 
-def _words(sink: Component) -> tuple[int, int]:
+def _word_sizes(sink: Component) -> tuple[int, int]:
     """Return the alignment of the buffer's limits, and the width of the words that are stored, both in bytes."""
     probed = [_probe(sink, register) for register in (component_registers.SINK_BASE, component_registers.SINK_LIMIT)]
     width = max(min(possible for _, possible in probed), _declared(sink))

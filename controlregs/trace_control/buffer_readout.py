@@ -42,9 +42,11 @@ class SramUnreadable(RvtraceError):
         super().__init__(text)
 
 
-def check_buffer(sink: Component, in_force: SinkSettings | None, mode: RamMode, found: tuple[int, int, int]) -> None:
-    """Raise SinkNotReadable unless the buffer is as configured. *found*: its start, the write pointer, and its end."""
-    start, pointer, end = found
+def check_buffer(sink: Component, in_force: SinkSettings | None, mode: RamMode, pointers: tuple[int, int, int]) -> None:
+    """Raise SinkNotReadable unless the buffer is as configured. *pointers*: its start, the write pointer, and its
+    end.
+    """
+    start, pointer, end = pointers
     if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
         its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
         text = f"{its}, it was set to {in_force.start:#x} to {in_force.end:#x} of {in_force.mode.name}: it was reset"
@@ -87,11 +89,11 @@ def read_pieces(
     return bytes(data)
 
 
-def _shifted(progress: Progress, before: int, whole: int) -> Progress:
+def _shifted(progress: Progress, before: int, content: int) -> Progress:
     """Return a progress callback for one piece that reports the progress of the whole."""
 
     def watch(label: str, done: int, total: int | None = None) -> None:
-        progress("reading trace", before + done, whole)
+        progress("reading trace", before + done, content)
 
     return watch
 

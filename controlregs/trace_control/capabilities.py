@@ -132,7 +132,7 @@ class Findings:
         (self.has if present else self.lacks).append(words if present or not without else without)
 
 
-def _encoder(probe: ComponentProbe) -> Findings:
+def _encoder_findings(probe: ComponentProbe) -> Findings:
     found = Findings()
     control = encoder_registers.ENCODER_CONTROL
     protocol = probe.read(control, "trTeFormat")
@@ -158,74 +158,74 @@ def _protocol(code: int) -> str:
     return PROTOCOLS[code][0] if code in PROTOCOLS else f"format {code}"
 
 
-def _note_stall(probe: ComponentProbe, found: Findings) -> None:
+def _note_stall(probe: ComponentProbe, findings: Findings) -> None:
     if probe.fixed(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna") and probe.can(
         encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"
     ):
-        found.has.append("the hart is always stalled when the path is full")
+        findings.has.append("the hart is always stalled when the path is full")
     else:
-        found.note(
+        findings.note(
             probe.can(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"),
             "stalling the hart instead of losing trace",
         )
 
 
-def _note_sync(probe: ComponentProbe, found: Findings) -> None:
+def _note_sync(probe: ComponentProbe, findings: Findings) -> None:
     units = probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMode", [mode for mode in SyncMode if mode])
     names = " or ".join(SyncMode(unit).name.lower().replace("_", " ") for unit in units)
     if not units:
-        found.lacks.append("periodic synchronisation")
+        findings.lacks.append("periodic synchronisation")
         return
     periods = [
         1 << n + SYNC_MAX_LOWEST_UNIT for n in probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMax")
     ]
     span = f"{periods[0]} to {periods[-1]}" if len(periods) > 1 else str(periods[0])
-    found.has.append(f"synchronisation every {span} {names}")
+    findings.has.append(f"synchronisation every {span} {names}")
 
 
-def _note_features(probe: ComponentProbe, found: Findings, protocol: int) -> None:
+def _note_features(probe: ComponentProbe, findings: Findings, protocol: int) -> None:
     register = encoder_registers.INST_FEATURES
     for feature in _FEATURES.get(protocol, FEATURES):
-        note_switch(probe, found, register, feature.field, feature.name)
+        note_switch(probe, findings, register, feature.field, feature.name)
         if feature.field == "trTeInstEnImplicitReturn" and probe.can(register, feature.field):
             ways = probe.values(register, "trTeInstImplicitReturnMode", list(RETURN_MODE_NAMES))
-            found.has += [f"implicit return with a {RETURN_MODE_NAMES[way]}" for way in ways]
+            findings.has += [f"implicit return with a {RETURN_MODE_NAMES[way]}" for way in ways]
     bits = probe.ones(register, "trTeSrcID").bit_length()
     widths = probe.values(register, "trTeSrcBits", range(13))
-    found.note(bits and max(widths, default=0), f"source IDs of up to {max(widths, default=0)} bits", "source IDs")
+    findings.note(bits and max(widths, default=0), f"source IDs of up to {max(widths, default=0)} bits", "source IDs")
 
 
-def _note_filters(probe: ComponentProbe, found: Findings) -> None:
+def _note_filters(probe: ComponentProbe, findings: Findings) -> None:
     filters = probe.ones(encoder_registers.INST_FILTERS, "trTeInstFilters").bit_count()
-    found.note(filters, _several(filters, "filter"), "filters")
+    findings.note(filters, _several(filters, "filter"), "filters")
     if filters:
         there = sum(bool(probe.ones(unit.p_match_low, "trTeCompPMatchLow")) for unit in COMPARATORS)
-        found.note(there, _several(there, "comparator"), "comparators")
+        findings.note(there, _several(there, "comparator"), "comparators")
     for register, label, value in (
         (encoder_registers.TRIG_EXT_IN_CONTROL, "trigger input", int(TrigAction.TRACE_ON)),
         (encoder_registers.TRIG_EXT_OUT_CONTROL, "trigger output", 1),
     ):
-        note_triggers(probe, found, register, label, value)
+        note_triggers(probe, findings, register, label, value)
 
 
-def note_triggers(probe: ComponentProbe, found: Findings, register: Register, label: str, value: int) -> None:
+def note_triggers(probe: ComponentProbe, findings: Findings, register: Register, label: str, value: int) -> None:
     """Note how many external triggers there are: fields of *register* that can hold *value*."""
     number = sum(probe.can(register, name, value) for name in register.by_name)
-    found.note(number, _several(number, label), f"{label}s")
+    findings.note(number, _several(number, label), f"{label}s")
 
 
 def _several(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _note_time(probe: ComponentProbe, found: Findings) -> None:
+def _note_time(probe: ComponentProbe, findings: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "trTsActive")
     modes = probe.values(register, "trTsMode", [mode for mode in TsMode if mode])
     sources = " or ".join(register.by_name["trTsMode"].value_name(mode).replace("_", " ") for mode in modes)
     width = probe.read(register, "trTsWidth")
     size = f" of {width} bits" if width else ""
-    found.note(modes, f"timestamps{size}, time: {sources}", "timestamps")
+    findings.note(modes, f"timestamps{size}, time: {sources}", "timestamps")
 
 
 def _ram_sink(probe: ComponentProbe) -> Findings:
@@ -257,10 +257,10 @@ def reach(high: int, low: int, *, fixed: bool) -> str:
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
 
 
-def note_switch(probe: ComponentProbe, found: Findings, register: Register, name: str, words: str) -> None:
+def note_switch(probe: ComponentProbe, findings: Findings, register: Register, name: str, words: str) -> None:
     """Note whether there is a field that switches something, and whether it is always on."""
     present = probe.can(register, name)
-    found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
+    findings.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 
 
 def _pib_sink(probe: ComponentProbe) -> Findings:
@@ -305,7 +305,7 @@ def _ranges(numbers: Iterable[str]) -> str:
 
 
 PROBES: Mapping[int, Callable[[ComponentProbe], Findings]] = {
-    encoder_registers.ENCODER.comp_type: _encoder,
+    encoder_registers.ENCODER.comp_type: _encoder_findings,
     component_registers.FUNNEL.comp_type: _funnel,
     component_registers.RAM_SINK.comp_type: _ram_sink,
     component_registers.PIB_SINK.comp_type: _pib_sink,

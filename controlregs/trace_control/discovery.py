@@ -92,7 +92,7 @@ class ProbedComponent:
 
 def look(target: Target, base: int) -> ProbedComponent:
     """Read the two registers at *base*; nothing is written. Raises the transport's errors if the target is lost."""
-    component = _component(target, base)
+    component = _probed_component(target, base)
     try:
         control = read_stable(component, _ANY.control)
     except ComponentAccess as error:
@@ -111,7 +111,7 @@ def wake(target: Target, seen: ProbedComponent) -> ProbedComponent:
 
     Raises the transport's errors if the target is lost.
     """
-    component = _component(target, seen.base)
+    component = _probed_component(target, seen.base)
     try:
         target.write32(seen.base + _ANY.control.offset, seen.control | _ACTIVE)
         try:
@@ -136,7 +136,7 @@ def _awake(component: Component, before: ProbedComponent) -> ProbedComponent:
     return replace(found, buffer=None)  # which nobody has set up
 
 
-def _component(target: Target, base: int) -> Component:
+def _probed_component(target: Target, base: int) -> Component:
     return Component(target, base, _ANY, f"{base:#x}", timeout=_SECONDS)
 
 
@@ -168,10 +168,12 @@ def _identified(target: Target, seen: ProbedComponent) -> ProbedComponent:
     if kind != "ram_sink":
         return replace(seen, kind=kind)
     storage = tuple(mode for mode in ("SRAM", "SMEM") if RAM_IMPL.get(seen.impl, f"trRamHas{mode}"))
-    return replace(seen, kind=kind, storage=storage, buffer=_buffer(Component(target, seen.base, RAM_SINK), seen))
+    return replace(
+        seen, kind=kind, storage=storage, buffer=_buffer_extent(Component(target, seen.base, RAM_SINK), seen)
+    )
 
 
-def _buffer(sink: Component, seen: ProbedComponent) -> tuple[int, int] | None:
+def _buffer_extent(sink: Component, seen: ProbedComponent) -> tuple[int, int] | None:
     """Return first address and size of a buffer in system memory, None where the registers hold none."""
     smem = RAM_CONTROL.get(seen.control, "trRamMode") == RamMode.SMEM
     if not seen.control & _ACTIVE or not smem:

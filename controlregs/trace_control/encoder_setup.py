@@ -100,14 +100,14 @@ def _wake_clock(component: Component) -> bool:
     return True
 
 
-def _prescale_notes(name: str, value: int, asked: int) -> list[str]:
+def _prescale_notes(name: str, value: int, prescale: int) -> list[str]:
     got = TS_CONTROL.get(value, "trTsPrescale")
     mode = TS_CONTROL.get(value, "trTsMode")
     if mode not in INTERNAL:
-        return [f"{name}: time comes from {_time_source(mode)}, which cannot be divided"] if asked else []
-    if got == asked:
+        return [f"{name}: time comes from {_time_source(mode)}, which cannot be divided"] if prescale else []
+    if got == prescale:
         return []
-    return [f"{name}: its clock for timestamps is divided by {4**got}, not by {4**asked}"]
+    return [f"{name}: its clock for timestamps is divided by {4**got}, not by {4**prescale}"]
 
 
 def _time_source(mode: int) -> str:
@@ -140,9 +140,9 @@ def configure_data(component: Component, request: TraceRequest) -> list[str]:
     return list(_data_notes(component.name, DATA_CONTROL.unpack(value), request))
 
 
-def begin_data(component: Component, wanted: bool) -> list[str]:
-    """Let data be traced whenever instructions are, if *wanted* and if the encoder has data trace. Return notes."""
-    if not wanted or not component.get(DATA_CONTROL, "trTeDataImplemented"):
+def begin_data(component: Component, with_data: bool) -> list[str]:
+    """Let data be traced whenever instructions are, if *with_data* and if the encoder has data trace. Return notes."""
+    if not with_data or not component.get(DATA_CONTROL, "trTeDataImplemented"):
         return []
     value = component.set(DATA_CONTROL, trTeDataTracing=1)
     if not DATA_CONTROL.get(value, "trTeDataTracing"):
@@ -287,14 +287,18 @@ def _set_features(component: Component, request: TraceRequest, src_id: int) -> l
     return notes
 
 
-def _implicit_return_notes(name: str, features: int, asked: int) -> Iterable[str]:
+def _implicit_return_notes(name: str, features: int, requested: int) -> Iterable[str]:
     got = encoder_registers.INST_FEATURES.get(features, "trTeInstImplicitReturnMode")
-    if not asked or got == asked or not encoder_registers.INST_FEATURES.get(features, "trTeInstEnImplicitReturn"):
+    if (
+        not requested
+        or got == requested
+        or not encoder_registers.INST_FEATURES.get(features, "trTeInstEnImplicitReturn")
+    ):
         return
     if got == ImplicitReturnMode.UNREPORTED:
         yield f"{name} does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"
     else:
-        yield f"{name} tracks calls with a {RETURN_MODE_NAMES[got]}, not with a {RETURN_MODE_NAMES[asked]}"
+        yield f"{name} tracks calls with a {RETURN_MODE_NAMES[got]}, not with a {RETURN_MODE_NAMES[requested]}"
 
 
 def _set_control(component: Component, request: TraceRequest) -> list[str]:

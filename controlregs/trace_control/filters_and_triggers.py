@@ -56,24 +56,24 @@ class _Bound(NamedTuple):
     value: int
 
 
-def configure_filters(component: Component, wanted: Filter | None, *, data: bool = False) -> list[str]:
-    """Let the encoder, active and not enabled, trace only what *wanted* selects; return a line that describes it.
+def configure_filters(component: Component, trace_filter: Filter | None, *, data: bool = False) -> list[str]:
+    """Let the encoder, active and not enabled, trace only what *trace_filter* selects; return a line that describes it.
 
     *data*: loads and stores are traced as well, but only those of the selected instructions. Raises SettingRefused, and
     ComponentAccess.
     """
-    if wanted is None:
+    if trace_filter is None:
         return []
-    ranges = merge_ranges(wanted.ranges)
+    ranges = merge_ranges(trace_filter.ranges)
     there = _selectable(component)
     if len(there) < max(1, len(ranges)):
         raise _refused(component, _too_few(len(there), len(ranges)))
     units = _set_comparators(component, ranges)
-    numbers = _set_filters(component, there, units or [()], wanted.privileges)
+    numbers = _set_filters(component, there, units or [()], trace_filter.privileges)
     _select(component, INST_FILTERS, numbers, "does not take the selection of filters")
     if data and component.get(DATA_CONTROL, "trTeDataImplemented"):
         _select(component, DATA_FILTERS, numbers, "has no filters for loads and stores: trace no data, or everything")
-    return [f"{component.name} traces only {describe_filter(ranges, wanted.privileges)}"]
+    return [f"{component.name} traces only {describe_filter(ranges, trace_filter.privileges)}"]
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -94,10 +94,10 @@ def describe_filter(ranges: Iterable[tuple[int, int]], privileges: Iterable[int]
     return " in ".join(filter(None, (where, modes and f"mode {modes}"))) or "everything"
 
 
-def _too_few(there: int, ranges: int) -> str:
-    if not there:
+def _too_few(count: int, ranges: int) -> str:
+    if not count:
         return "has no filters (trTeInstFilters stays 0): trace everything"
-    return f"has {there} filter{'s'[: there != 1]}, {ranges} separate ranges need one each: trace fewer ranges"
+    return f"has {count} filter{'s'[: count != 1]}, {ranges} separate ranges need one each: trace fewer ranges"
 
 
 def _selectable(component: Component) -> list[int]:
@@ -180,9 +180,9 @@ def _extended(value: int, bits: int) -> bool:
     return value >> bits - 1 == (1 << 65 - bits) - 1
 
 
-def _cannot_compare(component: Component, possible: int, asked: int) -> str:
+def _cannot_compare(component: Component, possible: int, requested: int) -> str:
     if possible:
-        return f"has comparators for {possible} of {asked} separate ranges of addresses: trace fewer ranges"
+        return f"has comparators for {possible} of {requested} separate ranges of addresses: trace fewer ranges"
     register = COMPARATORS[0].control
     return (
         "has no comparators that select a range of addresses, for a function or a range"
@@ -278,23 +278,23 @@ class Triggers:
         return bool(self.waits or self.off or any(action == TrigAction.TRACE_OFF for _, action in self.inputs))
 
 
-def configure_triggers(component: Component, wanted: Triggers | None, *, data: bool = False) -> list[str]:
+def configure_triggers(component: Component, triggers: Triggers | None, *, data: bool = False) -> list[str]:
     """Let the encoder, active and not enabled, follow triggers; return lines that describe what they do.
 
     *data*: loads and stores are traced as well. Raises SettingRefused, and ComponentAccess.
     """
-    if wanted is None:
+    if triggers is None:
         return []
-    if wanted.control is not None:
-        _set_vendor_control(component, wanted.control)
-    _set_external(component, TRIG_EXT_IN_CONTROL, "trTeTrigExtInAction", "input", wanted.inputs)
-    _set_external(component, TRIG_EXT_OUT_CONTROL, "trTeTrigExtOutEvent", "output", wanted.outputs)
-    if not wanted.switches:
-        return _described(component.name, wanted)
+    if triggers.control is not None:
+        _set_vendor_control(component, triggers.control)
+    _set_external(component, TRIG_EXT_IN_CONTROL, "trTeTrigExtInAction", "input", triggers.inputs)
+    _set_external(component, TRIG_EXT_OUT_CONTROL, "trTeTrigExtOutEvent", "output", triggers.outputs)
+    if not triggers.switches:
+        return _described(component.name, triggers)
     if not ENCODER_CONTROL.get(component.set(ENCODER_CONTROL, trTeInstTrigEnable=1), "trTeInstTrigEnable"):
         text = "does not take trigger actions (trTeInstTrigEnable stays 0): trace without triggers, or -range a part"
         raise SettingRefused(component.name, component.base, text)
-    return _described(component.name, wanted) + (_follow_with_data(component) if data else [])
+    return _described(component.name, triggers) + (_follow_with_data(component) if data else [])
 
 
 def _set_vendor_control(component: Component, value: int) -> None:
@@ -305,13 +305,13 @@ def _set_vendor_control(component: Component, value: int) -> None:
 
 
 def _set_external(
-    component: Component, register: Register, field: str, what: str, wanted: tuple[tuple[int, int], ...]
+    component: Component, register: Register, field: str, what: str, triggers: tuple[tuple[int, int], ...]
 ) -> None:
-    if not wanted:
+    if not triggers:
         return
-    fields = {f"{field}{number}": value for number, value in wanted}
+    fields = {f"{field}{number}": value for number, value in triggers}
     got = component.write(register, register.pack(**fields))
-    for number, value in wanted:
+    for number, value in triggers:
         if (held := register.get(got, f"{field}{number}")) != value:
             text = f"cannot use trigger {what} {number} for this ({field}{number} reads {held}, not {value})"
             raise SettingRefused(component.name, component.base, text)
@@ -324,10 +324,10 @@ def _follow_with_data(component: Component) -> list[str]:
     return [f"{component.name}: triggers do not switch data trace (trTeDataTrigEnable stays 0), which is always on"]
 
 
-def _described(name: str, wanted: Triggers) -> list[str]:
-    said = {"begins to trace at": wanted.on, "ends at": wanted.off, "marks": wanted.notify}
+def _described(name: str, triggers: Triggers) -> list[str]:
+    said = {"begins to trace at": triggers.on, "ends at": triggers.off, "marks": triggers.notify}
     pieces = [f"{what} {' and '.join(f'{place:#x}' for place in places)}" for what, places in said.items() if places]
-    pieces += [f"trigger input {n}: {action.name.lower().replace('_', '-')}" for n, action in wanted.inputs]
+    pieces += [f"trigger input {n}: {action.name.lower().replace('_', '-')}" for n, action in triggers.inputs]
     return [f"{name} {', '.join(pieces)}"] if pieces else []
 
 

@@ -112,8 +112,8 @@ def _pib_notes(name: str, pins: PibPins, got: Mapping[str, int], async_freq: int
     return notes + _async_notes(name, async_freq, got["trPibAsyncFreq"])
 
 
-def _async_notes(name: str, asked: int, got: int) -> list[str]:
-    if asked and not got:
+def _async_notes(name: str, period: int, got: int) -> list[str]:
+    if period and not got:
         return [f"{name} inserts no alignment sequences; trace that is received from its middle may not be decodable"]
     return []
 

@@ -94,12 +94,12 @@ class GraphStatus:
 
     @classmethod
     def from_components(
-        cls, found: Sequence[EncoderStatus | SinkStatus | PassingStatus], problems: Mapping[str, ComponentError]
+        cls, statuses: Sequence[EncoderStatus | SinkStatus | PassingStatus], problems: Mapping[str, ComponentError]
     ) -> "GraphStatus":
         return cls(
-            tuple(status for status in found if isinstance(status, EncoderStatus)),
-            tuple(status for status in found if isinstance(status, SinkStatus)),
-            tuple(status for status in found if isinstance(status, PassingStatus)),
+            tuple(status for status in statuses if isinstance(status, EncoderStatus)),
+            tuple(status for status in statuses if isinstance(status, SinkStatus)),
+            tuple(status for status in statuses if isinstance(status, PassingStatus)),
             problems,
         )
 

@@ -123,11 +123,11 @@ def _needed(ids: Iterable[int]) -> int:
     return max(1, max(ids).bit_length())
 
 
-def _width(mixed: Sequence[Component], ids: Mapping[str, int], asked: int) -> int | None:
+def _width(mixed: Sequence[Component], ids: Mapping[str, int], requested: int) -> int | None:
     """Return the fewest bits that all of these encoders can use and that their IDs need; None if there is no such
     width.
     """
-    needed = max(asked, _needed([ids[encoder.name] for encoder in mixed]))
+    needed = max(requested, _needed([ids[encoder.name] for encoder in mixed]))
     for bits in range(needed, _BITS_MAX + 1):
         if all(_has(encoder, ids[encoder.name], bits) for encoder in mixed):
             return bits

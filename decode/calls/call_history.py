@@ -168,10 +168,10 @@ class CallHistory:
                 try:
                     self._look_at(block, last=block == blocks - 1)
                 except BaseException:  # in the middle: out of memory
-                    self._forget()
+                    self._forget_entries()
                     raise
 
-    def _forget(self) -> None:
+    def _forget_entries(self) -> None:
         """Start again, with no entry processed."""
         self.tallies.clear()
         self._checkpoints.clear()
@@ -228,12 +228,12 @@ class CallHistory:
         calls.do(edge.operations)
         if edge is not PLAIN and edge.begins:
             if not skip:
-                yield self._function(calls, stretch, position, unit.summaries.summary_of(unit.part).first)
+                yield self._function_run(calls, stretch, position, unit.summaries.summary_of(unit.part).first)
             skip = max(skip - 1, 0)
         for begin in unit.summaries.begins(unit.part, calls, skip):
-            yield self._function(calls, stretch, position + begin.offset, begin.to)
+            yield self._function_run(calls, stretch, position + begin.offset, begin.to)
 
-    def _function(self, calls: CallStacks, stretch: int, position: int, pc: int) -> FunctionRun:
+    def _function_run(self, calls: CallStacks, stretch: int, position: int, pc: int) -> FunctionRun:
         level = 0 if pc == GAP else self.stretches.depth(stretch + len(calls.lows) - 1, calls.level)
         return FunctionRun(0, position, position, pc, level, calls.kind)
 
@@ -264,7 +264,7 @@ def addresses(history: History, begin: int, end: int) -> set[int]:
     return found
 
 
-def _add_addresses(part: PathPart, first: int, last: int, found: set[int], seen: set[int]) -> None:
+def _add_addresses(part: PathPart, first: int, last: int, addresses: set[int], seen: set[int]) -> None:
     """Add the addresses of instructions *first* to *last* - 1 of a part."""
     whole = first == 0 and last == len(part)
     if whole:
@@ -272,27 +272,27 @@ def _add_addresses(part: PathPart, first: int, last: int, found: set[int], seen:
             return
         seen.add(id(part))
     if isinstance(part, tuple):
-        found.update(part[first:last])
+        addresses.update(part[first:last])
     elif isinstance(part, RepeatPath):
-        _add_rounds(part, first, last, found, seen)
+        _add_rounds(part, first, last, addresses, seen)
     else:
         position = 0
         for inner in part.parts:
             begin, end = max(first - position, 0), min(last - position, len(inner))
             if begin < end:
-                _add_addresses(inner, begin, end, found, seen)
+                _add_addresses(inner, begin, end, addresses, seen)
             position += len(inner)
 
 
-def _add_rounds(part: RepeatPath, first: int, last: int, found: set[int], seen: set[int]) -> None:
+def _add_rounds(part: RepeatPath, first: int, last: int, addresses: set[int], seen: set[int]) -> None:
     unit = part.path.count
     if last - first >= unit:
-        _add_addresses(part.path, 0, unit, found, seen)
+        _add_addresses(part.path, 0, unit, addresses, seen)
         return
     begin, end = first % unit, first % unit + last - first
-    _add_addresses(part.path, begin, min(end, unit), found, seen)
+    _add_addresses(part.path, begin, min(end, unit), addresses, seen)
     if end > unit:
-        _add_addresses(part.path, 0, end - unit, found, seen)
+        _add_addresses(part.path, 0, end - unit, addresses, seen)
 
 
 _CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
@@ -339,7 +339,7 @@ class _Work(NamedTuple):
 
 def call_tree(calls: CallHistory, progress: Progress = silent) -> CallNode:
     """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
-    return _CallTreeBuilder(calls).made(calls.steps(progress).items(), progress)
+    return _CallTreeBuilder(calls).root_node(calls.steps(progress).items(), progress)
 
 
 def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
@@ -365,7 +365,7 @@ class _CallTreeBuilder:
         self._callers: dict[int, tuple[Frame, CallNode]] = {}
         self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
-    def made(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> CallNode:
+    def root_node(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> CallNode:
         for number, (step, times) in enumerate(steps):
             if number % _REPORT_EVERY == 0:
                 progress("building the call tree (parts)", 0)

@@ -94,7 +94,7 @@ class Frames:
     """All frames, and all lists of stacks that wait, each once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int, int, int, bool], Frame] = {}
+        self._frames: dict[tuple[int, int, int, int, int, bool], Frame] = {}
         self._doubts: dict[tuple[int, ...], Frame] = {}
         self._lists: dict[tuple[int, ...], Waiting] = {}
 
@@ -133,13 +133,13 @@ class Frames:
     ) -> Frame:
         """Return the frame of a call made on top of *below*."""
         key = (kind, back, function, level, id(below), asked)
-        frame = self._known.get(key)
+        frame = self._frames.get(key)
         if frame is None or frame.below is not below:
-            if len(self._known) >= _KNOWN_AT_MOST:
-                self._known.clear()
+            if len(self._frames) >= _KNOWN_AT_MOST:
+                self._frames.clear()
             if below is not None and below.depth >= DEPTH_AT_MOST:
                 below = self._newer_half(below)
-            frame = self._known[key] = Frame(kind, back, function, level, below, asked=asked)
+            frame = self._frames[key] = Frame(kind, back, function, level, below, asked=asked)
         return frame
 
     def _newer_half(self, top: Frame) -> Frame:

@@ -82,7 +82,7 @@ class _Checks:
 
     def __init__(self, history: History, program: Program) -> None:
         self._history, self._program = history, program
-        self._known: dict[tuple[int, int], bool] = {}
+        self._checked: dict[tuple[int, int], bool] = {}
 
     def takes_stack(self, begin: int, end: int) -> bool:
         """Return whether an instruction at positions *begin* to *end* - 1 takes another stack."""
@@ -90,7 +90,7 @@ class _Checks:
         return any(self._is_checked_at(image, pc) for pc in addresses(self._history, begin, end))
 
     def _is_checked_at(self, image: Image, pc: int) -> bool:
-        found = self._known.get((id(image), pc))
+        found = self._checked.get((id(image), pc))
         if found is None:
-            found = self._known[id(image), pc] = image.knows(pc) and sets_stack_at(image, pc)
+            found = self._checked[id(image), pc] = image.knows(pc) and sets_stack_at(image, pc)
         return found

@@ -111,7 +111,7 @@ class Returns:
                 return False
             if self._image.zcm and _pops(word, instruction.length):
                 return via.register == 1
-            if _written(word, instruction.length, self._image.xlen) == via.register:
+            if _written_register(word, instruction.length, self._image.xlen) == via.register:
                 return _is_stack_load(word, instruction.length)
         return False
 
@@ -170,7 +170,7 @@ def sets_stack(word: int, size: int) -> bool:
     """Return whether an instruction gives sp a value that is not computed from sp or the frame pointer."""
     if size == 2:
         return _sets_stack16(word)
-    if size != 4 or _written(word, 4, 64) != _SP:
+    if size != 4 or _written_register(word, 4, 64) != _SP:
         return False
     rs1, rs2 = word >> 15 & 31, word >> 20 & 31
     if word & 0x7F == _OP_IMM:
@@ -188,7 +188,7 @@ def _sets_stack16(half: int) -> bool:
     return funct3 in (0b000, 0b010) or is_move or funct3 == 0b011
 
 
-def _written(word: int, size: int, xlen: int) -> int:
+def _written_register(word: int, size: int, xlen: int) -> int:
     """Return the integer register that an instruction writes, of those that a return or a stack may use; 0: none."""
     rd = word >> 7 & 31
     if size == 4:

@@ -130,7 +130,7 @@ class CallStacks:
         if top is not None and top.kind is StackOperationKind.TAIL and top.function == operation.function:
             self._pop_to(top)
 
-    def _jump(self, operation: StackOperation) -> None:
+    def _take_jump(self, operation: StackOperation) -> None:
         frame = no_tail(self.stack)
         self.kind = StackOperationKind.RETURN
         if operation.switches and self._go_on_elsewhere(operation, frame):
@@ -271,7 +271,7 @@ class CallStacks:
             self._come_out()
         return None
 
-    def _forget(self, operation: StackOperation) -> None:
+    def _forget_stacks(self, operation: StackOperation) -> None:
         self.kind = StackOperationKind.FORGET
         del self._stack_names()[1:]
         self.waiting = ()
@@ -288,7 +288,7 @@ class CallStacks:
             if before == (self.stack, self.level, len(self.lows)):
                 return
         if operation.times > DEPTH_AT_MOST:
-            self._forget(operation)
+            self._forget_stacks(operation)
 
     def _push(self, kind: StackOperationKind, operation: StackOperation) -> None:
         self.kind = kind
@@ -480,11 +480,11 @@ _DO: dict[StackOperationKind, Callable[[CallStacks, StackOperation], None]] = {
     StackOperationKind.CALL: CallStacks._call,
     StackOperationKind.TAIL: CallStacks._tail,
     StackOperationKind.SWITCH: CallStacks._switch,
-    StackOperationKind.JUMP: CallStacks._jump,
+    StackOperationKind.JUMP: CallStacks._take_jump,
     StackOperationKind.RETURN: CallStacks._return,
     StackOperationKind.SWAP: CallStacks._swap,
     StackOperationKind.TRAP: CallStacks._trap,
     StackOperationKind.TRAP_RETURN: CallStacks._trap_return,
-    StackOperationKind.FORGET: CallStacks._forget,
+    StackOperationKind.FORGET: CallStacks._forget_stacks,
     StackOperationKind.REPEAT: CallStacks._repeat,
 }

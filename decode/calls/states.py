@@ -53,7 +53,7 @@ class HistoryEntries:
         marks = sorted({*traps, *self._begins[1:], *self._served})
         places = ((*history.entry_at(position), position) for position in marks)
         for (number, begin), cuts in groupby(places, itemgetter(0, 1)):
-            self._instead[number] = list(self._cut(number, begin, [cut for _, _, cut in cuts], traps))
+            self._instead[number] = list(self._cut_entry(number, begin, [cut for _, _, cut in cuts], traps))
         self._replaced = list(self._instead)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class HistoryEntries:
             self.images.append(image)
         return number
 
-    def _cut(
+    def _cut_entry(
         self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
     ) -> Iterator[AnyPath | MarkedEntry]:
         """Yield the pieces of an entry that begins at a position, cut at others."""
@@ -176,16 +176,16 @@ class Summaries:
 
     def __init__(self, edges: Edges) -> None:
         self.edges = edges
-        self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
+        self._summaries: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
 
     def summary_of(self, part: PathPart) -> Summary:
         """Return the effect of a part that is not empty."""
-        return self._known.get(id(part)) or self._make_known(part)
+        return self._summaries.get(id(part)) or self._make_known(part)
 
     def children(self, part: Path) -> list[Summary]:
         """Return the summaries of the parts of a path."""
         try:  # most paths consist of parts that other paths also have
-            return list(map(self._known.__getitem__, map(id, part.parts)))
+            return list(map(self._summaries.__getitem__, map(id, part.parts)))
         except KeyError:
             return [self.summary_of(inner) for inner in part.parts if inner]
 
@@ -205,7 +205,7 @@ class Summaries:
             yield from self._in_path(part, calls, skip)
 
     def _make_known(self, part: PathPart) -> Summary:
-        known = self._known[id(part)] = self._make(part)
+        known = self._summaries[id(part)] = self._make(part)
         return known
 
     def _make(self, part: PathPart) -> Summary:
@@ -376,9 +376,9 @@ class CallStep(dict[CallStateKey, "CallStep"]):
     def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
         super().__init__()
         self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
-        self.known = len(calls.lows) == 1
-        self.low = calls.lows[0] if self.known else NEVER
-        self.names: Names | None = None if self.known else calls.names
+        self.continuations = len(calls.lows) == 1
+        self.low = calls.lows[0] if self.continuations else NEVER
+        self.names: Names | None = None if self.continuations else calls.names
         self.begins = unit.begins
 
     def __missing__(self, key: CallStateKey) -> "CallStep":

@@ -82,18 +82,18 @@ class Stretches:
             self._settle_stretch(known, it)
         self._now = [self._stack_number(known, name) for name in names.now]
 
-    def _stack_number(self, known: dict[int, int], name: int) -> int:
+    def _stack_number(self, stack_names: dict[int, int], name: int) -> int:
         """Return the number of the stack with a name."""
-        if name not in known:
-            known[name] = len(self._lowest)
+        if name not in stack_names:
+            stack_names[name] = len(self._lowest)
             self._lowest.append(0)
             self._first.append(-1)
             self._latest.append(-1)
-        return known[name]
+        return stack_names[name]
 
-    def _settle_stretch(self, known: dict[int, int], settled: Settled) -> None:
+    def _settle_stretch(self, stack_names: dict[int, int], settled: Settled) -> None:
         """Put what ran in doubt behind what ran before it on its stack."""
-        doubt, stack = self._stack_number(known, settled.doubt), self._stack_number(known, settled.name)
+        doubt, stack = self._stack_number(stack_names, settled.doubt), self._stack_number(stack_names, settled.name)
         self.told[doubt] = Told(stack, settled.waited, settled.raised)
         if self._first[doubt] >= 0:
             self.previous[self._first[doubt]] = self._latest[stack]

@@ -22,30 +22,34 @@ class RowAlignment(NamedTuple):
 
 
 def aligned(
-    made: Sequence[_AlignedRow], sent: Sequence[_Other], is_same: Callable[[_AlignedRow, _Other], bool]
+    encoded_rows: Sequence[_AlignedRow], sent: Sequence[_Other], is_same: Callable[[_AlignedRow, _Other], bool]
 ) -> RowAlignment:
     """Return how the rows go together. Where they do not meet again, each message that is left is a place."""
     agree = places = i = j = 0
-    while i < len(made) and j < len(sent):
-        if is_same(made[i], sent[j]):
+    while i < len(encoded_rows) and j < len(sent):
+        if is_same(encoded_rows[i], sent[j]):
             agree, i, j = agree + 1, i + 1, j + 1
             continue
         places += 1
-        skipped = _meeting(made, sent, i, j, is_same)
+        skipped = _meeting(encoded_rows, sent, i, j, is_same)
         if skipped is None:
-            return RowAlignment(agree, places + max(len(made) - i, len(sent) - j))
+            return RowAlignment(agree, places + max(len(encoded_rows) - i, len(sent) - j))
         i, j = i + skipped[0], j + skipped[1]
-    return RowAlignment(agree, places + (i < len(made) or j < len(sent)))
+    return RowAlignment(agree, places + (i < len(encoded_rows) or j < len(sent)))
 
 
 def _meeting(
-    made: Sequence[_AlignedRow], sent: Sequence[_Other], i: int, j: int, is_same: Callable[[_AlignedRow, _Other], bool]
+    encoded_rows: Sequence[_AlignedRow],
+    sent: Sequence[_Other],
+    i: int,
+    j: int,
+    is_same: Callable[[_AlignedRow, _Other], bool],
 ) -> tuple[int, int] | None:
     """Return after how many messages of each row they agree again: in two messages, if there are two."""
     for together in range(1, _WINDOW + 1):
         for skipped in range(together + 1):
             first, second = i + skipped, j + together - skipped
-            pairs = list(islice(zip(made[first : first + 2], sent[second : second + 2], strict=False), 2))
+            pairs = list(islice(zip(encoded_rows[first : first + 2], sent[second : second + 2], strict=False), 2))
             if pairs and all(is_same(*pair) for pair in pairs):
                 return skipped, together - skipped
     return None

@@ -118,7 +118,7 @@ class IntervalComparison(ABC):
         made, sent = self._made, self._sent
         while made and sent:
             if made[0] != sent[0].raw and not self.is_same(made[0], sent[0].raw):
-                if self.may_be_exchanged(made[0], sent[0].raw) and self._exchange():
+                if self.may_be_exchanged(made[0], sent[0].raw) and self._exchange_messages():
                     continue
                 raw, offset = sent[0]
                 self.difference = IntervalDifference(offset, self.name_of(made[0]), self.name_of(raw))
@@ -127,7 +127,7 @@ class IntervalComparison(ABC):
             sent.popleft()
             self.matched += 1
 
-    def _exchange(self) -> bool:
+    def _exchange_messages(self) -> bool:
         """Exchange the next two messages made, if they are then those of the trace."""
         made, sent = self._made, self._sent
         if len(made) < 2 or len(sent) < 2 or not self.is_same(made[1], sent[0].raw):
@@ -157,10 +157,10 @@ class IntervalComparison(ABC):
         return False
 
     @abstractmethod
-    def is_same(self, made: bytes, sent: bytes) -> bool:
+    def is_same(self, encoded: bytes, sent: bytes) -> bool:
         """Return whether two different messages differ only in what the history does not determine."""
 
-    def may_be_exchanged(self, made: bytes, sent: bytes) -> bool:
+    def may_be_exchanged(self, encoded: bytes, sent: bytes) -> bool:
         """Return whether an encoder may send the two in any order."""
         return False
 

@@ -87,7 +87,7 @@ class CheckedHart(HartDecoder):
     def _check_beginning(self, packets: SourcePackets, heads: bytes) -> None:
         """Report a beginning that is missing: an encoder sends a support packet when tracing starts."""
         self._begun = True
-        if heads[0] == _SUPPORT and self._status(packets.payloads[0]) not in _ENDED:
+        if heads[0] == _SUPPORT and self._qualification(packets.payloads[0]) not in _ENDED:
             return
         first = _STARTING.search(heads)
         end = packets.offsets[first.start() if first and first.start() else -1]
@@ -166,7 +166,7 @@ class CheckedHart(HartDecoder):
     def _supported(self, piece: HistoryPiece, message: ReportedMessage, image: Image, mode: Mode) -> None:
         """End the open interval at a support packet, unless it says that tracing goes on."""
         self._rows.add(piece.history, piece.begin, piece.end, image)
-        if self._status(message.raw) in _ENDED and mode is Mode.ON:
+        if self._qualification(message.raw) in _ENDED and mode is Mode.ON:
             self._rows.flush(image)
             self._checker.close(Closing(ClosingKind.STOPPED, packet=message), message.offset, piece.end)
         elif self._state.place.mode is not Mode.ON:
@@ -174,7 +174,7 @@ class CheckedHart(HartDecoder):
         else:
             self._checker.part(CheckedPart((), (), 1))
 
-    def _status(self, payload: bytes) -> int:
+    def _qualification(self, payload: bytes) -> int:
         """Return qual_status of a support packet."""
         try:
             return self._codec.parse(payload).fields.get("qual_status", QualStatus.NO_CHANGE)

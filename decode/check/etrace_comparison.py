@@ -110,8 +110,8 @@ class Build(NamedTuple):
 class Follower(Encoder):
     """An encoder that synchronizes where it is told."""
 
-    def __init__(self, options: EncoderOptions, made: list[bytes], period: int) -> None:
-        super().__init__(options, made.append)
+    def __init__(self, options: EncoderOptions, encoded: list[bytes], period: int) -> None:
+        super().__init__(options, encoded.append)
         self._timer.period = period or maxsize
 
     @property
@@ -214,9 +214,9 @@ class EtraceComparison(IntervalComparison):
         self._made.extend(self._packets)
         self._packets.clear()
 
-    def is_same(self, made: bytes, sent: bytes) -> bool:
+    def is_same(self, encoded: bytes, sent: bytes) -> bool:
         try:
-            ours, theirs = self._codec.parse(made), self._codec.parse(sent)
+            ours, theirs = self._codec.parse(encoded), self._codec.parse(sent)
         except MalformedPacket:
             return False
         if ours[:2] != theirs[:2]:

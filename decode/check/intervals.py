@@ -139,7 +139,7 @@ class IntervalChecker(Generic[_AnyBuild]):
         elif self._first is not None:
             self._first.append(interval)
             if len(self._first) >= _FIRST or sum(one.size for one in self._first) > 4 * _KEPT:
-                self._learn()
+                self._learn_options()
 
     def missed(self, difference: IntervalDifference, end: int) -> None:
         """Report that the trace does not begin with a synchronization; the first one is at byte *end*."""
@@ -155,7 +155,7 @@ class IntervalChecker(Generic[_AnyBuild]):
     def verdict(self) -> Verdict:
         """Return what was found."""
         if self._first is not None:
-            self._learn()
+            self._learn_options()
         return Verdict(
             agreed=self._agreed,
             punctual=self._punctual,
@@ -173,7 +173,7 @@ class IntervalChecker(Generic[_AnyBuild]):
 
     # -- how the encoder is built
 
-    def _learn(self, unfinished: Interval | None = None) -> None:
+    def _learn_options(self, unfinished: Interval | None = None) -> None:
         """Find out how the encoder is built, and decide the intervals that waited for it."""
         first, self._first = self._first or [], None
         if first or unfinished is not None:
@@ -220,7 +220,7 @@ class IntervalChecker(Generic[_AnyBuild]):
     def _stop_keeping(self, interval: Interval) -> None:
         """Go on without the parts of an interval that is too long: from here on they are compared as they come."""
         if self._first is not None:
-            self._learn(interval)
+            self._learn_options(interval)
         if self._comparison is None and self._build is not None:
             self._comparison = self._scheme.comparison(self._build, interval.opening)
             for part in interval.parts or ():
@@ -285,12 +285,12 @@ class IntervalChecker(Generic[_AnyBuild]):
             self._differing.append(Differing(interval.start, interval.end, interval.begin, interval.position, found))
 
     def _count_messages(
-        self, interval: Interval, comparison: IntervalComparison, found: IntervalDifference | None
+        self, interval: Interval, comparison: IntervalComparison, difference: IntervalDifference | None
     ) -> None:
         """Count the messages that agree, and where there is a difference in them, the places where they do not."""
-        if found is None or found.timing or interval.parts is None:
+        if difference is None or difference.timing or interval.parts is None:
             self._matched += comparison.matched
-            self._places += found is not None and not found.timing
+            self._places += difference is not None and not difference.timing
             return
         build = self._untimed or self._build
         assert build is not None
@@ -302,18 +302,18 @@ class IntervalChecker(Generic[_AnyBuild]):
         self._matched += agree
         self._places += max(places, 1)
 
-    def _explained(self, interval: Interval, found: IntervalDifference) -> IntervalDifference | None:
+    def _explained(self, interval: Interval, difference: IntervalDifference) -> IntervalDifference | None:
         """Return the difference of an interval, None if it shows only how the encoder is built.
 
         That is so if one other choice makes it agree, and no interval before has shown which choice the encoder makes.
         """
-        if self._untimed is not None and not found.timing:
+        if self._untimed is not None and not difference.timing:
             untimed = self._compared(self._untimed, interval).difference
-            found = untimed or found._replace(timing=True)
+            difference = untimed or difference._replace(timing=True)
         self._tried += 1
         if self._tried > _TRIED or self._build is None:
-            return found
-        if found.timing:
+            return difference
+        if difference.timing:
             placed = self._scheme.placements(self._build)
             if any(self._agrees(build, [interval]) for build in placed):
                 return None
@@ -323,13 +323,13 @@ class IntervalChecker(Generic[_AnyBuild]):
                     return None
             if self._scheme.exact:
                 others = self._scheme.timed(self._untimed or self._build)
-                found = found._replace(unknown=not any(self._agrees(build, [interval]) for build in others))
-            return found
+                difference = difference._replace(unknown=not any(self._agrees(build, [interval]) for build in others))
+            return difference
         for build in self._scheme.choices(self._build):
             if self._agrees(build, [interval]) and self._agrees(build, self._sample):
                 self._use(build)
                 return None
-        return found
+        return difference
 
     def _use(self, build: _AnyBuild) -> None:
         """Compare with this build from now on."""

@@ -210,16 +210,16 @@ class NtraceComparison(IntervalComparison):
     def mistimed(self, closing: Closing) -> bool:
         return False  # its message is missing then
 
-    def is_same(self, made: bytes, sent: bytes) -> bool:
+    def is_same(self, encoded: bytes, sent: bytes) -> bool:
         try:
-            ours, theirs = self._parse_waiting(made), self._parse_waiting(sent)
+            ours, theirs = self._parse_waiting(encoded), self._parse_waiting(sent)
         except MalformedMessage:
             return False
         return ours.tcode == theirs.tcode and self._determined(ours) == self._determined(theirs)
 
-    def may_be_exchanged(self, made: bytes, sent: bytes) -> bool:
+    def may_be_exchanged(self, encoded: bytes, sent: bytes) -> bool:
         """HIST and I-CNT that are full in the same moment: two ResourceFull, in any order."""
-        return self._head(made) == self._head(sent) == _FULL
+        return self._head(encoded) == self._head(sent) == _FULL
 
     def runs_ahead(self, raw: bytes) -> bool:
         return self._head(raw) == _FULL

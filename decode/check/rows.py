@@ -25,7 +25,7 @@ class Blocks:
     """Makes the blocks of rows; equal ones are the same object."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Image, KnownBlocks]] = {}
+        self._blocks: dict[int, tuple[Image, KnownBlocks]] = {}
 
     def blocks_of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[CheckedIngressItem]:
         """Return the blocks of these rows, which have no gap. *next_pc*: where execution went on, if known.
@@ -39,7 +39,7 @@ class Blocks:
                 return [*blocks_from_pcs([*pcs, next_pc], image, known)][:-1]
         return [*blocks_from_pcs(pcs, image, known)]
 
-    def whole(self, pcs: list[int], image: Image) -> tuple[Sequence[CheckedIngressItem], list[int]]:
+    def whole_blocks(self, pcs: list[int], image: Image) -> tuple[Sequence[CheckedIngressItem], list[int]]:
         """Return the blocks that these rows contain whole, and the rows of the one that is not at its end."""
         end = len(pcs)
         while end and self._goes_on(pcs, end - 1, image):
@@ -55,9 +55,9 @@ class Blocks:
         return index + 1 == len(pcs) or instruction.custom or pcs[index + 1] == pcs[index] + instruction.length
 
     def _of_image(self, image: Image) -> KnownBlocks:
-        found = self._known.get(id(image))
+        found = self._blocks.get(id(image))
         if found is None or len(found[1]) > _KNOWN:
-            found = self._known[id(image)] = image, {}
+            found = self._blocks[id(image)] = image, {}
         return found[1]
 
 
@@ -117,7 +117,7 @@ class CheckedRows:
                 return
             self.newest = pcs[-1]
             try:
-                blocks, self._waiting = self._blocks.whole([*self._waiting, *pcs], image)
+                blocks, self._waiting = self._blocks.whole_blocks([*self._waiting, *pcs], image)
             except _NO_CODE:  # an address that a synchronization has, and nothing follows
                 self._checker.drop(lost=False)
                 return

@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 
 class IntervalDifference(NamedTuple):
-    """The first difference in an interval: the *made* message in place of the *sent* one at byte *offset*.
+    """The first difference in an interval: the *encoded* message in place of the *sent* one at byte *offset*.
 
     Both are names; "": none. *timing*: only the place of the synchronization that ends the interval differs; *unknown*:
     it is where no encoder sends one, however it counts its period.
     """
 
     offset: int
-    made: str
+    encoded: str
     sent: str
     timing: bool = False
     unknown: bool = False

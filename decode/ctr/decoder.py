@@ -200,30 +200,38 @@ class _RecordDecoder:
         else:
             goal = RouteGoal(self._options.end & self._code.mask)
             route = self._route(goal, len(self._records))
-            missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
+            missing = self._follow_route(route, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(RecordStretch(first, self.builder.position, missing))
 
-    def _begin_history(self, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
+    def _begin_history(self, record: CtrRecord, interpretation: Interpretation) -> tuple[TransferRegisters, _Missing]:
         """Record what precedes everything that ran, and add what ran since recording began, if all of it is known.
 
         Returns what is known of the registers before the oldest record, and why that cannot be right, None if it can.
         """
-        begin, route = self._options.begin, self._route_from_begin(found)
+        begin, route = self._options.begin, self._route_from_begin(interpretation)
         if begin is not None and route is not None:
             self._introduce(record, Start(StartReason.TRACING_STARTS), begin)
             self.builder.resume(begin, record.offset)
             self._ran(route.parts)
             return route.known or NOTHING_KNOWN, None
-        pc = found.source if found.retired else found.target
+        pc = interpretation.source if interpretation.retired else interpretation.target
         self._introduce(record, Start(StartReason.OLDEST_RECORD), pc)
-        return NOTHING_KNOWN, self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
+        return NOTHING_KNOWN, (
+            self._mismatch(record, interpretation.source or 0, interpretation.wrong) if interpretation.wrong else None
+        )
 
-    def _route_from_begin(self, found: Interpretation) -> RecordRoute | None:
+    def _route_from_begin(self, interpretation: Interpretation) -> RecordRoute | None:
         """Return what ran from where recording began to the oldest record, None unless all of it is certain."""
         begin = self._options.begin
-        if begin is None or found.source is None or found.wrong or not self._sure or self._code.may_switch:
+        if (
+            begin is None
+            or interpretation.source is None
+            or interpretation.wrong
+            or not self._sure
+            or self._code.may_switch
+        ):
             return None
-        route = self._routes.find(begin, NOTHING_KNOWN, _goal(found, found.source))
+        route = self._routes.find(begin, NOTHING_KNOWN, _goal(interpretation, interpretation.source))
         return None if route.why else route
 
     def _introduce(self, record: CtrRecord, start: Start, pc: int | None) -> None:
@@ -238,7 +246,9 @@ class _RecordDecoder:
         if any(time is not None and is_rounded(later) for time, _, later in times):
             event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
 
-    def _lead(self, number: int, record: CtrRecord, found: Interpretation) -> tuple[TransferRegisters, _Missing]:
+    def _lead(
+        self, number: int, record: CtrRecord, interpretation: Interpretation
+    ) -> tuple[TransferRegisters, _Missing]:
         """Add what ran between the previous record and this one.
 
         Returns what is known of the registers then, and what is missing.
@@ -246,15 +256,15 @@ class _RecordDecoder:
         if self._here is None:
             self.builder.add_gap()
             return NOTHING_KNOWN, self._why_unknown
-        if found.source is None:
+        if interpretation.source is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.LEFT_FOR_HIDDEN_MODE))
-        if found.wrong:
-            return NOTHING_KNOWN, self._mismatch(record, found.source, found.wrong)
+        if interpretation.wrong:
+            return NOTHING_KNOWN, self._mismatch(record, interpretation.source, interpretation.wrong)
         if self._counts and record.cycles is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.MAYBE_OFF))
-        goal = _goal(found, found.source)
+        goal = _goal(interpretation, interpretation.source)
         route = self._route(goal, number)
-        return route.known or NOTHING_KNOWN, self._follow(route, goal, record)
+        return route.known or NOTHING_KNOWN, self._follow_route(route, goal, record)
 
     def _route(self, goal: RouteGoal, number: int) -> RecordRoute:
         """Return what ran before the record with this number."""
@@ -264,7 +274,7 @@ class _RecordDecoder:
             self.switched = number
         return route
 
-    def _follow(self, route: RecordRoute, goal: RouteGoal, record: CtrRecord, *, blames: bool = True) -> _Missing:
+    def _follow_route(self, route: RecordRoute, goal: RouteGoal, record: CtrRecord, *, blames: bool = True) -> _Missing:
         """Add a route to what ran: all of it, or the part that is certain. Returns why it is not all.
 
         *blames*: it is the program's fault if there is no route.
@@ -283,21 +293,33 @@ class _RecordDecoder:
             return self._mismatch(record, route.wrong, route.why)
         return self._gap(record, Stop(StopReason.OTHER_ROUTE, detail=(goal.pc,)))
 
-    def _leave(self, number: int, record: CtrRecord, found: Interpretation, known: TransferRegisters) -> None:
+    def _leave(
+        self, number: int, record: CtrRecord, interpretation: Interpretation, registers: TransferRegisters
+    ) -> None:
         """Add the transfer itself."""
-        if found.trap is not None:
-            trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)
-            self.builder.event(EventKind.TRAP, record.offset, trap, last_pc=found.source, next_pc=found.target)
+        if interpretation.trap is not None:
+            trap = Trap(
+                interpretation.trap,
+                from_hidden=interpretation.source is None,
+                into_hidden=interpretation.target is None,
+            )
+            self.builder.event(
+                EventKind.TRAP, record.offset, trap, last_pc=interpretation.source, next_pc=interpretation.target
+            )
         time = self._times[number]
         if time is not None:
             self.builder.time(time)
-        step = self._code.transfer_at(found.source) if found.retired and found.source is not None else ""
+        step = (
+            self._code.transfer_at(interpretation.source)
+            if interpretation.retired and interpretation.source is not None
+            else ""
+        )
         if isinstance(step, str) or step.kind in (IType.NONE, IType.TRAP_RETURN):
             self._known = NOTHING_KNOWN
         else:
-            self._known = step.after(known)
-        self._here, self._why_unknown = found.target, _NOT_RECORDED
-        if found.target is None:
+            self._known = step.after(registers)
+        self._here, self._why_unknown = interpretation.target, _NOT_RECORDED
+        if interpretation.target is None:
             self.builder.event(EventKind.TRACE_OFF, record.offset, _NOT_RECORDED)
 
     def _ran(self, parts: list[tuple[int, ...]]) -> None:
@@ -316,9 +338,9 @@ class _RecordDecoder:
         return report.fact
 
 
-def _goal(found: Interpretation, source: int) -> RouteGoal:
+def _goal(interpretation: Interpretation, source: int) -> RouteGoal:
     """Return where a route to a record with this source ends."""
-    return RouteGoal(source, found.target if found.retired else None)
+    return RouteGoal(source, interpretation.target if interpretation.retired else None)
 
 
 _NOT_RECORDED = Stop(StopReason.MODE_NOT_RECORDED)

@@ -293,15 +293,15 @@ class Routes:
     def __init__(self, code: CodeTransfers, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
         self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
 
-    def find(self, start: int, known: TransferRegisters, goal: RouteGoal) -> RecordRoute:
+    def find(self, start: int, registers: TransferRegisters, goal: RouteGoal) -> RecordRoute:
         """Return the route from *start*. If it is not known to the end, its beginning is returned, which ran if all is
         *sure*.
         """
-        node = RouteNode(start, known)
+        node = RouteNode(start, registers)
         search = _RouteSearch(self._legs, goal)
         if not search.reaches(node):
             if goal.target is not None:  # what was known of the registers may have been overwritten
-                return self.find(start, known, RouteGoal(goal.pc))
+                return self.find(start, registers, RouteGoal(goal.pc))
             return search.none(start)
         parts: list[tuple[int, ...]] = []
         for _ in range(_NODES_AT_MOST):
@@ -327,14 +327,14 @@ class _RouteSearch:
 
     def __init__(self, legs: "Legs", goal: RouteGoal) -> None:
         self._legs, self._goal = legs, goal
-        self._known: dict[RouteNode, Leg] = {}
+        self._routes_by_node: dict[RouteNode, Leg] = {}
         self._found: dict[bool, dict[RouteNode, bool]] = {True: {}, False: {}}
 
     def leg(self, node: RouteNode) -> Leg:
         """Return what runs from *node* on."""
-        known = self._known.get(node)
+        known = self._routes_by_node.get(node)
         if known is None:
-            known = self._known[node] = self._legs.leg_of(node, self._goal)
+            known = self._routes_by_node[node] = self._legs.leg_of(node, self._goal)
         return known
 
     def fits(self, node: RouteNode) -> bool:
@@ -376,11 +376,11 @@ class _RouteSearch:
     def _hits(self, node: RouteNode, switches: bool) -> bool:
         leg = self.leg(node)
         blind = leg.blind and (switches or not leg.switches)
-        return blind or self.fits(node) or len(self._known) > _NODES_AT_MOST
+        return blind or self.fits(node) or len(self._routes_by_node) > _NODES_AT_MOST
 
     def none(self, start: int) -> RecordRoute:
         """Return the result if no route leads from *start* to the goal, with the reason."""
-        dead = next((leg for leg in self._known.values() if leg.dead), None)
+        dead = next((leg for leg in self._routes_by_node.values() if leg.dead), None)
         if dead is None:
             return RecordRoute([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
         return RecordRoute([], None, dead.why, wrong=dead.at)

@@ -108,7 +108,7 @@ def _change32(word: int, xlen: int) -> RegisterChange:
     rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
     if opcode in (_STORE, _FP_STORE):
         offset = _signed((word >> 25) << 5 | rd, 12)
-        return _store(rs2, offset, funct3, opcode == _FP_STORE, xlen) if rs1 == SP else None
+        return _store_change(rs2, offset, funct3, opcode == _FP_STORE, xlen) if rs1 == SP else None
     if opcode in (_AMO, _FENCE) and rs1 == SP:  # amo* and sc, cbo.zero
         return lambda known: NOTHING_KNOWN
     if opcode in _NO_RD or opcode == _FENCE or not _writes_x(opcode, funct3, word) or rd not in (SP, *LINKS):
@@ -138,7 +138,7 @@ def _addi(rd: int, rs1: int, immediate: int) -> RegisterChange:
     return lambda known: known.linked(rd, None)
 
 
-def _store(rs2: int, offset: int, funct3: int, fp: bool, xlen: int) -> RegisterChange:
+def _store_change(rs2: int, offset: int, funct3: int, fp: bool, xlen: int) -> RegisterChange:
     if fp and funct3 in (0, 5, 6, 7):  # of vectors, of any length
         return lambda known: known._replace(slots=())
     if not fp and 1 << funct3 == xlen // 8:
@@ -246,21 +246,21 @@ class ControlTransfer(NamedTuple):
     instruction: Instruction
     change: RegisterChange
 
-    def leads_to(self, known: TransferRegisters) -> int | None:
+    def leads_to(self, registers: TransferRegisters) -> int | None:
         """Return the target of a jump, None if what is known does not determine it."""
         via = self.instruction.via
         if via is None:
             return self.target
         if via.register == 0:
             return via.offset & self.mask & ~1
-        upper = known.upper
-        base = upper[1] if upper is not None and upper[0] == via.register else known.link(via.register)
+        upper = registers.upper
+        base = upper[1] if upper is not None and upper[0] == via.register else registers.link(via.register)
         return None if base is None else base + via.offset & self.mask & ~1
 
-    def after(self, known: TransferRegisters) -> TransferRegisters:
+    def after(self, registers: TransferRegisters) -> TransferRegisters:
         """Return what is known of the registers after a jump or a branch."""
-        known = known._replace(upper=None)
-        return known.linked(self.link, self.fall) if self.link else known
+        registers = registers._replace(upper=None)
+        return registers.linked(self.link, self.fall) if self.link else registers
 
     @property
     def is_branch(self) -> bool:
@@ -287,17 +287,17 @@ class TransferBlock(NamedTuple):
     missing: str = ""
     switches: bool = False
 
-    def up_to(self, count: int, known: TransferRegisters) -> TransferRegisters:
+    def up_to(self, count: int, registers: TransferRegisters) -> TransferRegisters:
         """Return what is known of the registers after the first *count* instructions, none of which is *end*."""
         if not count:
-            return known
+            return registers
         for step in self.steps[:count]:
             if step.change is not None:
-                known = step.change(known)
+                registers = step.change(registers)
         upper, last = None, self.steps[count - 1]
         if last.instruction.upper is not None:
             upper = upper_of(last.instruction.upper, last.pc)
-        return known._replace(upper=upper)
+        return registers._replace(upper=upper)
 
 
 class CodeTransfers:

@@ -118,7 +118,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         elif isinstance(item, Idle):
             self._idle += item.length
         else:
-            self._lose(item)
+            self._record_lost_bytes(item)
 
     def _packets(self, packets: SourcePackets) -> None:
         source = packets.source if self._split else 0

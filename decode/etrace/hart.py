@@ -241,7 +241,7 @@ class HartDecoder(stepping.HartDecoder):
                 elif type(step) is PredictorFork:
                     for variant in step:
                         if variant.entries(predictor) == variant.states:
-                            step = variant.known[0]
+                            step = variant.variants[0]
                             break
                     else:
                         break
@@ -420,17 +420,17 @@ class HartDecoder(stepping.HartDecoder):
 
 
 def _predictor_variant(
-    known: dict[Any, Any], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
+    variants: dict[Any, Any], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
 ) -> dict[int, Remembered]:
     """Return the dictionary for a step that depends on these states of predictor entries."""
-    guarded = known.get(key)
+    guarded = variants.get(key)
     if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:
-        guarded = known[key] = PredictorFork(packet)
+        guarded = variants[key] = PredictorFork(packet)
     indices, states = zip(*guard, strict=True)
     required = states if len(states) > 1 else states[0]
     for variant in guarded:
         if variant.states == required and variant.indices == indices:
-            return variant.known
+            return variant.variants
     variant = PredictorVariant(itemgetter(*indices), required, {}, indices)
     guarded.append(variant)
-    return variant.known
+    return variant.variants

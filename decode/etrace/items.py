@@ -216,9 +216,9 @@ class Itemizer:
         yield from self._in_order([*self._deframer.feed(last), *self._deframer.finish()])
         yield from self._end_of_filling()
 
-    def _in_order(self, found: list[Found]) -> Iterator[Item]:
+    def _in_order(self, packets_by_source: list[Found]) -> Iterator[Item]:
         """Return items in trace order. The deframer's packets are sorted by source; a loss may concern any source."""
-        pieces = [piece for one in found for piece in _pieces(one)]
+        pieces = [piece for one in packets_by_source for piece in _located_items(one)]
         pieces.sort(key=attrgetter("offset"))
         for piece in pieces:
             if isinstance(piece, Idle):
@@ -271,27 +271,27 @@ class Itemizer:
         data, access = self._data_decoder(source).decode_packet(item.raw)
         return item._replace(data=data, access=access)
 
-    def _instruction_item(self, item: Item, known: SourceState) -> Item:
+    def _instruction_item(self, item: Item, source_state: SourceState) -> Item:
         assert item.source is not None
-        key = (known.codec, item.raw)
+        key = (source_state.codec, item.raw)
         packet = self._packets.get(key)
         if packet is None:
-            packet = known.codec.parse(item.raw)
+            packet = source_state.codec.parse(item.raw)
             if len(self._packets) >= _REMEMBERED:
                 self._packets.clear()
             self._packets[key] = packet
-        address = known.address(packet)
+        address = source_state.address(packet)
         if packet.format == TeInstFormat.SYNC:
-            self._synchronize(packet, known, item.source)
+            self._synchronize(packet, source_state, item.source)
         return item._replace(packet=packet, address=address)
 
-    def _synchronize(self, packet: Packet, known: SourceState, source: int) -> None:
+    def _synchronize(self, packet: Packet, source_state: SourceState, source: int) -> None:
         """Apply a packet of format 3 to the source's data packets, and a support packet to all of its packets."""
         accesses = self._accesses.get(source)
         if packet.subformat == SyncSubformat.SUPPORT:
-            known.set_up(packet)
+            source_state.set_up(packet)
             if accesses is not None:
-                accesses.configure(*known.setup)
+                accesses.configure(*source_state.setup)
         elif packet.subformat != SyncSubformat.CONTEXT and accesses is not None:
             accesses.synchronize(0)
 
@@ -319,7 +319,7 @@ class _LocatedPacket(NamedTuple):
     time: int | None
 
 
-def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":
+def _located_items(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":
     if not isinstance(found, SourcePackets):
         yield found
         return

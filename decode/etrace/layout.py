@@ -367,27 +367,27 @@ class PayloadReader:
         elif kind is FieldEncoding.LAST_FLAG:
             self.fields[name] = self.take(1) ^ (self.bits < 0)
         elif kind is FieldEncoding.LAST_REPORTED:
-            self._last(place)
+            self._read_last_field(place)
         elif kind in (FieldEncoding.BYTES_ADDRESS, FieldEncoding.BYTES_REPORTED):
             self._whole_bytes(place)
 
-    def _last(self, place: PlacedField) -> None:
+    def _read_last_field(self, place: PlacedField) -> None:
         size = (self.end - self.at) // 8
         if size < 1:
             raise MalformedPacket(f"too short for an address: {byte_count(self.end // 8)}")
         if size > (place.bits + 7) // 8:
             raise MalformedPacket(f"{byte_count(size)} for an address of {place.bits} bits")
-        self.fields[place.name] = _signed(self.take(8 * size), 8 * size, place)
+        self.fields[place.name] = _extended_address(self.take(8 * size), 8 * size, place)
 
     def _whole_bytes(self, place: PlacedField) -> None:
         size = (self.end - self.at - place.after - 1) // 8
         if size < 1:
             raise MalformedPacket(f"too short for an address: {byte_count(self.end // 8)}")
         width = 8 * min(size, (place.bits + 7) // 8) + 1
-        self.fields[place.name] = _signed(self.take(width), width, place)
+        self.fields[place.name] = _extended_address(self.take(width), width, place)
 
 
-def _signed(value: int, width: int, place: PlacedField) -> int:
+def _extended_address(value: int, width: int, place: PlacedField) -> int:
     """Return an address that was sent in *width* bits, which may be more or fewer than it has."""
     value = value - (value >> width - 1 << width) & place.mask
     if not place.full and place.kind is not FieldEncoding.BYTES_ADDRESS:

@@ -280,7 +280,7 @@ class PacketCodec:
         format, subformat = self._key(read)
         if format == TeInstFormat.OPT_EXT:
             self._check_extension(subformat)
-        read.read(self._shape(format, subformat))
+        read.read(self._packet_fields(format, subformat))
         self._check_length(read, format == TeInstFormat.SYNC and subformat == SyncSubformat.SUPPORT)
         fields = read.fields
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
@@ -310,7 +310,7 @@ class PacketCodec:
         width = self._subformat_width(format)
         return format, read.take(width) if width else self._only_extension()
 
-    def _shape(self, format: int, subformat: int | None) -> tuple[PlacedField, ...]:
+    def _packet_fields(self, format: int, subformat: int | None) -> tuple[PlacedField, ...]:
         shape = self._shapes.get((format, subformat))
         if shape is None:
             what = f"format {format}" if subformat is None else f"format {format} subformat {subformat}"

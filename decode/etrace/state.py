@@ -468,11 +468,11 @@ class NotCached(NamedTuple):
 
 @dataclass(slots=True)
 class PredictorVariant:
-    """A remembered step that is valid while some predictor entries are in these *states*. It is `known[0]`."""
+    """A remembered step that is valid while some predictor entries are in these *states*. It is `variants[0]`."""
 
     entries: Callable[[bytearray], object]
     states: object
-    known: dict[int, "Remembered"]
+    variants: dict[int, "Remembered"]
     indices: tuple[int, ...]
 
 

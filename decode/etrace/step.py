@@ -172,17 +172,17 @@ class StepFunction:
         walk: WalkProgress,
         address: int,
         context: ProgramContext,
-        known: int,
+        known_pc: int,
     ) -> StepResult:
         """Return the result of a walk that reached the address of a synchronization.
 
-        *known*: the next pc, or NOWHERE.
+        *known_pc*: the next pc, or NOWHERE.
         """
         keeps = place.setup.modes.resync_disabled
         settled, following, effect = self._settle_address(place, packet, address, context, keeps=keeps)
         is_branch = self._places.walker(place).is_branch(address)
-        if known != NOWHERE and following.place.next_pc == NOWHERE and not is_branch:
-            following = self._places.state(following.place._replace(next_pc=known))
+        if known_pc != NOWHERE and following.place.next_pc == NOWHERE and not is_branch:
+            following = self._places.state(following.place._replace(next_pc=known_pc))
         reports = self._places.context_reports(place, context)
         splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
         path, last_one = (walk.before_last(), one_instruction(address)) if splits else (walk.path, None)
@@ -337,11 +337,11 @@ class StepFunction:
         reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
         return StepResult(Step(path, following, reports, calls=CLEARS), path is None)
 
-    def _epc(self, place: HartKnowledge, told: int, stack: Stack) -> int:
+    def _epc(self, place: HartKnowledge, reported: int, stack: Stack) -> int:
         """Return the EPC of a trap, NOWHERE if it is not known.
 
-        *told*: the address in its packet if that is the EPC of an exception where no code leads; NOWHERE if it is the
-        handler's, or undefined, as that of an interrupt.
+        *reported*: the address in its packet if that is the EPC of an exception where no code leads; NOWHERE if it is
+        the handler's, or undefined, as that of an interrupt.
         """
         if place.mode is Mode.TRAPPED and place.trap is not None:
             # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 uses it.
@@ -349,7 +349,7 @@ class StepFunction:
             other = place.trap.epc not in (NOWHERE, place.trap.address)
             return place.trap.address if extended and other else NOWHERE
         if place.mode is not Mode.ON:
-            return told  # "exception on the 1st traced instruction" (2.0.5)
+            return reported  # "exception on the 1st traced instruction" (2.0.5)
         if place.next_pc != NOWHERE:
             return place.next_pc
         walker = self._places.walker(place)
@@ -357,8 +357,8 @@ class StepFunction:
             return place.last_pc
         if not walker.is_uninferable(place.last_pc):
             return NOWHERE
-        if told != NOWHERE:
-            return told
+        if reported != NOWHERE:
+            return reported
         implicit = place.setup.modes.implicit_return and walker.is_return(place.last_pc)
         return stack[0] if implicit and stack is not None else NOWHERE
 

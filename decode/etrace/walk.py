@@ -102,7 +102,7 @@ class Walker(stepping.ProgramWalker[Run]):
 
     def pair(self, last_pc: int, next_pc: int) -> Segment | None:
         """Return the jump at *next_pc* with its target if the instruction before it, at *last_pc*, determines it."""
-        segment = self._segments.known.get(next_pc) or self._segments.segment_at(next_pc)
+        segment = self._segments.segments.get(next_pc) or self._segments.segment_at(next_pc)
         if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(last_pc):
             return None
         before, jump = self.image.instruction(last_pc), self.image.instruction(next_pc)
@@ -117,7 +117,7 @@ class Walker(stepping.ProgramWalker[Run]):
 
     def spend(self, walk: WalkProgress, bits: int, count: int, *, runs: bool = True) -> None:
         """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
-        known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
+        known, parts, calls, trains = self._segments.segments, walk.parts, walk.calls, self._trains
         steps, first = 0, len(parts)  # since the last branch
         loop: ClosedLoop | None = None
         while count:
@@ -245,7 +245,7 @@ class Walker(stepping.ProgramWalker[Run]):
             if reported and self._counts_all:
                 calls.pop()
             if reported or not self._advance(walk, segment):
-                return self._jump(walk, segment, address, returned)
+                return self._end_at_jump(walk, segment, address, returned)
             # irets does not count a return whose target is reported, so an implicit one does not lead to the goal.
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
@@ -307,7 +307,7 @@ class Walker(stepping.ProgramWalker[Run]):
             pair, walk.pair = walk.pair, None
             return pair
         next_pc = walk.next_pc if walk.next_pc != NOWHERE else walk.last_pc
-        return self._segments.known.get(next_pc) or self._segments.segment_at(next_pc)
+        return self._segments.segments.get(next_pc) or self._segments.segment_at(next_pc)
 
     def _advance(self, walk: WalkProgress, segment: Segment) -> bool:
         """Walk past a segment's last instruction, which is not a branch. False: only a packet determines the next
@@ -340,7 +340,9 @@ class Walker(stepping.ProgramWalker[Run]):
             return False
         return True
 
-    def _jump(self, walk: WalkProgress, segment: Segment, address: int | None, returned: int | None) -> WalkArrival:
+    def _end_at_jump(
+        self, walk: WalkProgress, segment: Segment, address: int | None, returned: int | None
+    ) -> WalkArrival:
         """End a walk at a segment whose successor only a packet determines, which it does for a jump."""
         if segment.kind != JUMP or address is None:
             missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""

@@ -91,25 +91,25 @@ KnownBlocks = dict[tuple[int, int, bool], Block]
 
 
 def blocks_from_pcs(
-    pcs: Iterable[int], image: Image, known: KnownBlocks | None = None
+    pcs: Iterable[int], image: Image, known_blocks: KnownBlocks | None = None
 ) -> Iterator[Block | IngressTrap]:
     """Yield the blocks and traps in a list of executed addresses, as another simulator logs them.
 
     A step the code cannot have made is taken for a trap; the list does not show its cause, and `interrupt` is a guess:
     false after ecall and ebreak, true elsewhere. Every listed address counts as retired. Equal blocks are the same
-    object, even in several lists if they share *known*. Raises CodeMissing, UndecodableInstruction.
+    object, even in several lists if they share *known_blocks*. Raises CodeMissing, UndecodableInstruction.
     """
-    known = {} if known is None else known
+    known_blocks = {} if known_blocks is None else known_blocks
     pending: list[Instruction] = []
     start = here = -1
     for pc in pcs:
         if pending and (pc != here or pending[-1].itype is not IType.NONE or len(pending) >= _MAX_BLOCK):
             last = pending[-1]
             jumped = last.custom and pc != here
-            block = known.get((start, here, jumped))
+            block = known_blocks.get((start, here, jumped))
             if block is None:
                 block = _custom_jump(start, pending) if jumped else Block.from_instructions(start, pending, image.xlen)
-                known[start, here, jumped] = block
+                known_blocks[start, here, jumped] = block
             yield block
             epc = None if jumped else _impossible_step(block, last, pc)
             if epc is not None:
@@ -121,9 +121,9 @@ def blocks_from_pcs(
         pending.append(instruction)
         here = pc + instruction.length
     if pending:
-        last_block = known.get((start, here, False))
+        last_block = known_blocks.get((start, here, False))
         if last_block is None:
-            last_block = known[start, here, False] = Block.from_instructions(start, pending, image.xlen)
+            last_block = known_blocks[start, here, False] = Block.from_instructions(start, pending, image.xlen)
         yield last_block
 
 

@@ -197,7 +197,7 @@ class QemuLogReader(EventReader):
         super().__init__(log, image, hart)
         self._translator = QemuCode(image)
         self._most = MOST
-        self._known: dict[bytes, Translated | None] = {}  # by the line; None: of another hart
+        self._blocks: dict[bytes, Translated | None] = {}  # by the line; None: of another hart
         self._listing = False  # in_asm lists a new block right now:
         self._first = self._final = -1  # the addresses of its first and last instruction so far
         self._mode: tuple[int, bool] | None = None  # its privilege mode, whether in a guest
@@ -217,19 +217,19 @@ class QemuLogReader(EventReader):
 
         How much of the last block ran is not known: it is left out.
         """
-        known, entered = self._known, False
+        known, entered = self._blocks, False
         self._most = 1 if self._is_one_by_one() else MOST
         for batch in self.log.batches():
             for index, line in enumerate(batch):
                 if line in known and not self._new_listing:
                     block = known[line]
                 else:
-                    block = self._learn(index, line)
+                    block = self._learn_line(index, line)
                 if block is not None:
-                    self._enter(block)
+                    self._enter_block(block)
             entered = entered or self._last is not None or bool(self._pcs or self._out)
             yield from self._take_pieces()
-        if not entered and not self._known:
+        if not entered and not self._blocks:
             raise LogError(self.log.name, None, f"has no line `Trace ...`, so it does not say what ran: {self.advice}")
         self._note_others()
 
@@ -242,7 +242,7 @@ class QemuLogReader(EventReader):
         ]
         return True in steps and False not in steps
 
-    def _enter(self, block: Translated) -> None:
+    def _enter_block(self, block: Translated) -> None:
         pc = block.pc
         if self._last is not None and not self._rewound:
             self._pcs += self._last.run_to(pc)
@@ -257,7 +257,7 @@ class QemuLogReader(EventReader):
             self._cut(ProgramContext(*block.mode))
         self._last = block
 
-    def _learn(self, index: int, line: bytes) -> Translated | None:
+    def _learn_line(self, index: int, line: bytes) -> Translated | None:
         """Return the block that is entered; None for any other line."""
         if self._listing and self._lists(line):
             return None
@@ -286,7 +286,7 @@ class QemuLogReader(EventReader):
             return None
         self._new_listing = False
         if not self._is_of_hart(index, int(match[1])):
-            self._known[line] = None
+            self._blocks[line] = None
             return None
         pc, most = int(match[2], 16), 1 if self._rewound else self._most
         if match[3] is not None:
@@ -295,7 +295,7 @@ class QemuLogReader(EventReader):
                 raise self.log.error(index, "the log omits blocks (nochain is missing): give QEMU -d exec,nochain,int")
             most = cflags & _COUNT_MASK or MOST
         end, mode = self._listed.get(pc, (None, None))
-        block = self._known[line] = Translated(self._translator, pc, most, end, mode)
+        block = self._blocks[line] = Translated(self._translator, pc, most, end, mode)
         return block
 
     def _lists(self, line: bytes) -> bool:

@@ -73,7 +73,7 @@ class SpikeReader(EventReader):
     def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
         super().__init__(log, image, hart)
         self._mask = (1 << image.xlen) - 1
-        self._known: dict[bytes, tuple[int, int]] = {}  # (mode, pc) by a line up to the instruction word
+        self._meanings: dict[bytes, tuple[int, int]] = {}  # (mode, pc) by a line up to the instruction word
         self._last: int | None = None  # the last instruction: what follows tells whether it retired
         self._times = 1
         self._committed = False
@@ -88,12 +88,12 @@ class SpikeReader(EventReader):
 
     def pieces(self) -> Iterator[LogPiece]:
         """Yield what ran, oldest first. Raises LogError."""
-        known = self._known
+        known = self._meanings
         for batch in self.log.batches():
             if b"".join(batch).count(b"core ") > len(batch):
                 self._refuse_doubled(batch)
             for index, line in enumerate(batch):
-                entry = known.get(line[: line.find(b")") + 1]) or self._learn(index, line)
+                entry = known.get(line[: line.find(b")") + 1]) or self._learn_line(index, line)
                 if entry is None:
                     continue
                 mode, pc = entry
@@ -114,7 +114,7 @@ class SpikeReader(EventReader):
             if first is not None and _LINE_BEGINS.search(line, first.end()):
                 self._bad_line(index, line)
 
-    def _learn(self, index: int, line: bytes) -> tuple[int, int] | None:
+    def _learn_line(self, index: int, line: bytes) -> tuple[int, int] | None:
         """Return the meaning of a line that occurs for the first time; None if it is not about an instruction."""
         match = _INSTRUCTION.match(line)
         if match is None:
@@ -131,7 +131,7 @@ class SpikeReader(EventReader):
             entry = (_LISTED if mode is None else int(mode), pc)
             self.exact = self.exact or mode is None
             self._commits = self._commits or mode is not None
-        self._known[match[0]] = entry
+        self._meanings[match[0]] = entry
         return entry
 
     def _learn_rest(self, index: int, line: bytes) -> tuple[int, int] | None:
@@ -144,7 +144,7 @@ class SpikeReader(EventReader):
         if rest is None:
             self._other_line(index)
             return None
-        return self._known.get(rest[: rest.find(b")") + 1]) or self._learn(index, rest)
+        return self._meanings.get(rest[: rest.find(b")") + 1]) or self._learn_line(index, rest)
 
     def _check_code(self, index: int, pc: int, word: int) -> None:
         """Raise LogError if the image has another instruction at *pc*."""

@@ -183,9 +183,9 @@ def _assign_access(
     return step if len(step) <= _MOST_WAYS else None
 
 
-def _may_be_skipped(found: Reach) -> bool:
+def _may_be_skipped(reach: Reach) -> bool:
     """Return whether the instruction may have made no access."""
-    return found.optional or not found.times
+    return reach.optional or not reach.times
 
 
 def lacks_access(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
@@ -237,7 +237,9 @@ def locate_accesses(history: History, program: Program, accesses: Sequence[Memor
         return []
     slots = Slots.from_history(history, program, accesses)
     in_sync = [access for access in accesses if access.sync >= 0]
-    found = chain.from_iterable(_located_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
+    found = chain.from_iterable(
+        _located_run(slots, run) for run in _stretch_runs(_stretches(slots, in_sync, len(history)))
+    )
     return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
 
 
@@ -279,7 +281,7 @@ def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Itera
         )
 
 
-def _runs(stretches: Iterable[_SyncStretch]) -> Iterator[list[_SyncStretch]]:
+def _stretch_runs(stretches: Iterable[_SyncStretch]) -> Iterator[list[_SyncStretch]]:
     """Yield lists of stretches that follow each other without a gap or a loss; a stretch with unknown slots comes
     alone.
     """
@@ -301,7 +303,7 @@ def _located_run(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess]:
     if not run[0].is_known:
         return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
     exact = [_exact(slots, stretch) for stretch in run]
-    if None in exact and (whole := _whole(slots, run)) is not None:
+    if None in exact and (whole := _complete_accesses(slots, run)) is not None:
         return whole
     first, last = run[0].start, run[-1].stop
     found: list[MemoryAccess] = []
@@ -324,7 +326,7 @@ def _exact(slots: Slots, stretch: _SyncStretch) -> list[MemoryAccess] | None:
     return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
 
 
-def _whole(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess] | None:
+def _complete_accesses(slots: Slots, run: list[_SyncStretch]) -> list[MemoryAccess] | None:
     """Return the accesses of a run if together they are those of all its stretches, otherwise None.
 
     At most `SLACK` accesses may be too early or too late at each synchronization.

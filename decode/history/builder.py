@@ -123,7 +123,7 @@ class HistoryBuilder:
             self._events[-1] = last._replace(fact=last.fact._replace(then=resumption))
         if self._entries and self._entries[-1] is not GAP_PATH:
             self._gap_positions.append(self._length)
-            self._store([GAP_PATH])
+            self._append_entries([GAP_PATH])
 
     def resume(self, pc: int, offset: int) -> None:
         """Record that decoding resumes at *pc*, at byte *offset* of the trace; this completes the events of the open
@@ -144,10 +144,10 @@ class HistoryBuilder:
         same_as_next = bytes(map(is_, pending, islice(pending, 1, None)))
         stored = 0
         for run in _REPEATED.finditer(same_as_next):
-            self._store(pending[stored : run.start()])
-            self._store([self._repeated(pending[run.start()], run.end() - run.start() + 1)])
+            self._append_entries(pending[stored : run.start()])
+            self._append_entries([self._repeated(pending[run.start()], run.end() - run.start() + 1)])
             stored = run.end() + 1
-        self._store(pending[stored:])
+        self._append_entries(pending[stored:])
         pending.clear()
 
     @overload
@@ -200,7 +200,7 @@ class HistoryBuilder:
                 self._events[i] = self._events[i]._replace(end=max(offset, self._events[i].offset))
                 break
 
-    def _store(self, entries: list[AnyPath]) -> None:
+    def _append_entries(self, entries: list[AnyPath]) -> None:
         positions = list(accumulate(map(_COUNT, entries), initial=self._length))
         self._length = positions.pop()
         self._index.extend(positions[-len(self._entries) % INDEX_STRIDE :: INDEX_STRIDE])
@@ -266,7 +266,7 @@ class IncrementalBuilder(HistoryBuilder):
         history.code_varies = self.code_varies
         piece = HistoryPiece(history, self._taken, self._length, events)
         self._taken = self._length
-        self._forget(settled)
+        self._drop_piece(settled)
         return piece
 
     def _settled(self) -> int:
@@ -276,7 +276,7 @@ class IncrementalBuilder(HistoryBuilder):
             settled = min(settled, self._open_gap)
         return max(settled, len(self._events) - WAITING_LIMIT)
 
-    def _forget(self, settled: int) -> None:
+    def _drop_piece(self, settled: int) -> None:
         """Drop what a piece has taken. Its lists must not change, so the builder gets new ones."""
         if self._entries:
             self._entries = [self._entries[-1]]

@@ -85,14 +85,14 @@ def _loss(loss: Loss) -> str:
     return text if loss.start is None else f"{fact_text(loss.start)}{text}"
 
 
-def difference_text(made: str, sent: str, offset: int, *, timing: bool) -> str:
+def difference_text(encoded: str, sent: str, offset: int, *, timing: bool) -> str:
     """Return what an encoder sends for what is listed, and what the trace has instead."""
     if timing:
         return "longer or shorter than the encoder's period: messages lost, or too many"
     at = f"at byte 0x{offset:x}"
-    if made and sent:
-        return f"{sent} {at}, where this encoder sends {made}"
-    return f"{sent} {at}, which this encoder does not send there" if sent else f"{made} is missing {at}"
+    if encoded and sent:
+        return f"{sent} {at}, where this encoder sends {encoded}"
+    return f"{sent} {at}, which this encoder does not send there" if sent else f"{encoded} is missing {at}"
 
 
 def _note(cause: NoteCause, detail: Detail) -> str:

@@ -41,15 +41,15 @@ class _PartsWithAddresses:
 
     def __init__(self, addresses: SearchedAddresses) -> None:
         self.addresses = addresses if isinstance(addresses, OutsideRange) else addresses - {GAP}
-        self._known: dict[int, bool] = {}  # by id: the history keeps all parts
+        self._answers: dict[int, bool] = {}  # by id: the history keeps all parts
         self._without: set[AnyPath] = set()  # entries, which are compared by identity
 
     def nearest(self, entries: Sequence[AnyPath], direction: int) -> int | None:
         """Return the index of the first of some entries, or with -1 of the last, that contains one of the addresses."""
         if self._without.issuperset(entries):
             return None
-        if len(self._known) > _PARTS_AT_MOST:
-            self._known.clear()
+        if len(self._answers) > _PARTS_AT_MOST:
+            self._answers.clear()
             self._without.clear()
         new = set(entries) - self._without
         found = {entry for entry in new if self.are_in(entry)}
@@ -63,13 +63,13 @@ class _PartsWithAddresses:
         """Return whether a part contains one of the addresses."""
         if isinstance(part, RepeatPath):
             return self.are_in(part.path)
-        known = self._known.get(id(part))
+        known = self._answers.get(id(part))
         if known is None:
             if isinstance(part, tuple):
                 known = not self.addresses.isdisjoint(part)
             else:
                 known = any(map(self.are_in, part.parts))
-            self._known[id(part)] = known
+            self._answers[id(part)] = known
         return known
 
     def place(self, part: PathPart, first: int, last: int, direction: int) -> int | None:

@@ -97,7 +97,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for item in self._framer.feed(data):
             if isinstance(item, LostBytes):
-                self._lose(item)
+                self._record_lost_bytes(item)
             elif self._split:
                 self._distribute(item)
             else:
@@ -123,7 +123,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
             self._decode_undamaged(batch.frames[start:damaged], offset)
             frame = batch.frames[damaged]
             offset += sum(map(len, batch.frames[start:damaged]))
-            self._lose(LostBytes(offset, len(frame), frame_fault(frame) or ""))
+            self._record_lost_bytes(LostBytes(offset, len(frame), frame_fault(frame) or ""))
             start, offset = damaged + 1, offset + len(frame)
         self._decode_undamaged(batch.frames[start:], offset)
 

@@ -122,7 +122,7 @@ class MessageFramer:
         if self._seeking or self._dropped:
             end = mseo.find(0b11) + 1
             if not end:
-                self._keep(data)
+                self._keep_incomplete(data)
                 return
             length = len(self._tail) + self._dropped + end
             seeking, self._seeking, self._dropped = self._seeking, False, 0
@@ -134,9 +134,9 @@ class MessageFramer:
             whole = bytes(self._tail) + data[:end]
             self._tail.clear()
             yield FrameBatch(offset, _FRAME.findall(whole))
-        self._keep(data[end:])
+        self._keep_incomplete(data[end:])
 
-    def _keep(self, rest: bytes) -> None:
+    def _keep_incomplete(self, rest: bytes) -> None:
         """Keep the start of an incomplete frame, unless it is too long for a message."""
         self._tail += rest
         if len(self._tail) > MAX_FRAME:

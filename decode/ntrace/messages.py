@@ -395,10 +395,10 @@ class Packer:
 
 def _group(value: int, minimum: int, padding: int = 0) -> bytearray:
     """Return the bytes of one group of at least *minimum* bits, followed by *padding* bytes of 0."""
-    return _bytes(value, -(-max(value.bit_length(), minimum) // MDO_BITS) + padding)
+    return _value_bytes(value, -(-max(value.bit_length(), minimum) // MDO_BITS) + padding)
 
 
-def _bytes(value: int, count: int) -> bytearray:
+def _value_bytes(value: int, count: int) -> bytearray:
     out = bytearray()
     for _ in range(count):
         out.append((value & _MDO) << 2)
@@ -414,7 +414,7 @@ def _address_bytes(value: int, bits: int, padding: int) -> bytearray:
     count = -(-significant // MDO_BITS)
     if top and count * MDO_BITS < bits:
         count = min(count + padding, (bits - 1) // MDO_BITS)
-        return _bytes(value, count)
+        return _value_bytes(value, count)
     return _group(value, value.bit_length() + 1, padding)
 
 

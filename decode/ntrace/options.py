@@ -344,9 +344,9 @@ class EncoderOptions:
             raise ValueError("hist_chunks and repeated_history exclude each other: repetition is counted in full HISTs")
 
     @classmethod
-    def of_features(cls, told: Options) -> "EncoderOptions":
+    def of_features(cls, options: Options) -> "EncoderOptions":
         """Return the options of an encoder with what a decoder is told of it; SRC, which need not be told, is 0."""
-        return cls(**{name: getattr(told, name) for name in _shared() - {"src_id", "timestamps", "timestamp_bits"}})
+        return cls(**{name: getattr(options, name) for name in _shared() - {"src_id", "timestamps", "timestamp_bits"}})
 
     @property
     def of_decoder(self) -> Options:

@@ -127,7 +127,7 @@ class Walker(stepping.ProgramWalker[Run]):
         walked = 0
         calls = WalkCalls(stack)
         steps, first, before, marked = 0, 0, 0, _NO_PLACE  # since the last outcome
-        known = self._segments.known
+        known = self._segments.segments
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
                 run = self._fitting_run(pc, hist >> (bits - RUN_BITS) & RUN_MASK, walked, limit, calls)

@@ -122,7 +122,7 @@ class CsrPart(NamedTuple):
     *delegated*: only those bits that are set in mideleg.
     """
 
-    whole: int
+    register: int
     mask: int
     shift: int = 0
     delegated: bool = False

@@ -43,13 +43,13 @@ class FunctionNames:
         if not is_mangled(linked):
             if not self.has_mangled and original(linked) == linked:
                 return linked
-            return self._told(linked, address) or linked
+            return self._reported_name(linked, address) or linked
         name = demangled(linked)
         if name.inside or name.rust:
-            return self._told(name.plain, address) or name.full
+            return self._reported_name(name.plain, address) or name.full
         return name.plain if name.full != name.plain and self._debug.covers(address) else name.full
 
-    def _told(self, plain: str, address: int) -> str | None:
+    def _reported_name(self, plain: str, address: int) -> str | None:
         """Return the name of the function at an address in the debug information; *plain*, if it is in another file."""
         return self._debug.name(plain, address)
 

@@ -35,7 +35,7 @@ def parts(name: str) -> Parts:
     is_whole = text.startswith("::")
     path, at = list[NameComponent](), 2 if is_whole else 0
     while at < len(text):
-        component, at = _component(text, at)
+        component, at = _name_component(text, at)
         path.append(component)
         if not text.startswith("::", at):
             break
@@ -44,7 +44,7 @@ def parts(name: str) -> Parts:
     return Parts(tuple(path), text[at:end], text[end:].strip(), is_whole)
 
 
-def _component(text: str, at: int) -> tuple[NameComponent, int]:
+def _name_component(text: str, at: int) -> tuple[NameComponent, int]:
     """Return the component that begins at a place, and where it ends."""
     begin = at
     operator = _OPERATOR.match(text, at)
@@ -86,22 +86,22 @@ class Pattern:
     """A name as it is typed."""
 
     def __init__(self, text: str) -> None:
-        self._asked = parts(text)
-        last = self._asked.path[-1].name.removeprefix("~") if self._asked.path else ""
+        self._components = parts(text)
+        last = self._components.path[-1].name.removeprefix("~") if self._components.path else ""
         self._needed = last if _IDENTIFIER.fullmatch(last) and not last.startswith("operator") else ""
 
     def may_be(self, linked: str) -> bool:
         """Return whether a name of the linker may be meant, which is quick to say: it has the last identifier."""
         needed = self._needed
         if not needed:
-            return bool(self._asked.path)
+            return bool(self._components.path)
         if linked.startswith(("_Z", "_R")):
             return f"{len(needed)}{needed}" in linked or f"{len(needed)}_{needed}" in linked
         return linked == needed or linked.startswith(f"{needed}.")
 
     def means(self, name: str) -> bool:
         """Return whether a name as it stands in the program is meant."""
-        asked, found = self._asked, parts(name)
+        asked, found = self._components, parts(name)
         if len(asked.path) > len(found.path) or (asked.is_whole and len(asked.path) != len(found.path)):
             return False
         if asked.parameters and asked.parameters != found.parameters:
@@ -111,5 +111,5 @@ class Pattern:
         return all(map(_is_meant, reversed(asked.path), reversed(found.path)))
 
 
-def _is_meant(asked: NameComponent, found: NameComponent) -> bool:
-    return asked.name == found.name and (not asked.arguments or asked.arguments == found.arguments)
+def _is_meant(pattern: NameComponent, component: NameComponent) -> bool:
+    return pattern.name == component.name and (not pattern.arguments or pattern.arguments == component.arguments)

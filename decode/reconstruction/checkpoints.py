@@ -42,7 +42,7 @@ class Checkpoints:
 
     def keep(self, position: int) -> None:
         """Keep what is now as the state at a position, behind all others."""
-        self.all.append(self._made(position, self._versions))
+        self.all.append(self._built_checkpoint(position, self._versions))
         self._base = position
 
     def drop(self) -> None:
@@ -57,7 +57,7 @@ class Checkpoints:
     def keep_there(self, position: int) -> None:
         """Keep one more in the stretch that `nearest` was asked for."""
         if not self._more or position > self._more[-1].position:
-            self._more.append(self._made(position, self._versions_there))
+            self._more.append(self._built_checkpoint(position, self._versions_there))
 
     def number(self, position: int) -> int:
         """Return the number of the last one up to a position."""
@@ -91,7 +91,7 @@ class Checkpoints:
         if not self._more:
             there.clear()
 
-    def _made(self, position: int, versions: _Versions) -> Checkpoint:
+    def _built_checkpoint(self, position: int, versions: _Versions) -> Checkpoint:
         pages, stored = self._memory.changed_pages()
         for address, content in pages.items():
             versions.setdefault(address, []).append((position, content))

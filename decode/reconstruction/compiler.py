@@ -11,9 +11,9 @@ A *run* is consecutive instructions of a history, with the address that came aft
 
 None is unknown. Nothing decides where execution goes on: the history says so, and a branch or jump that cannot have
 gone there is a contradiction. Generated code uses these names: `x` and `f` the register files, `m8`..`m64` the main
-RAM as arrays, `K` and `D` its `KnownRam.known` and `KnownRam.dirty`; `load`, `store` and `forget` for what the fast
-path does not do, with an offset from the main RAM; `h` the `ExecutedHart`; `sf` the floating-point arithmetic. `o`,
-`v`, `e`, `r` are scratch. `seen`, if accesses are observed, is called before each.
+RAM as arrays, `K` and `D` its `KnownRam.known_bytes` and `KnownRam.dirty`; `load`, `store` and `forget` for what the
+fast path does not do, with an offset from the main RAM; `h` the `ExecutedHart`; `sf` the floating-point arithmetic.
+`o`, `v`, `e`, `r` are scratch. `seen`, if accesses are observed, is called before each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,10 +8,10 @@ from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 
 
 class _ConstantPage(NamedTuple):
-    """*known*: 1 for each byte of *data* that is constant. *parts*: (address, bytes)."""
+    """*known_bytes*: 1 for each byte of *data* that is constant. *parts*: (address, bytes)."""
 
     data: bytes
-    known: bytes
+    known_bytes: bytes
     parts: Sequence[tuple[int, bytes]]
 
 
@@ -30,7 +30,7 @@ class ProgramConstants:
         """Return the leading part of *size* bytes that is constant."""
         number, offset = addr // PAGE, addr % PAGE
         page = self._pages.get(number) or self._page(number)
-        end = page.known.find(0, offset, offset + size)
+        end = page.known_bytes.find(0, offset, offset + size)
         found = page.data[offset : offset + size if end < 0 else end]
         crosses = end < 0 and offset + size > PAGE
         return found + self.constant(addr + len(found), size - len(found)) if crosses else found

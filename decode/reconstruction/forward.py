@@ -326,7 +326,7 @@ class Forward:
 
     def _pass_over(self, stop: int) -> None:
         """Go on without executing anything: what is computed here need not be what the hart had."""
-        self._forget(stop)
+        self._forget_hart(stop)
         self._seek(stop)
         if stop in self._cuts:
             self._happened()
@@ -340,7 +340,7 @@ class Forward:
             first = self._position - self._entry_begin
             last = min(stop - self._entry_begin, path.count)
             if path is GAP_PATH:
-                self._forget(self._position + 1)
+                self._forget_hart(self._position + 1)
             else:
                 code = self._code
                 if path.code:
@@ -394,7 +394,7 @@ class Forward:
                 self._run_whole(path.path, first)
             self._run_whole(path.path, following)
             return
-        runs = self._code.whole(path, following, (self.hart.physical, self._observed))
+        runs = self._code.whole_run(path, following, (self.hart.physical, self._observed))
         if runs is None:
             self._run_piece(path, 0, path.count, following)
         else:
@@ -440,7 +440,7 @@ class Forward:
 
     # -- events
 
-    def _forget(self, position: int) -> None:
+    def _forget_hart(self, position: int) -> None:
         """Forget everything. *position*: where the hart is now."""
         self.hart.forget_registers()
         self.memory.forget()
@@ -452,13 +452,13 @@ class Forward:
         position = self._position
         happening, halts = self._cuts.happening_at(position), list(self._cuts.happening_at(position).halts)
         if not halts and self._is_call(position - 1) and not any(isinstance(it.fact, Trap) for it in happening.events):
-            self._forget(position)
+            self._forget_hart(position)
         self._use(self._program.image_of(self._history.context_at(position)))
         traps = 0
         for event in happening.events:
             fact = event.fact
             if is_lost(event, happening.halts):
-                self._forget(position)
+                self._forget_hart(position)
             elif isinstance(fact, Trap):
                 self._trap(event, fact, in_handler=traps > 0)
                 traps += 1

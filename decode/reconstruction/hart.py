@@ -245,7 +245,7 @@ class ExecutedHart:
 
     def read_csr(self, number: int) -> KnownValue:
         """Return a CSR, None if it is not known."""
-        return _csr(number, self.csrs, self.status, self._mask)
+        return _csr_value(number, self.csrs, self.status, self._mask)
 
     def csr(self, operation: str, number: int, value: KnownValue, writes: bool, reads: bool, at: int) -> KnownValue:
         """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
@@ -294,15 +294,15 @@ class ExecutedHart:
             stays |= MPP  # every hart has M-mode
         self.status = self._with_summary(new & stays, stays, touched)
 
-    def _with_summary(self, new: int, known: int, touched: int) -> tuple[int, int]:
+    def _with_summary(self, new: int, known_bits: int, touched: int) -> tuple[int, int]:
         """Return mstatus and its known bits after a write to *touched* bits: SD follows from FS, VS, XS (3.1.6.6)."""
         summary = 1 << self.xlen - 1
-        if new & known & FS == FS:
-            return new | summary, known | summary
+        if new & known_bits & FS == FS:
+            return new | summary, known_bits | summary
         if touched & (FS | _VS | _XS):
-            return new & ~summary, known & ~summary
+            return new & ~summary, known_bits & ~summary
         old, was_known = self.status
-        return new & ~summary | old & summary, known & ~summary | was_known & summary
+        return new & ~summary | old & summary, known_bits & ~summary | was_known & summary
 
     def _write_fcsr(self, number: int, new: KnownValue) -> None:
         fcsr = self.csrs.get(FCSR)
@@ -399,10 +399,10 @@ class ExecutedHart:
 
 def csr_of(state: RegistersCopy, number: int, xlen: int) -> KnownValue:
     """Return a CSR, None if it is not known."""
-    return _csr(number, state.csrs, state.status, (1 << xlen) - 1)
+    return _csr_value(number, state.csrs, state.status, (1 << xlen) - 1)
 
 
-def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: int) -> KnownValue:
+def _csr_value(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: int) -> KnownValue:
     if number in (FFLAGS, FRM):
         fcsr = csrs.get(FCSR)
         if number == FRM:
@@ -417,22 +417,22 @@ def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: in
 
 
 def _pushed(
-    value: int, known: int, enable: int, previous: int, mode: int, shift: int, privilege: KnownValue
+    value: int, known_bits: int, enable: int, previous: int, mode: int, shift: int, privilege: KnownValue
 ) -> tuple[int, int]:
     """Return the status after a trap: the interrupt enable is saved and cleared, the mode is saved."""
-    was, was_known = bool(value & enable), bool(known & enable)
+    was, was_known = bool(value & enable), bool(known_bits & enable)
     value = value & ~(enable | previous | mode) | (previous if was else 0)
-    known = known & ~(previous | mode) | enable | (previous if was_known else 0)
+    known_bits = known_bits & ~(previous | mode) | enable | (previous if was_known else 0)
     if privilege is not None:
-        value, known = value | privilege << shift & mode, known | mode
-    return value & known, known
+        value, known_bits = value | privilege << shift & mode, known_bits | mode
+    return value & known_bits, known_bits
 
 
-def _popped(value: int, known: int, enable: int, previous: int) -> tuple[int, int]:
-    was, was_known = bool(value & previous), bool(known & previous)
+def _popped(value: int, known_bits: int, enable: int, previous: int) -> tuple[int, int]:
+    was, was_known = bool(value & previous), bool(known_bits & previous)
     value = value & ~(enable | previous) | (enable if was else 0) | previous
-    known = known & ~enable | previous | (enable if was_known else 0)
-    return value & known, known
+    known_bits = known_bits & ~enable | previous | (enable if was_known else 0)
+    return value & known_bits, known_bits
 
 
 def unnoted(number: int) -> None:

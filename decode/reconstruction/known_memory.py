@@ -15,7 +15,7 @@ from rvtrace_gdb.support.extents import Extent
 PAGE = 4096
 """Bytes; the unit of checkpoints."""
 GRANULE = 8
-"""Bytes that one byte of `KnownRam.known` tells of: bit n is set if byte n of them is known."""
+"""Bytes that one byte of `KnownRam.known_bytes` tells of: bit n is set if byte n of them is known."""
 WHOLE = 0xFF
 """All bytes of a granule are known."""
 
@@ -48,7 +48,7 @@ class KnownRam:
         self.own = [(part.address, part.end) for part in own or [Extent(base, size)]]
         self.is_whole = not own
         self.data = _zeros(size)
-        self.known = _zeros(size // GRANULE)
+        self.known_bytes = _zeros(size // GRANULE)
         self.dirty = bytearray(size // PAGE)
         """1 for a page that was stored to, until `KnownMemory` has looked at it."""
         self.filled = bytearray(size // PAGE)
@@ -72,18 +72,18 @@ class KnownRam:
             self.dirty[page] = 1
         inner = range(-(-first // GRANULE), last // GRANULE)
         if inner:
-            self.known[inner.start : inner.stop] = bytes([WHOLE]) * len(inner)
+            self.known_bytes[inner.start : inner.stop] = bytes([WHOLE]) * len(inner)
         for at in (*range(first, min(inner.start * GRANULE, last)), *range(max(inner.stop * GRANULE, first), last)):
-            self.known[at // GRANULE] |= 1 << at % GRANULE
+            self.known_bytes[at // GRANULE] |= 1 << at % GRANULE
 
     def forget(self, address: int, size: int) -> None:
         """Make bytes unknown, as far as they lie in this range: a store of unknown ones."""
         for at in range(max(address - self.base, 0), min(address + size - self.base, self.size)):
-            self.known[at // GRANULE] &= ~(1 << at % GRANULE)
+            self.known_bytes[at // GRANULE] &= ~(1 << at % GRANULE)
             self.dirty[at // PAGE] = 1
 
     def is_known(self, offset: int) -> bool:
-        return bool(self.known[offset // GRANULE] >> offset % GRANULE & 1)
+        return bool(self.known_bytes[offset // GRANULE] >> offset % GRANULE & 1)
 
 
 def _zeros(size: int) -> "bytearray | mmap.mmap":
@@ -121,7 +121,7 @@ class PageContent(NamedTuple):
     """A page as a checkpoint keeps it."""
 
     data: bytes
-    known: bytes
+    known_bytes: bytes
 
 
 class StoredPages(NamedTuple):
@@ -189,7 +189,7 @@ class KnownMemory:
         ram = self._ram(address)
         if ram is not None and address + size <= ram.base + ram.size:
             offset = address - ram.base
-            known, data = ram.known, ram.data
+            known, data = ram.known_bytes, ram.data
             found: list[int | None] = [
                 data[at] if known[at // GRANULE] >> at % GRANULE & 1 else None for at in range(offset, offset + size)
             ]
@@ -238,7 +238,7 @@ class KnownMemory:
                     ram.filled[page] = 0
                     continue
                 first = page * PAGE // GRANULE
-                ram.known[first : first + PAGE // GRANULE] = bytes(PAGE // GRANULE)
+                ram.known_bytes[first : first + PAGE // GRANULE] = bytes(PAGE // GRANULE)
                 ram.filled[page], ram.changed[page] = 0, 1
 
     def changed_pages(self) -> tuple[dict[int, PageContent], StoredPages]:
@@ -267,7 +267,7 @@ class KnownMemory:
             assert ram is not None
             offset = address - ram.base
             ram.data[offset : offset + PAGE] = content.data
-            ram.known[offset // GRANULE : (offset + PAGE) // GRANULE] = content.known
+            ram.known_bytes[offset // GRANULE : (offset + PAGE) // GRANULE] = content.known_bytes
             ram.dirty[offset // PAGE] = ram.changed[offset // PAGE] = 0
             ram.filled[offset // PAGE] = 1
         self._stored.clear()
@@ -298,7 +298,7 @@ BLANK = PageContent(bytes(PAGE), bytes(PAGE // GRANULE))
 def _content(ram: KnownRam, page: int) -> PageContent:
     offset = page * PAGE
     return PageContent(
-        bytes(ram.data[offset : offset + PAGE]), bytes(ram.known[offset // GRANULE : (offset + PAGE) // GRANULE])
+        bytes(ram.data[offset : offset + PAGE]), bytes(ram.known_bytes[offset // GRANULE : (offset + PAGE) // GRANULE])
     )
 
 

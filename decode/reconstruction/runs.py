@@ -28,7 +28,7 @@ class _Compilations(NamedTuple):
     """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
 
     runs: dict[tuple[tuple[int, ...], KnownValue], Runs]
-    whole: dict[tuple[int, KnownValue], Runs]
+    complete: dict[tuple[int, KnownValue], Runs]
 
 
 class ProgramCode:
@@ -62,13 +62,13 @@ class ProgramCode:
         size = 2 if word & 3 != 3 else 4
         return memory.bytes(pc, size) != list((word & (1 << 8 * size) - 1).to_bytes(size, "little"))
 
-    def whole(self, path: Path, following: KnownValue, kind: RunKind) -> Runs | None:
+    def whole_run(self, path: Path, following: KnownValue, kind: RunKind) -> Runs | None:
         """Return the runs of all of a path, None if it is too long to keep them together."""
         compiled = self._of_kind(kind)
-        runs = compiled.whole.get((id(path), following))
+        runs = compiled.complete.get((id(path), following))
         if runs is None and path.count <= LONGEST_WHOLE:
             pcs = tuple(pc for chunk in path.chunks(0, path.count) for pc in chunk)
-            runs = compiled.whole[id(path), following] = self.runs(pcs, following, kind)
+            runs = compiled.complete[id(path), following] = self.runs(pcs, following, kind)
         return runs
 
     def runs(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
@@ -130,7 +130,7 @@ def compilers_of(machine: HartMachine, hart: ExecutedHart, memory: KnownMemory) 
     def store(offset: int, size: int, value: KnownValue) -> None:
         memory.store(offset + main.base & mask, size, value)
 
-    own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known, "D": ram.dirty}
+    own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known_bytes, "D": ram.dirty}
     names = {**own, **{f"m{8 * size}": view for size, view in ram.views.items()}}
     no_memory = {**names, "load": _unknown_load, "store": _nowhere}
     return {

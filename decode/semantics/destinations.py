@@ -19,10 +19,10 @@ class Destinations(Computed[int, frozenset[int]]):
     """The registers that an instruction writes, by its word; of a compressed one only the low 16 bits count."""
 
     def __init__(self, xlen: int) -> None:
-        super().__init__(self._written)
+        super().__init__(self._compressed_destinations)
         self._tables = [WriteTable(xlen, zcm=zcm) for zcm in (False, True)]
 
-    def _written(self, word: int) -> frozenset[int]:
+    def _compressed_destinations(self, word: int) -> frozenset[int]:
         known = [found for found in (table.writes_of(word) for table in self._tables) if found.possible == frozenset()]
         if known:
             return frozenset().union(*map(_written_numbers, known))

@@ -324,7 +324,7 @@ def div(a: int, b: int, fmt: FloatFormat, rm: int) -> FloatResult:
     if not significand_b:
         if not significand_a:
             return fmt.canonical_nan, NV
-        return _signed(negative, infinity, fmt), DZ
+        return _with_sign(negative, infinity, fmt), DZ
     # Enough for `rounded`, whatever the operands: the quotient is greater than 2**(places - precision).
     places = 2 * fmt.precision + 2
     quotient, remainder = divmod(significand_a << places, significand_b)
@@ -349,7 +349,7 @@ def sqrt(a: int, fmt: FloatFormat, rm: int) -> FloatResult:
     return rounded(False, (unit >> 1) - places + 1 - fmt.lsb_exponent, root | (root * root != square), fmt, rm)
 
 
-def _signed(negative: bool, magnitude: int, fmt: FloatFormat) -> int:
+def _with_sign(negative: bool, magnitude: int, fmt: FloatFormat) -> int:
     return fmt.sign_bit | magnitude if negative else magnitude
 
 
@@ -376,7 +376,7 @@ def _sum(x: Finite, y: Finite, fmt: FloatFormat, rm: int) -> FloatResult:
         return rounded(negative, exponent, difference, fmt, rm)
     if difference < 0:
         return rounded(negative_y, exponent, -difference, fmt, rm)
-    return _signed(rm == RDN, 0, fmt), 0
+    return _with_sign(rm == RDN, 0, fmt), 0
 
 
 def _add_special(a: int, b: int, fmt: FloatFormat) -> FloatResult:

@@ -36,8 +36,8 @@ def operands(op: Operation, pc: int, xlen: int) -> dict[str, Any]:
     """Return what stands for the braces of a template, but those of floating point."""
     a, b, mask, sign = x_register(op.rs1), x_register(op.rs2), (1 << xlen) - 1, 1 << xlen - 1
     return {
-        "a": a, "sa": _signed(op.rs1, sign), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
-        "b": b, "sb": _signed(op.rs2, sign), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
+        "a": a, "sa": _signed_expression(op.rs1, sign), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
+        "b": b, "sb": _signed_expression(op.rs2, sign), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
         "i": op.imm, "iu": op.imm & mask, "rs1": op.rs1, "word": op.word,
         "fall": pc + op.length & mask, "target": pc + op.imm & mask,
         "M": mask, "S": sign, "X": xlen, "shift_mask": xlen - 1,
@@ -83,7 +83,7 @@ def fp_template(op: Operation) -> FpTemplate:
     )
 
 
-def _signed(number: int, sign: int) -> str:
+def _signed_expression(number: int, sign: int) -> str:
     return f"((x[{number}]^{sign})-{sign})" if number else "0"
 
 

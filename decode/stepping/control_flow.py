@@ -92,7 +92,7 @@ class Segments:
         x0. *reported*: the trace also has an outcome for direct jumps.
         """
         self.image = image
-        self.known: dict[int, Segment] = {}
+        self.segments: dict[int, Segment] = {}
         self._size = 0
         self._mask = (1 << image.xlen) - 1
         self._stacked = stacked
@@ -104,18 +104,18 @@ class Segments:
 
     def segment_at(self, pc: int) -> Segment:
         """Return the segment that starts at *pc*."""
-        segment = self.known.get(pc)
+        segment = self.segments.get(pc)
         if segment is None:
             segment = self._build(pc)
             if self._size > _MOST_INSTRUCTIONS:
                 self.forget()
             self._size += len(segment.pcs)
-            self.known[pc] = segment
+            self.segments[pc] = segment
         return segment
 
     def forget(self) -> None:
         """Drop all segments; they are built again when needed."""
-        self.known.clear()
+        self.segments.clear()
         self._size = 0
 
     def _build(self, pc: int) -> Segment:

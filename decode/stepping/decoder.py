@@ -101,7 +101,7 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
             hart.lose(missed)
         return hart
 
-    def _lose(self, lost: LostBytes) -> None:
+    def _record_lost_bytes(self, lost: LostBytes) -> None:
         """Record bytes that no hart can use and any hart may have sent.
 
         At the start of a wrapped buffer this is not a loss.

@@ -82,8 +82,8 @@ class StepMemory:
         return 1 + pointers // _ONE_STEP
 
     @staticmethod
-    def add(known: dict[Any, Any], key: Any, step: Any, calls: CallEffect | None, *, counted: bool = False) -> None:
-        """Remember a step in *known*, through a fork for each return address that it pops.
+    def add(steps: dict[Any, Any], key: Any, step: Any, calls: CallEffect | None, *, counted: bool = False) -> None:
+        """Remember a step in *steps*, through a fork for each return address that it pops.
 
         A step that pops very many is not remembered.
         """
@@ -91,11 +91,11 @@ class StepMemory:
         if len(taken) > _DEEPEST:
             return
         for address in taken:
-            fork = known.get(key)
+            fork = steps.get(key)
             if not isinstance(fork, Fork):
-                fork = known[key] = Fork(counted)
-            known, key = fork, address
-        known[key] = step
+                fork = steps[key] = Fork(counted)
+            steps, key = fork, address
+        steps[key] = step
 
 
 class HartDecoder(ABC):

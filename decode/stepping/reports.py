@@ -153,13 +153,13 @@ class MessageCountJudge:
         self.least, self._always = least, always
         self._unsure = unsure
         # Stretches so far, by what they showed.
-        self._whole = self._exact = self._fewer = self._short = self._later = self._long = 0
+        self._count = self._exact = self._fewer = self._short = self._later = self._long = 0
 
-    def add(self, whole: int, exact: int) -> None:
-        """Count stretches: *whole* is how many are complete, *exact* how many of those have exactly
+    def add(self, count: int, exact: int) -> None:
+        """Count stretches: *count* is how many are complete, *exact* how many of those have exactly
         the least number.
         """
-        self._whole += whole
+        self._count += count
         self._exact += exact
 
     def is_short(self, messages: int) -> bool:
@@ -174,7 +174,7 @@ class MessageCountJudge:
             self._fewer += not short
             return short
         self._short += 1
-        return self._short <= self._whole
+        return self._short <= self._count
 
     def is_long(self, late: int) -> bool:
         """Return whether a stretch has too many messages, as far as this encoder has shown how it counts.
@@ -184,7 +184,7 @@ class MessageCountJudge:
         if late <= _LATE:
             long = self._always and late > 0 and self._exact >= _SHOWN and not self._later
             self._later += late > 0 and not long
-            self._whole += not long
+            self._count += not long
             return long
         self._long += 1
-        return self._long <= self._whole
+        return self._long <= self._count

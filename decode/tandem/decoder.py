@@ -125,10 +125,10 @@ class TandemAccesses(Sequence[MemoryAccess]):
         )
         return self._of_csr(access, found, seen) if found.kind == CSR else self._of_memory(access, seen)
 
-    def _of_csr(self, access: MemoryAccess, found: Reach, seen: GroupEffects) -> MemoryAccess:
+    def _of_csr(self, access: MemoryAccess, reach: Reach, seen: GroupEffects) -> MemoryAccess:
         """Return the access to a CSR. Its value is the new one if the group has it, otherwise the one read."""
         written = {element.regno: element.value for element in seen.elements if isinstance(element, FullRegister)}
-        return access._replace(address=found.number, value=written.get(found.number, seen.rd))
+        return access._replace(address=reach.number, value=written.get(reach.number, seen.rd))
 
     def _of_memory(self, access: MemoryAccess, seen: GroupEffects) -> MemoryAccess:
         addresses = seen.states(StateId.EFFECTIVE_ADDRESS) or seen.states(StateId.PHYSICAL_ADDRESS)
@@ -282,15 +282,15 @@ class ResumableDecoding:
         self._trace = TraceGroups(parameters, wrapped=wrapped)
         self._read = 0
         self._index: Index | None = None
-        self._whole: DecodedTandem | None = None
+        self._complete: DecodedTandem | None = None
 
     def result(self, progress: Progress) -> DecodedTandem:
         """Return the trace. Raises only what *progress* raises, and resumes there at the next call."""
-        if self._whole is None:
-            self._whole = self._of_all(progress)
-        loss = next((event for event in self._whole.history.events if event.kind is EventKind.LOSS), None)
+        if self._complete is None:
+            self._complete = self._of_all(progress)
+        loss = next((event for event in self._complete.history.events if event.kind is EventKind.LOSS), None)
         if not self._stop_at_error or loss is None:
-            return self._whole
+            return self._complete
         trace = TraceGroups.from_bytes(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
         assert isinstance(loss.fact, Loss)
         trace.give_up(self._data[loss.offset :], loss.fact)
@@ -339,15 +339,15 @@ class IncrementalDecoder:
         """Decode the next bytes of the trace."""
         self._trace.feed(data)
         if len(self._trace) > self._first or len(self._trace.data) > _WAITING:
-            self._forget(self._follow(more=True))
+            self._drop_groups(self._decode_groups(more=True))
 
     def finish(self) -> None:
         """Decode the rest of the trace, which ends here."""
         self._trace.finish()
-        self._follow(more=False)
+        self._decode_groups(more=False)
         self._flow.finish()
 
-    def _follow(self, *, more: bool) -> int:
+    def _decode_groups(self, *, more: bool) -> int:
         """Return the group before which it ended: later ones wait for more bytes."""
         self._indexer.renew(self._index, self._state)
         self._indexer.run(self._first, len(self._trace))
@@ -359,7 +359,7 @@ class IncrementalDecoder:
         self._state = self._indexer.state if stop == len(pcs) else (pcs[stop - 1], self._indexer.state[1])
         return stop
 
-    def _forget(self, stop: int) -> None:
+    def _drop_groups(self, stop: int) -> None:
         """Drop what the next pieces do not need: they begin with group *stop*, which is processed again with them."""
         old, self._index = self._index, Index(self._trace)
         self._index.code = old.code

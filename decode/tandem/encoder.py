@@ -333,7 +333,7 @@ class GroupEncoder:
         any more.
         """
         part = self._parts.get(regno)
-        related = {other for other, one in self._parts.items() if part and one.whole == part.whole}
+        related = {other for other, one in self._parts.items() if part and one.register == part.register}
         if FPR <= regno < FPR_END or regno in csrs.FLOATING:
             related |= csrs.STATUS  # its FS is Dirty
         for other in related - {regno}:

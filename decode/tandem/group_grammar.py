@@ -290,7 +290,7 @@ class Automaton:
             size = int(byte == _END)
             return size, self.root, 0, self._group(where.forms, size)
         if byte == _END:
-            return 1, self.root, 0, self._shape((), 1, self.root, loose=True)
+            return 1, self.root, 0, self._group_shape((), 1, self.root, loose=True)
         return 1, self._begin, 0, None
 
     def _after(self, where: ReaderState, element: ElementForm, pending: int) -> GrammarEntry:
@@ -303,7 +303,7 @@ class Automaton:
     def _following(self, where: ReaderState, element: ElementForm, pending: int) -> GrammarEntry:
         if not where.inside:
             root = self._root(pending)
-            return element.size, root, 0, self._shape((element,), 0, root, loose=True)
+            return element.size, root, 0, self._group_shape((element,), 0, root, loose=True)
         init = where.init or element.head == _INITIALIZATION_OPCODE
         if where.once:
             return element.size, GrammarNode(self, ReaderState((element,), True, init, pending, once=True)), 0, None
@@ -329,9 +329,11 @@ class Automaton:
     def _group(self, forms: tuple[ElementForm, ...] | None, end: int) -> GroupShape:
         if forms is None or len(self.shapes) >= MOST_SHAPES:
             return self.shapes[end]
-        return self._shape(forms, end, self.root)
+        return self._group_shape(forms, end, self.root)
 
-    def _shape(self, forms: tuple[ElementForm, ...], end: int, root: GrammarNode, *, loose: bool = False) -> GroupShape:
+    def _group_shape(
+        self, forms: tuple[ElementForm, ...], end: int, root: GrammarNode, *, loose: bool = False
+    ) -> GroupShape:
         shape = GroupShape(len(self.shapes), forms, end, root, loose=loose)
         self.shapes.append(shape)
         return shape

@@ -109,7 +109,7 @@ class TandemHistoryBuilder:
         for group in sorted(marks):
             if group >= self._stop and more:
                 break
-            self._plain(at, group)
+            self._record_plain(at, group)
             for mark in marks[group]:
                 if isinstance(mark, Break):
                     self._break(mark)
@@ -118,7 +118,7 @@ class TandemHistoryBuilder:
             if group < self._stop:
                 self._marked(group, marks[group])
             at = group + 1
-        self._plain(at, self._stop)
+        self._record_plain(at, self._stop)
 
     def finish(self) -> None:
         """End the history: no more groups follow."""
@@ -169,7 +169,7 @@ class TandemHistoryBuilder:
             for group in groups:
                 if group >= start:
                     marks.setdefault(group, [])
-        for first, last in _runs(group for group in index.initializations if group < self._stop):
+        for first, last in _consecutive(group for group in index.initializations if group < self._stop):
             marks.setdefault(first, []).append(last - first + 1)
         for group in self._beliefs.doubtful:
             if start <= group < self._stop:
@@ -189,7 +189,7 @@ class TandemHistoryBuilder:
                 self._initialized_by(mark, offset)
         if group in self._beliefs.doubtful:
             self._doubtful(group)
-        self._plain(group, group + 1)
+        self._record_plain(group, group + 1)
         for mark in marks:
             if isinstance(mark, TrapEffect):
                 self._record_trap(mark)
@@ -242,7 +242,7 @@ class TandemHistoryBuilder:
     def _states(self, group: int) -> None:
         """Record the privilege mode and the time after a group."""
         registers = self._index.registers
-        self._enter(registers.value(csrs.PRIVILEGE, group))
+        self._enter_mode(registers.value(csrs.PRIVILEGE, group))
         column = registers.columns[csrs.MTIME].groups
         at = bisect_left(column, group)
         if at < len(column) and column[at] == group:
@@ -252,7 +252,7 @@ class TandemHistoryBuilder:
             self._order.passed((now,))
             self._builder.time(now)
 
-    def _enter(self, mode: int | None) -> None:
+    def _enter_mode(self, mode: int | None) -> None:
         """Record that what follows runs in this privilege mode."""
         if mode != self._mode:
             self._mode = mode
@@ -273,7 +273,7 @@ class TandemHistoryBuilder:
             builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
             self._stopped = True
         self._added(length, mark.group)
-        self._enter(None)
+        self._enter_mode(None)
 
     def _added(self, length: int, group: int) -> None:
         """Note that a gap may have got a position."""
@@ -281,7 +281,7 @@ class TandemHistoryBuilder:
             self.groups.append(group)
         self._resuming = True
 
-    def _plain(self, start: int, stop: int) -> None:
+    def _record_plain(self, start: int, stop: int) -> None:
         """Process groups without remarks, of which only the addresses of their instructions matter."""
         for first in range(start, stop, _PIECE):
             self._progress("following (groups)", first, len(self._index.pcs))
@@ -358,7 +358,7 @@ class TandemHistoryBuilder:
                 self._builder.event(EventKind.MISMATCH, self._offset(group), mismatch)
 
 
-def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _consecutive(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and last of consecutive numbers."""
     first = last = -2
     for number in numbers:

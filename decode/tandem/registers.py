@@ -98,7 +98,7 @@ class RegisterWrites:
         self._parts = parts(xlen, dialect.sstatus, dialect.sie)
         self._families: dict[int, list[int]] = {}
         for regno, part in self._parts.items():
-            self._families.setdefault(part.whole, []).append(regno)
+            self._families.setdefault(part.register, []).append(regno)
 
     def add(self, group: int, regno: int, value: int | None) -> None:
         """Add a write by *group*, which is not before the last one; *value* None: the trace does not report it."""
@@ -121,7 +121,7 @@ class RegisterWrites:
         if regno == GPR:
             return 0
         if is_counter(regno) or regno == PC_PHYSICAL:
-            found = self._written(regno, group)
+            found = self._write_up_to(regno, group)
             return None if found is None or found.group != group else found.value
         return self.reported(regno, group)
 
@@ -129,13 +129,13 @@ class RegisterWrites:
         """Return the last value reported for a register, even if it has counted by itself since."""
         if regno in self._parts:
             return self._shared(regno, group)
-        found = self._written(regno, group)
+        found = self._write_up_to(regno, group)
         return None if found is None else found.value
 
     def known_csrs(self) -> set[int]:
         """Return the CSRs that may be known at some time: those written, and all that share bits with them."""
         written = {regno for regno in self.columns if regno < GPR}
-        wholes = {self._parts[regno].whole for regno in written & self._parts.keys()}
+        wholes = {self._parts[regno].register for regno in written & self._parts.keys()}
         return written.union(*(self._families[whole] for whole in wholes))
 
     def last_write(self, regno: int, group: int) -> RegisterWrite | None:
@@ -145,7 +145,7 @@ class RegisterWrites:
         It may have been before a loss, so its value need not be the register's: see `is_current`.
         """
         part = self._parts.get(regno)
-        related = self._families[part.whole] if part else [regno]
+        related = self._families[part.register] if part else [regno]
         found = [column.last(group) for column in map(self.columns.get, related) if column is not None]
         return max((write for write in found if write is not None), key=lambda write: write.group, default=None)
 
@@ -159,7 +159,7 @@ class RegisterWrites:
         found = bisect_right(self._forgotten, group)
         return self._forgotten[found - 1] if found else 0
 
-    def _written(self, regno: int, group: int) -> RegisterWrite | None:
+    def _write_up_to(self, regno: int, group: int) -> RegisterWrite | None:
         column = self.columns.get(regno)
         found = column.last(group) if column is not None else None
         return found if found is not None and found.group >= self._since(group) else None
@@ -167,21 +167,21 @@ class RegisterWrites:
     def _shared(self, regno: int, group: int) -> int | None:
         """Return the value of a register that shares bits with others, combined from the last writes to all of them."""
         own = self._parts[regno]
-        writes = sorted(self._seen(own.whole, group), key=lambda seen: seen.group)
+        writes = sorted(self._seen(own.register, group), key=lambda seen: seen.group)
         last = writes[-1] if writes else None
         if last is not None and last.regno == regno and not self._part_moved(own, last.group, group):
-            written = self._written(regno, group)
+            written = self._write_up_to(regno, group)
             value = None if written is None else written.value
         else:
             value = _overlaid(writes, self._mask(own, group), own.shift)
-        if own.whole == MSTATUS and value is not None and value >> FS_SHIFT & 3 != FS_DIRTY:
+        if own.register == MSTATUS and value is not None and value >> FS_SHIFT & 3 != FS_DIRTY:
             return None if self._has_dirtied(writes, group) else value
         return value
 
     def _seen(self, whole: int, group: int) -> list[_SeenWrite]:
         found = []
         for regno in self._families[whole]:
-            written = self._written(regno, group)
+            written = self._write_up_to(regno, group)
             if written is not None:
                 found.append(self._as_seen(regno, written))
                 if self._parts[regno].delegated:
@@ -191,9 +191,9 @@ class RegisterWrites:
     def _as_seen(self, regno: int, written: RegisterWrite) -> _SeenWrite:
         """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
-        whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
+        whole, mask = self._parts[part.register].mask, self._mask(part, written.group)
         if mask is None:  # some bits of the whole changed, it is unknown which
-            return _SeenWrite(written.group, regno, whole, written.value if regno == part.whole else None)
+            return _SeenWrite(written.group, regno, whole, written.value if regno == part.register else None)
         return _SeenWrite(written.group, regno, mask, None if written.value is None else written.value << part.shift)
 
     def _delegated_before(self, regno: int, written: RegisterWrite, group: int) -> Iterator[_SeenWrite]:
@@ -201,16 +201,16 @@ class RegisterWrites:
 
         They go back to the last write to the whole register; how far is limited.
         """
-        whole = self._written(self._parts[regno].whole, group)
+        whole = self._write_up_to(self._parts[regno].register, group)
         first = max(self._since(group), 0 if whole is None else whole.group)
         for _ in range(_MOST_MIDELEGS):
-            moved = self._written(MIDELEG, written.group)
-            before = None if moved is None or not moved.group else self._written(regno, moved.group - 1)
+            moved = self._write_up_to(MIDELEG, written.group)
+            before = None if moved is None or not moved.group else self._write_up_to(regno, moved.group - 1)
             if before is None or before.group < first:
                 return
             yield self._as_seen(regno, before)
             written = before
-        yield _SeenWrite(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
+        yield _SeenWrite(written.group, regno, self._parts[self._parts[regno].register].mask, None)
 
     def _mask(self, part: CsrPart, group: int) -> int | None:
         """Return the bits of the whole register that a part has, None if they are not known."""
@@ -220,7 +220,7 @@ class RegisterWrites:
 
     def _part_moved(self, part: CsrPart, written: int, group: int) -> bool:
         """Return whether the bits a register has may have changed since it was written."""
-        moved = self._written(MIDELEG, group) if part.delegated else None
+        moved = self._write_up_to(MIDELEG, group) if part.delegated else None
         return moved is not None and moved.group > written
 
     def _has_dirtied(self, writes: list[_SeenWrite], group: int) -> bool:

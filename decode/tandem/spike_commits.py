@@ -91,7 +91,7 @@ class CommitLog:
                         continue
                 if match := _COMMIT.match(line):
                     if self._is_ours(index, match):
-                        pc, word = self._pc(index, match[3]), int(match[4], 16)
+                        pc, word = self._parsed_pc(index, match[3]), int(match[4], 16)
                         self._compare(pc, word)
                         yield _CommitStep(pc, int(match[2]), word, self._writes(index, match[5]))
                 elif match := _LISTED.match(line):
@@ -119,7 +119,7 @@ class CommitLog:
             raise self._log.error(index, f"hart {hart} after lines of hart {self._hart}: choose one")
         return hart == self._hart
 
-    def _pc(self, index: int, digits: bytes) -> int:
+    def _parsed_pc(self, index: int, digits: bytes) -> int:
         """Return the address: Spike writes 8 digits on RV32, or, in old versions, 16 with sign extension."""
         pc = int(digits, 16)
         other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self._xlen == 32 else len(digits) == 8

@@ -211,12 +211,12 @@ class TandemState:
 
     def _since(self, *, is_physical: bool) -> int:
         """Return the first group whose stores are certain."""
-        forgotten = _last(self._index.memory_forgotten, self.group)
-        unplaced = _last(self._index.physical.unplaced, self.group) if is_physical else 0
+        forgotten = _last_group(self._index.memory_forgotten, self.group)
+        unplaced = _last_group(self._index.physical.unplaced, self.group) if is_physical else 0
         return max(forgotten, unplaced)
 
 
-def _last(groups: Sequence[int], group: int) -> int:
+def _last_group(groups: Sequence[int], group: int) -> int:
     """Return the last of some groups up to one; 0 without any."""
     found = bisect_right(groups, group)
     return groups[found - 1] if found else 0

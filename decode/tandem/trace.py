@@ -78,7 +78,7 @@ class GroupFramer:
         """End the trace: a group that is not complete is a loss."""
         self._go_on(last=True)
         if self._start < len(self.data):
-            self._lose(len(self.data), CUT_OFF)
+            self._lose_bytes(len(self.data), CUT_OFF)
 
     @property
     def pending(self) -> int:
@@ -88,7 +88,7 @@ class GroupFramer:
     def give_up(self, rest: bytes, why: Cause) -> None:
         """Treat everything after the end as lost."""
         self.data += rest
-        self._lose(len(self.data), why)
+        self._lose_bytes(len(self.data), why)
 
     def forget(self, stop: int, keep: int) -> int:
         """Drop the groups before *stop*; return how many bytes they had. *keep* empty groups stand for all of them.
@@ -165,7 +165,7 @@ class GroupFramer:
             if begin < 0:
                 self._candidate = len(self.data)
                 if last:
-                    self._lose(len(self.data), self._damaged)
+                    self._lose_bytes(len(self.data), self._damaged)
                     self._damaged = None
                 return False
             self._candidate = begin
@@ -173,7 +173,7 @@ class GroupFramer:
             if trusted is None:
                 return False
             if trusted:
-                self._lose(begin, self._damaged)
+                self._lose_bytes(begin, self._damaged)
                 self._damaged = None
                 return True
             self._candidate = begin + 1
@@ -211,7 +211,7 @@ class GroupFramer:
             return False
         return False
 
-    def _lose(self, end: int, why: Cause) -> None:
+    def _lose_bytes(self, end: int, why: Cause) -> None:
         if end > self._start:
             self.losses.append(Hole(len(self.offsets), self._start, end - self._start, why))
         self._start = self._at = end

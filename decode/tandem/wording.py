@@ -144,9 +144,8 @@ def element_text(element: Element, parameters: TandemParameters) -> str:
     if isinstance(element, StateInitialization):
         return "state initialization"
     data = "" if element.data is None else f" = {_hex(element.data, 8 * SIZES[element.size])}"
-    return (
-        f"memory response {'success' if element.result == SUCCESS else 'failure'} {_bytes(SIZES[element.size])}{data}"
-    )
+    result = "success" if element.result == SUCCESS else "failure"
+    return f"memory response {result} {_bytes(SIZES[element.size])}{data}"
 
 
 def _state_text(element: AdditionalState, parameters: TandemParameters) -> str:

@@ -206,7 +206,7 @@ def unwind(count: int) -> Unwound:
 def _count_equal(frames: Sequence[CtrFrame], unwound: Sequence[gdb.Frame]) -> int:
     """Return how many frames are the same; gdb's frames have the return addresses of calls."""
     for i, (frame, other) in enumerate(zip(frames, unwound)):
-        distance = _pc(other) - frame.pc
+        distance = _frame_pc(other) - frame.pc
         if distance not in (_CALL_BYTES if frame.call else (0,)):
             return i
     return min(len(frames), len(unwound))
@@ -231,7 +231,7 @@ def _frame_line(frame: CtrFrame, inner: CtrFrame | None) -> str:
 
 def _frame(frame: gdb.Frame) -> str:
     """Return the line of a frame that gdb found, which has no record."""
-    pc = _pc(frame)
+    pc = _frame_pc(frame)
     return f"{_address_text(pc)} in " + _where(pc, frame.name(), max(pc - 1, 0) if frame.level() else pc)
 
 
@@ -254,7 +254,7 @@ def _function(pc: int) -> str | None:
     return disassembly.symbol_of(pc)[0] if symbol is None else symbol.print_name
 
 
-def _pc(frame: gdb.Frame) -> int:
+def _frame_pc(frame: gdb.Frame) -> int:
     return int(frame.pc()) & neutral.address_mask()
 
 

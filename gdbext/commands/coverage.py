@@ -220,17 +220,17 @@ def _source(place: str) -> list[ShownLines]:
     return _functions(place, sals)
 
 
-def _line_range(whole: ShownLines, line: int, last: str | None) -> ShownLines:
+def _line_range(shown_lines: ShownLines, line: int, last: str | None) -> ShownLines:
     """Return lines of a file: FIRST,LAST, or those around *line*, as many as `list` shows."""
-    if line > whole.last:
-        raise gdb.GdbError(f'No line {line} in file "{os.path.basename(whole.file)}".')
+    if line > shown_lines.last:
+        raise gdb.GdbError(f'No line {line} in file "{os.path.basename(shown_lines.file)}".')
     if last is not None and int(last) < line:
         raise gdb.GdbError(f"trace coverage: line {last} is before line {line}.")
     if last is not None:
-        return whole._replace(first=line, last=int(last))
-    size = int(gdb.parameter("listsize") or 0) or whole.last
+        return shown_lines._replace(first=line, last=int(last))
+    size = int(gdb.parameter("listsize") or 0) or shown_lines.last
     first = max(line - size // 2, 1)
-    return whole._replace(first=first, last=first + size - 1)
+    return shown_lines._replace(first=first, last=first + size - 1)
 
 
 def _file(name: str) -> ShownLines | None:
@@ -361,13 +361,13 @@ def _show_instructions(begin: int, end: int, numbers: str, *, noted: bool) -> No
     result = _request_coverage(numbers, ranges=[begin, end])
     if noted:
         print_lines(result)
-    for line in _instructions(begin, end, dict(result["counts"])):
+    for line in _instruction_lines(begin, end, dict(result["counts"])):
         print_line(line)
     if noted:
         print_missing(result)
 
 
-def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
+def _instruction_lines(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
     texts = disassembly.DisassemblyTexts(raw=False)
     with listing.readable_code(), disassembly.without_counts():
         found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)

@@ -23,9 +23,9 @@ def named_memory(expression: str) -> list[int] | None:
     try:
         sized = location.split_last(expression)
         if sized is not None:
-            return _checked(expression, _object(sized[0])[0], int(neutral.evaluate(sized[1])))
+            return _checked_range(expression, _object(sized[0])[0], int(neutral.evaluate(sized[1])))
         address, known = _object(expression)
-        return [address, 0] if known is None else _checked(expression, address, known)
+        return [address, 0] if known is None else _checked_range(expression, address, known)
     except (gdb.error, OverflowError) as error:
         raise gdb.GdbError(f"trace data: {expression}: {error}") from None
 
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z_$][\w$.]*")
 _SIZELESS = (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC)
 
 
-def _checked(expression: str, address: int, size: int) -> list[int]:
+def _checked_range(expression: str, address: int, size: int) -> list[int]:
     """Return [address, size], the address without a sign: gdb may return a negative one. Raises gdb.GdbError."""
     digits = 8 * neutral.address_bytes()
     if size < 1:

@@ -43,7 +43,7 @@ def goto(where: str) -> dict[str, Any]:
         place = {**_target_params(where), **position.present_pc(None)}
         found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
-        _jump(found["number"])
+        _jump_to(found["number"])
     lines = [*switched, *found["lines"]]
     if found["found"] is not None:
         lines.append(find.event_line(FoundRow(*found["found"]), found["of"]))
@@ -157,7 +157,7 @@ def _check_stopped() -> None:
         raise gdb.GdbError("The program is running: stop it first (`interrupt`).")
 
 
-def _jump(number: int | None) -> None:
+def _jump_to(number: int | None) -> None:
     """Resume: the next resumption leads to the destination, and stops there. *number*: None for the present."""
     if number is None:
         mode.leave()

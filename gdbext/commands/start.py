@@ -26,17 +26,17 @@ COMMA = re.compile(r",(?![^(]*\))")
 
 def with_filter_addresses(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with addresses in place of the texts of -range and -function. Raises gdb.GdbError."""
-    named = {"range": _range_argument, "function": _function}
+    named = {"range": _range_argument, "function": _functions_named}
     found = dict(options)
     for key, address_of in named.items():
         if key in options:
             texts = [text for one in options[key] for text in ([one] if key == "range" else COMMA.split(one))]
-            each = [asked(key, text, address_of) for text in texts]
+            each = [request_of(key, text, address_of) for text in texts]
             found[key] = each if key == "range" else [it for several in each for it in several]
     return found
 
 
-def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
+def request_of(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
     """Return *address_of* of a text of the option *key*. Raises gdb.GdbError, which names the option."""
     try:
         found: Any = address_of(text.strip())
@@ -57,7 +57,7 @@ def _range_argument(text: str) -> list[int]:
     return [start, end]
 
 
-def _function(name: str) -> list[list[Any]]:
+def _functions_named(name: str) -> list[list[Any]]:
     """Return [name, address of the entry] of each function of that name. Raises gdb.error."""
     if name.startswith("*"):
         return [[name, address(name[1:])]]
@@ -107,7 +107,7 @@ def with_trigger_addresses(options: dict[str, Any]) -> dict[str, Any]:
     for key in _TRIGGER_KEYS:
         if key in options:
             texts = [text for one in options[key] for text in COMMA.split(one)]
-            found[key] = [it for text in texts for it in asked(key, text, addresses)]
+            found[key] = [it for text in texts for it in request_of(key, text, addresses)]
     return found
 
 

@@ -23,20 +23,20 @@ from rvtrace_gdb.rows.answers import MemoryWindow, ValueWriter, WriterAnswer
 from rvtrace_gdb.rows.list_rows import Happened, HistoryRow
 
 
-def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago: int | None = None) -> Iterator[str]:
+def answer_lines(storage: expressions.Storage, answer: WriterAnswer, previous_ago: int | None = None) -> Iterator[str]:
     """Return the lines for the session's answer. *previous_ago*: how many instructions ago the writer shown before
     was; None if this is the first one.
     """
-    writer = found.writer
+    writer = answer.writer
     if writer is None:
-        yield from found.none
+        yield from answer.none
         return
     yield f"{change_of(storage, writer)}, {answer_text.written_when(writer, storage.at, previous_ago)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
     with listing.readable_code():
-        yield from _row(writer, found.hart)
+        yield from _writer_lines(writer, answer.hart)
 
 
 def change_of(storage: expressions.Storage, writer: ValueWriter) -> ValueChange:
@@ -97,7 +97,7 @@ def _register_value(storage: expressions.Storage, value: int | None, bits: int) 
     return f"0x{value:0{bits // 4}x}"
 
 
-def _row(writer: ValueWriter, hart: int) -> Iterator[str]:
+def _writer_lines(writer: ValueWriter, hart: int) -> Iterator[str]:
     """Return the lines of the instruction, with its source line, as `trace history /s` shows it."""
     if writer.happened:
         yield f"\t{listing.event_line(Happened(*it) for it in writer.happened)}"
@@ -193,11 +193,11 @@ class Query(NamedTuple):
         writer = None if found["writer"] is None else ValueWriter(**found["writer"])
         return WriterAnswer(**{**found, "writer": writer})
 
-    def before(self, found: WriterAnswer) -> Query:
-        """Return the question for the writer before that of the answer *found*. Raises gdb.GdbError without one."""
-        if found.writer is None:
+    def before(self, answer: WriterAnswer) -> Query:
+        """Return the question for the writer before that of the answer *answer*. Raises gdb.GdbError without one."""
+        if answer.writer is None:
             raise gdb.GdbError(f"{COMMAND}: -before: nothing wrote {self.storage.text} before.")
-        return self._replace(below=found.below, previous_ago=found.writer.ago)
+        return self._replace(below=answer.below, previous_ago=answer.writer.ago)
 
 
 def complete_storage(text: str, word: str | None) -> list[str] | int:

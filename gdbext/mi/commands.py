@@ -291,11 +291,11 @@ def _with_messages(fields: RowFields, lines: Sequence[str]) -> RowFields:
     return {**fields, "messages": lines} if lines else fields
 
 
-def _moved(found: dict[str, Any], given: Arguments) -> RowFields:
+def _moved(result: dict[str, Any], given: Arguments) -> RowFields:
     """Return the result if gdb did not have to move; else gdb itself answers ^running and then *stopped."""
-    if not found["moves"]:
-        return _with_messages(gdb_position(given), found["lines"])
-    for line in found["lines"]:
+    if not result["moves"]:
+        return _with_messages(gdb_position(given), result["lines"])
+    for line in result["lines"]:
         print_line(line)
     return {}
 

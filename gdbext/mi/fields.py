@@ -30,7 +30,7 @@ class MiRows:
         self._opcodes = opcodes
         self._digits = neutral.address_digits()
         self._texts = disassembly.DisassemblyTexts(opcodes)
-        self._known = functools.lru_cache(maxsize=None)(self._address_fields)
+        self._fields = functools.lru_cache(maxsize=None)(self._address_fields)
 
     def list_rows(self, what: str, rows: Sequence[Any]) -> list[RowFields]:
         """Return the rows of the list *what*, a key of `list_rows.ROW_TYPES`."""
@@ -59,10 +59,13 @@ class MiRows:
 
     def place(self, place: Place) -> RowFields:
         """Return an address in the program."""
-        return {**self._known(*place)}
+        return {**self._fields(*place)}
 
     def _instruction_fields(self, pc: int, row: HistoryRow) -> RowFields:
-        fields = {"number": row.number, **(self._known(pc, row.function, row.offset) if row.text else self._known(pc))}
+        fields = {
+            "number": row.number,
+            **(self._fields(pc, row.function, row.offset) if row.text else self._fields(pc)),
+        }
         try:
             text = self._texts.of_code(pc, bytes.fromhex(row.text)) if row.text else self._texts.text_at(pc)
         except gdb.error as error:  # gdb.MemoryError included
@@ -81,7 +84,7 @@ class MiRows:
 
     def function(self, pc: int, name: str | None) -> RowFields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
-        fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
+        fields = {**self._fields(pc, name)} if name is not None else {**self._fields(pc)}
         symbol = listing.function_symbol(pc) if name is None else None
         if symbol is not None:
             fields["func"] = symbol.print_name

@@ -182,8 +182,8 @@ class HistoryWindow:
         return [
             (gdb.events.before_prompt, self._prompt),
             (gdb.events.stop, self._stopped),
-            (gdb.events.new_objfile, self._forget),
-            (gdb.events.memory_changed, self._forget),
+            (gdb.events.new_objfile, self._forget_lines),
+            (gdb.events.memory_changed, self._forget_lines),
         ]
 
     # Called by gdb
@@ -256,7 +256,7 @@ class HistoryWindow:
         if self._connected:
             self._prompt()
 
-    def _forget(self, event: object) -> None:
+    def _forget_lines(self, event: object) -> None:
         self._lines.clear_cache()
         self._anew = True
 
@@ -288,9 +288,9 @@ class HistoryWindow:
     # The screen
 
     def _height(self) -> int:
-        return max(1, self._window.height - len(self._notes()))
+        return max(1, self._window.height - len(self._note_lines()))
 
-    def _notes(self) -> list[str]:
+    def _note_lines(self) -> list[str]:
         note = self._state.note() if self._state != WindowState() else None
         lines = wrapped(note, self._window.width) if note else []
         return [coloured(line, NOTE) for line in lines[: max(1, self._window.height - 1)]]
@@ -311,7 +311,7 @@ class HistoryWindow:
             for line in self._shown
         ]
         self._window.title = self._state.title()
-        self._write_lines([*texts, *[""] * (height - len(texts)), *self._notes()])
+        self._write_lines([*texts, *[""] * (height - len(texts)), *self._note_lines()])
 
     def _marked(self, line: WindowLine) -> WindowLine:
         chosen = line.number is not None and line.number == self.chosen and not line.mark.strip()

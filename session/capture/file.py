@@ -71,10 +71,10 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "target": capture.target,
         "xlen": capture.xlen,
         "elf": capture.elf and _elf(capture.elf),
-        "encoders": [_encoder(encoder) for encoder in capture.encoders],
+        "encoders": [_encoder_fields(encoder) for encoder in capture.encoders],
         "sinks": [_sink(sink, f"sinks/{n}.bin", members) for n, sink in enumerate(capture.sinks)],
-        "code": _code(capture.code, "code", members),
-        "images": [_image(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
+        "code": _code_fields(capture.code, "code", members),
+        "images": [_image_fields(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
         "notes": list(capture.notes),
     }
     if capture.elfs:
@@ -135,7 +135,7 @@ def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
     return {key: value for key, value in asdict(encoder.unregistered).items() if value not in (None, {})}
 
 
-def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
+def _encoder_fields(encoder: CapturedEncoder) -> dict[str, Any]:
     traced = encoder.in_force
     # Fields from "protocol" on are for readers who do not know the registers; this program reads only the registers.
     return {
@@ -172,7 +172,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
     }
 
 
-def _code(code: CapturedCode, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
+def _code_fields(code: CapturedCode, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
     stretches = []
     for n, (address, data) in enumerate(code):
         members[f"{folder}/{n}.bin"] = data
@@ -180,13 +180,13 @@ def _code(code: CapturedCode, folder: str, members: dict[str, bytes]) -> list[di
     return stretches
 
 
-def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+def _image_fields(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
     return {
         "name": image.name,
         "scontext": image.scontext,
         "hcontext": image.hcontext,
         "virtual": image.virtual,
-        "code": _code(image.code, folder, members),
+        "code": _code_fields(image.code, folder, members),
         "elfs": [_placed(placed) for placed in image.elfs],
         "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
     }

@@ -144,7 +144,7 @@ def encoder_registers(traced: EncoderSettings) -> dict[str, str]:
 def read_encoder(table: JsonTable) -> EncoderSettings:
     """Return the encoder. Raises `BadDescription`."""
     name, base = table.text("name"), table.address("base")
-    if _has(table, _ENCODER_REGISTERS_V0["control"]):
+    if _has_field(table, _ENCODER_REGISTERS_V0["control"]):
         registers = table.registers(_ENCODER_REGISTERS_V0.values())
         control, impl, ts_control = (registers[name] for name in _ENCODER_REGISTERS_V0.values())
         return v0.V0EncoderSettings(name, base, control, impl, 0, ts_control)
@@ -165,7 +165,7 @@ def read_sink(table: JsonTable) -> SinkSettings:
     place: dict[str, Any] = {key: table.address(key) for key in ("start", "limit")}
     place |= {"name": table.text("name"), "base": table.address("base"), "access_bytes": table.number("access_bytes")}
     for control, host in _HOSTS.items():
-        if _has(table, control):
+        if _has_field(table, control):
             impl = control.replace("Control", "Impl")
             found = table.registers((control, impl))
             return v0.V0SinkSettings(control=found[control], impl=found[impl], host=host, **place)
@@ -173,7 +173,7 @@ def read_sink(table: JsonTable) -> SinkSettings:
     return SinkSettings(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
 
 
-def _has(table: JsonTable, register: str) -> bool:
+def _has_field(table: JsonTable, register: str) -> bool:
     registers = table.table("registers")
     return registers is not None and register in registers.fields
 

@@ -40,7 +40,7 @@ def describe_saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any
             for n, saved in numbered
         ]
     if capture.written:
-        description["written"] = [_written(it, f"written/{n}", members) for n, it in enumerate(capture.written)]
+        description["written"] = [_writes_fields(it, f"written/{n}", members) for n, it in enumerate(capture.written)]
     if capture.ranges:
         description["ranges"] = [_range_fields(it) for it in capture.ranges]
     return description
@@ -66,7 +66,7 @@ def _stretch(address: int, data: bytes, member: str, members: dict[str, bytes]) 
     return {"address": f"{address:#x}", "member": member, "size": len(data)}
 
 
-def _written(written: DebuggerWrites, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+def _writes_fields(written: DebuggerWrites, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
     stretches = enumerate(written.memory)
     breakpoints = [{"address": f"{address:#x}", "size": size} for address, size in written.breakpoints]
     return {

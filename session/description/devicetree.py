@@ -67,18 +67,18 @@ class DeviceTreeContents:
 
 def trace_components(root: Node, buffers: Buffers) -> DeviceTreeContents:
     """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
-    nodes = [node for node in root.walk() if node.okay and _said(node) is not None]
+    nodes = [node for node in root.walk() if node.okay and _described_type(node) is not None]
     if not nodes:
         names = ", ".join(COMPATIBLE)
         raise DeviceTreeError(f"it has no trace components: no node is compatible with one of {names}", root.file)
-    return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).found()
+    return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).contents()
 
 
 def _is_xuantie(node: Node) -> bool:
     return any(name in COMPATIBLE and name.startswith(_XUANTIE) for name in node.strings("compatible"))
 
 
-def _said(node: Node) -> tuple[type[AnyComponent] | None, int] | None:
+def _described_type(node: Node) -> tuple[type[AnyComponent] | None, int] | None:
     return next((COMPATIBLE[name] for name in node.strings("compatible") if name in COMPATIBLE), None)
 
 
@@ -98,8 +98,8 @@ class _Import:
         self._own_sinks = self._sinks_inside()
         self._memory = tuple(_memory_ranges(root))
 
-    def found(self) -> DeviceTreeContents:
-        components = [self._component(node) for node in self._nodes]
+    def contents(self) -> DeviceTreeContents:
+        components = [self._imported_component(node) for node in self._nodes]
         components = self._with_buffers([*components, *self._own_sinks.values()])
         self._notes += self._about_harts()
         self._notes += _about_memory(self._memory)
@@ -129,7 +129,7 @@ class _Import:
 
     def _only_connection(self) -> list[PortEdge]:
         """Return the connection of an encoder and a sink of which each is the only one, and has no ports."""
-        kinds = [(_said(node) or _ANY)[0] for node in self._nodes]
+        kinds = [(_described_type(node) or _ANY)[0] for node in self._nodes]
         if len(kinds) != 2 or {*kinds} != {EncoderDescription, RamSinkDescription}:
             return []
         self._notes.append("it does not say what encoder and sink are connected to: to each other, as the only ones")
@@ -137,7 +137,7 @@ class _Import:
         return [PortEdge(encoder, sink, 0)]
 
     def _kind(self, node: Node) -> type[AnyComponent]:
-        kind, _ = _said(node) or _ANY
+        kind, _ = _described_type(node) or _ANY
         if kind is not None:
             return kind
         if sends(node):
@@ -182,9 +182,9 @@ class _Import:
             names |= {path: f"{prefix}{number}" for number, path in enumerate(paths)}
         return names
 
-    def _component(self, node: Node) -> AnyComponent:
+    def _imported_component(self, node: Node) -> AnyComponent:
         kind, name, base = self._kinds[node.path], self._names[node.path], node.address
-        _, version = _said(node) or _ANY
+        _, version = _described_type(node) or _ANY
         if kind is EncoderDescription:
             return EncoderDescription(name, base, self._harts[node.path], self._feeds(node), {}, version)
         if kind is FunnelDescription:
@@ -226,7 +226,7 @@ class _Import:
     def _sinks_inside(self) -> dict[str, RamSinkDescription]:
         """Return the internal sinks: a pre-ratification component that feeds nothing has a sink of its own."""
         feeding = {edge.source.path for edge in self._edges}
-        hosts = [node for node in self._nodes if (_said(node) or _ANY)[1] == 0 and node.path not in feeding]
+        hosts = [node for node in self._nodes if (_described_type(node) or _ANY)[1] == 0 and node.path not in feeding]
         first = sum(kind is RamSinkDescription for kind in self._kinds.values())
         return {
             node.path: RamSinkDescription(f"ram{number}", node.address, "SRAM", None, None, self._names[node.path])
@@ -243,7 +243,7 @@ class _Import:
             buffers[sinks[0]] = buffers.pop("")
         for name in buffers:
             if name not in sinks:
-                raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed(sinks)}', self._root.file)
+                raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed_names(sinks)}', self._root.file)
         self._notes += _about_sinks([sink.name for sink in found if sink.name not in buffers and sink.start is None])
         return [
             RamSinkDescription(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
@@ -291,7 +291,7 @@ def _about_sinks(names: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed_names(names: Sequence[str]) -> str:
     return f"there is {', '.join(names)}" if names else "there is none"
 
 

@@ -276,7 +276,7 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, object]) -> Description:
-    read.known(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
+    read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
     target = read.table(document, "target", ("name", "xlen"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
@@ -337,7 +337,7 @@ def _component(read: Tables, table: TomlTable, number: int) -> AnyComponent:
     name = read.string(table, f"[[component]] {number}", "name")
     where = table_of(name)
     kind = read.choice(table, where, "type", tuple(_KEYS))
-    read.known(table, where, _KEYS[kind])
+    read.check_keys(table, where, _KEYS[kind])
     return _KINDS[kind](read, table, where, name)
 
 

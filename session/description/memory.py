@@ -37,7 +37,7 @@ def read_memory(tables: Tables, document: Mapping[str, object]) -> tuple[MemoryR
 def _memory_range(tables: Tables, table: TomlTable, where: str) -> MemoryRange:
     name = tables.string(table, where, "name", " ").strip()
     where = f'{MEMORY} "{name}"' if name else where
-    tables.known(table, where, _KEYS)
+    tables.check_keys(table, where, _KEYS)
     address, size = tables.integer(table, where, "address"), tables.integer(table, where, "size")
     if not size:
         raise tables.error("is 0", where, "size")

@@ -67,7 +67,7 @@ class Tables:
     def error(self, problem: str, where: str = "", key: str = "") -> DescriptionError:
         return DescriptionError(problem, self.file, where, key)
 
-    def known(self, table: TomlTable, where: str, keys: Sequence[str]) -> None:
+    def check_keys(self, table: TomlTable, where: str, keys: Sequence[str]) -> None:
         """Refuse keys other than *keys*."""
         for key in table:
             if key not in keys:
@@ -78,7 +78,7 @@ class Tables:
         table = typed.table(document.get(key, {}))
         if table is None:
             raise self.error("must be a table", f"[{key}]")
-        self.known(table, f"[{key}]", keys)
+        self.check_keys(table, f"[{key}]", keys)
         return table
 
     def tables(self, document: TomlTable, key: str) -> list[dict[str, object]]:
@@ -244,7 +244,7 @@ def read_tandem(tables: Tables, document: TomlTable, components: list[AnyCompone
 def _port(tables: Tables, table: TomlTable, number: int) -> TandemDescription:
     name = tables.string(table, f"{_TABLE} {number}", "name")
     where = f'{_TABLE} "{name}"'
-    tables.known(table, where, _TANDEM_KEYS)
+    tables.check_keys(table, where, _TANDEM_KEYS)
     file, socket = _port_place(tables, table, where)
     dialect = tables.choice(table, where, "dialect", tuple(DIALECTS)) if "dialect" in table else SPECIFICATION.name
     lengths = {key: tables.integer(table, where, key) for key in _LENGTHS if key in table}
@@ -307,7 +307,7 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines += ["", *_way(description)]
     for component in description.components:
         comment = comments.get(component.name)
-        lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
+        lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component_table(component)]
     for port in description.tandem:
         lines += ["", "[[tandem]]", *(f"{key} = {_value_text(value)}" for key, value in tandem_lines(port))]
     return "\n".join([*lines, *_memory_tables(description.memory)]) + "\n"
@@ -343,7 +343,7 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _component(component: AnyComponent) -> Iterator[str]:
+def _component_table(component: AnyComponent) -> Iterator[str]:
     yield f"name = {quoted(component.name)}"
     yield f"type = {quoted(component.kind)}"
     if isinstance(component, EncoderDescription | FunnelDescription):

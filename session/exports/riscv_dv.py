@@ -50,7 +50,7 @@ class TraceCsv:
     def _columns(self, row: Row, pc: int) -> tuple[str, ...]:
         assert row.instr is not None
         spelled = self._spelling.spelled(row)
-        gpr, csr = self._written(row)
+        gpr, csr = self._register_columns(row)
         mode = self._mode if row.mode is None else row.mode
         said = "" if mode is None else str(mode)
         return (
@@ -58,7 +58,7 @@ class TraceCsv:
             _relative(spelled.text), ",".join(map(_operand, spelled.operands)), "",
         )  # fmt: skip
 
-    def _written(self, row: Row) -> tuple[str, str]:
+    def _register_columns(self, row: Row) -> tuple[str, str]:
         """Return general registers, and CSRs."""
         general, control = [], []
         for regno, value in written_registers(self._groups, row):

@@ -61,7 +61,7 @@ class SpikeLog:
                 self.left_out[NO_ADDRESS] += 1
                 continue
             if row.instr is not None:
-                yield from self._listed(row)
+                yield from self._listed_lines(row)
             if row.trap is not None:
                 yield from self._trap_lines(row)
             elif row.instr is not None:
@@ -72,7 +72,7 @@ class SpikeLog:
         """Return a line for what is missing, in a form that Spike does not use, like the output of a program."""
         return f"[{mark.why}; trace byte {mark.offset:#x}]"
 
-    def _listed(self, row: Row) -> Iterator[str]:
+    def _listed_lines(self, row: Row) -> Iterator[str]:
         """Yield the lines of `-l`: if the same instruction runs again, Spike only writes how often."""
         assert row.instr is not None and row.pc is not None
         here = row.pc, row.instr.word
@@ -85,7 +85,7 @@ class SpikeLog:
         if self._executions != 1:
             yield f"{self._core}Executed {self._executions} times"
         self._last, self._executions = here, 1
-        yield f"{self._core}{self._hex(row.pc)} (0x{row.instr.word:08x}) {self._spelling.text(row)}"
+        yield f"{self._core}{self._hex_text(row.pc)} (0x{row.instr.word:08x}) {self._spelling.text(row)}"
 
     def _trap_lines(self, row: Row) -> Iterator[str]:
         trap = row.trap
@@ -98,9 +98,9 @@ class SpikeLog:
             name = f"interrupt #{trap.cause}"
         else:
             name = f"trap_{_NAMES[trap.cause]}" if trap.cause in _NAMES else f"trap #{trap.cause}"
-        yield f"{self._core}exception {name}, epc {self._hex(epc)}"
+        yield f"{self._core}exception {name}, epc {self._hex_text(epc)}"
         if trap.tval is not None and not trap.interrupt and trap.cause in _NAMES and trap.cause not in _WITHOUT_TVAL:
-            yield f"{self._core}          tval {self._hex(trap.tval)}"
+            yield f"{self._core}          tval {self._hex_text(trap.tval)}"
 
     def _commit(self, row: Row) -> Iterator[str]:
         mode = self._mode if row.mode is None else row.mode
@@ -110,7 +110,7 @@ class SpikeLog:
         assert row.instr is not None and row.pc is not None
         encoding = f"(0x{row.instr.word:0{2 * row.instr.length}x})"
         written = "".join(self._register_texts(row)) + "".join(self._access_texts(row))
-        yield f"{self._core}{mode} {self._hex(row.pc)} {encoding}{written}"
+        yield f"{self._core}{mode} {self._hex_text(row.pc)} {encoding}{written}"
 
     def _register_texts(self, row: Row) -> list[str]:
         """Return the registers in Spike's order: by number, integer before floating-point register before CSR."""
@@ -119,9 +119,9 @@ class SpikeLog:
             if value is None:
                 self.left_out[NO_VALUE] += 1
             elif regno < GPR:
-                found[regno, 2] = f" c{regno}_{csrs.NAMES.get(regno, 'unknown-csr')} {self._hex(value)}"
+                found[regno, 2] = f" c{regno}_{csrs.NAMES.get(regno, 'unknown-csr')} {self._hex_text(value)}"
             elif regno < FPR:
-                found[regno - GPR, 0] = f" x{regno - GPR:<2} {self._hex(value)}"
+                found[regno - GPR, 0] = f" x{regno - GPR:<2} {self._hex_text(value)}"
             else:
                 digits = (self._groups.parameters.flen or self._xlen) // 4
                 found[regno - FPR, 1] = f" f{regno - FPR:<2} 0x{value:0{digits}x}"
@@ -133,15 +133,15 @@ class SpikeLog:
         if access is None or access.kind == CSR or access.address is None:
             return
         if access.kind == LOAD or (access.kind == ATOMIC and not access.operation.endswith("failure")):
-            yield f" mem {self._hex(access.address)}"
+            yield f" mem {self._hex_text(access.address)}"
         if access.kind == STORE and access.value is not None:
-            yield f" mem {self._hex(access.address)} 0x{access.value:0{2 * access.size}x}"
+            yield f" mem {self._hex_text(access.address)} 0x{access.value:0{2 * access.size}x}"
         if access.kind == ATOMIC:
             for _, store in row.stored:
                 if store.value is not None:
-                    yield f" mem {self._hex(access.address)} 0x{store.value:0{2 * store.size}x}"
+                    yield f" mem {self._hex_text(access.address)} 0x{store.value:0{2 * store.size}x}"
 
-    def _hex(self, value: int) -> str:
+    def _hex_text(self, value: int) -> str:
         return f"0x{value:0{self._xlen // 4}x}"
 
 

@@ -225,7 +225,7 @@ def _load(word: int, xlen: int) -> Spelled | None:
     return None if name is None else Spelled(name, (rd, f"{signed(word >> 20, 12)}({X[bits(word, 15, 5)]})"))
 
 
-def _store(word: int, xlen: int) -> Spelled | None:
+def _store_text(word: int, xlen: int) -> Spelled | None:
     floating, width = word & 0x7F == 0x27, bits(word, 12, 3)
     name = {2: "fsw", 3: "fsd"}.get(width) if floating else _STORES.get(width)
     offset = signed(bits(word, 25, 7) << 5 | bits(word, 7, 5), 12)
@@ -392,7 +392,8 @@ def _fused(word: int, xlen: int) -> Spelled:
 
 
 _OPCODES = {
-    0x37: _upper, 0x17: _upper, 0x6F: _jal, 0x67: _jalr, 0x63: _branch, 0x03: _load, 0x07: _load, 0x23: _store,
-    0x27: _store, 0x13: _immediate, 0x1B: _immediate, 0x33: _operation, 0x3B: _operation, 0x2F: _atomic, 0x0F: _fence,
+    0x37: _upper, 0x17: _upper, 0x6F: _jal, 0x67: _jalr, 0x63: _branch, 0x03: _load, 0x07: _load, 0x23: _store_text,
+    0x27: _store_text, 0x13: _immediate, 0x1B: _immediate, 0x33: _operation, 0x3B: _operation, 0x2F: _atomic,
+    0x0F: _fence,
     0x73: _system, 0x53: _floating, **dict.fromkeys(_FUSED, _fused),
 }  # fmt: skip

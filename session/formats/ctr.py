@@ -134,14 +134,14 @@ class _RecordsDecoding:
 
     def __init__(self, data: bytes, program: Program, trace_options: CtrRegisterValues) -> None:
         self._data, self._program, self._trace_options = data, program, trace_options
-        self._found: SourceHistories | None = None
+        self._decoded: SourceHistories | None = None
 
     def result(self, progress: Progress) -> SourceHistories:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
-        if self._found is None:
+        if self._decoded is None:
             history = decode(self._data, self._program, self._trace_options, progress).history
-            self._found = SourceHistories({0: history}, history.accounting)
-        return self._found
+            self._decoded = SourceHistories({0: history}, history.accounting)
+        return self._decoded
 
 
 def decoding(

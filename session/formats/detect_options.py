@@ -304,13 +304,13 @@ def better_options(
 
 
 def _is_of_data(
-    best: EtraceTraceOptions, result: OptionTrial, said: EncoderTraceOptions, data: bytes, xlen: int
+    best: EtraceTraceOptions, result: OptionTrial, options: EncoderTraceOptions, data: bytes, xlen: int
 ) -> bool:
     """Return whether there are data only, and nearly all settings were right: with some of many options noise is data,
     too.
     """
     only = not result.instructions and result.accesses > BY_CHANCE
-    near = isinstance(said, EtraceTraceOptions) and len(values_of(best, said)) < 2
+    near = isinstance(options, EtraceTraceOptions) and len(values_of(best, options)) < 2
     return only and near and makes_sense(data, best, xlen)
 
 
@@ -436,7 +436,7 @@ def _changed_ntrace(options: Options) -> Iterator[Options]:
     found = list(_ntrace_candidates(options))
     # Of options that fit alike the first is taken: rather all address bits than another dialect than was given.
     whole = options.address_bits is None and options.sent_address_bits and replace(options, address_bits=64)
-    yield from sorted(found, key=lambda changed: (changed != whole, _said(changed) >= _said(options)))
+    yield from sorted(found, key=lambda changed: (changed != whole, _stated_size(changed) >= _stated_size(options)))
 
 
 def _ntrace_candidates(options: Options) -> Iterator[Options]:
@@ -452,7 +452,7 @@ def _ntrace_candidates(options: Options) -> Iterator[Options]:
         yield replace(options, **changed)
 
 
-def _said(options: Options) -> int:
+def _stated_size(options: Options) -> int:
     """Return how many options differ from the defaults."""
     return sum(getattr(options, field.name) != field.default for field in fields(Options))
 

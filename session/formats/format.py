@@ -168,21 +168,21 @@ class PiecewiseDecoding:
         self._data, self._make = data, make
         self._decoder: PieceDecoder | None = None
         self._done = 0
-        self._found: SourceHistories | None = None
+        self._decoded: SourceHistories | None = None
 
     def result(self, progress: Progress) -> SourceHistories:
         """Return the histories. Raises only what *progress* raises, and can be called again then."""
-        while self._found is None:
+        while self._decoded is None:
             if self._done < len(self._data):
                 progress("decoding", self._done, len(self._data))
             try:
-                self._found = self._next()
+                self._decoded = self._next()
             except (
                 BaseException
             ):  # interrupted in the middle: out of memory, or Ctrl-C in a program that is not the session's
                 self._decoder, self._done = None, 0
                 raise
-        return self._found
+        return self._decoded
 
     def _next(self) -> SourceHistories | None:
         if self._decoder is None:

@@ -129,7 +129,7 @@ class _ItemState(NamedTuple):
     """The state before an item that starts at *offset*."""
 
     offset: int
-    known: dict[int, SourceState]
+    source_states: dict[int, SourceState]
 
 
 class Messages:
@@ -146,7 +146,7 @@ class Messages:
         self._notes = [_ItemState(0, {})]
         itemizer = Itemizer(options, xlen, wrapped=wrapped)
         self._count = 0
-        for item in _all(itemizer, data, 0, progress):
+        for item in _all_items(itemizer, data, 0, progress):
             self._count += 1
             if self._count % _STRIDE == 0:
                 self._notes.append(_ItemState(item.end, dict(itemizer.known)))
@@ -173,12 +173,12 @@ class Messages:
     def _from(self, note: int) -> Iterator[Item]:
         offset, known = self._notes[note]
         wrapped = self._wrapped and not note
-        return _all(
+        return _all_items(
             Itemizer(self.trace_options, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset
         )
 
 
-def _all(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:
+def _all_items(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:
     for start in range(offset, len(data), _SLICE):
         yield from itemizer.feed(data[start : start + _SLICE])
         progress("reading messages", start, len(data))

@@ -210,7 +210,7 @@ def _encoders(raw: RawImport) -> Iterator[CapturedEncoder]:
         return
     only = trace_options.src_id
     for source in raw.sources or ([only] if only is not None else sources_in(raw.data, trace_options, raw.wrapped)):
-        yield _encoder(source, trace_options)
+        yield _captured_encoder(source, trace_options)
 
 
 def is_imported(capture: Capture) -> bool:
@@ -257,7 +257,7 @@ def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int
     return sorted(found) or [0]
 
 
-def _encoder(source: int, options: Options) -> CapturedEncoder:
+def _captured_encoder(source: int, options: Options) -> CapturedEncoder:
     """Return an encoder with these *options*."""
     wraps_late = options.timestamp_bits > _MAX_WIDTH  # later specified than its register can hold
     in_force = EncoderSettings(
@@ -328,16 +328,16 @@ class _MessageShare(NamedTuple):
     others: int
 
 
-def empty_history(found: HartHistories) -> str | None:
-    """Return a text if the trace contains nothing but idle bytes, else None. *found*: the decoded histories."""
-    total, _, idle, _ = found.accounting
+def empty_history(histories: HartHistories) -> str | None:
+    """Return a text if the trace contains nothing but idle bytes, else None. *histories*: the decoded histories."""
+    total, _, idle, _ = histories.accounting
     return f"is empty: {_counted_text(total, 'idle byte')}, no message" if total == idle > 0 else None
 
 
-def why_unreadable(capture: Capture, found: HartHistories) -> str | None:
-    """Return why imported bytes are not trace; None: they may be one. *found*: the decoded histories."""
-    total, _, idle, _ = found.accounting
-    instructions = sum(history.instructions for history in found.histories.values())
+def why_unreadable(capture: Capture, histories: HartHistories) -> str | None:
+    """Return why imported bytes are not trace; None: they may be one. *histories*: the decoded histories."""
+    total, _, idle, _ = histories.accounting
+    instructions = sum(history.instructions for history in histories.histories.values())
     if is_dense(instructions, total - idle):
         return None
     problems = [_problem(captured, capture, instructions) for captured in capture.captured]

@@ -34,14 +34,14 @@ class HartHistories:
     notes: tuple[str, ...] = ()
     sinks: Mapping[int, int] = field(default_factory=dict)
 
-    def number(self, wanted: int | None, likely: int | None = None) -> int:
-        """Return the hart to show: *wanted*, else *likely* if it is here, else the first. Raises `NoTrace`."""
-        if wanted is None:
+    def number(self, hart: int | None, likely: int | None = None) -> int:
+        """Return the hart to show: *hart*, else *likely* if it is here, else the first. Raises `NoTrace`."""
+        if hart is None:
             return likely if likely is not None and likely in self.histories else min(self.histories)
-        if wanted not in self.histories:
+        if hart not in self.histories:
             there = ", ".join(map(str, sorted(self.histories)))
-            raise NoTrace(f"hart {wanted} is not in this trace, which has hart {there}")
-        return wanted
+            raise NoTrace(f"hart {hart} is not in this trace, which has hart {there}")
+        return hart
 
     def of_thread(self, hart: int | None, wanted: int | None) -> int:
         """Return the hart in whose past a debugger's thread goes back: its own, if it was traced; else as `number`.

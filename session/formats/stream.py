@@ -157,9 +157,9 @@ class StreamFile:
             raise CaptureError(path, "give the name of a file for the capture")
         if os.path.isdir(path):
             raise CaptureError(path, "cannot be written: is a folder")
-        self.file = self._made(path)
+        self.file = self._new_file(path)
 
-    def _made(self, path: str) -> BinaryIO:
+    def _new_file(self, path: str) -> BinaryIO:
         if os.path.exists(path) and not os.path.isfile(path):  # it is a device
             return cast(BinaryIO, tempfile.TemporaryFile(buffering=0))
         try:

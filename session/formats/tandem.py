@@ -101,7 +101,7 @@ class GroupItemizer:
         found = [self._placed(item) for item in _items_of_part(trace, 0, len(trace), trace.losses, self._head)]
         self._before += len(trace)
         trace.losses.clear()
-        self._head = _bytes(trace, trace.pending, MOST_RAW, self._head)
+        self._head = _trace_bytes(trace, trace.pending, MOST_RAW, self._head)
         self._base += trace.forget(len(trace), 0)
         return iter(found)
 
@@ -115,11 +115,11 @@ class GroupItemizer:
 def _items_of_part(
     trace: TraceGroups, first: int, last: int, losses: list[Hole], head: bytes = b""
 ) -> Iterator[GroupItem]:
-    """Yield the groups *first* to *last* - 1, and losses among and after them. *head*: see `_bytes`."""
+    """Yield the groups *first* to *last* - 1, and losses among and after them. *head*: see `_trace_bytes`."""
     for loss in losses:
         yield from (_item(trace, number) for number in range(first, loss.group))
         first = max(first, loss.group)
-        raw = _bytes(trace, loss.offset, min(loss.length, MOST_RAW), head)
+        raw = _trace_bytes(trace, loss.offset, min(loss.length, MOST_RAW), head)
         yield GroupItem(loss.offset, loss.length, loss.group + 1, raw, None, loss.why)
     yield from (_item(trace, number) for number in range(first, last))
 
@@ -130,7 +130,7 @@ def _item(trace: TraceGroups, number: int) -> GroupItem:
     return GroupItem(group.offset, group.size, number + 1, raw, group, problems=trace.problems(number))
 
 
-def _bytes(trace: TraceGroups, begin: int, size: int, head: bytes) -> bytes:
+def _trace_bytes(trace: TraceGroups, begin: int, size: int, head: bytes) -> bytes:
     """Return up to so many bytes of a trace; *head*: its first bytes, if the trace has dropped them."""
     if begin >= 0:
         return bytes(trace.data[begin : begin + size])
@@ -283,29 +283,29 @@ def parameter_warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:
     return [support_text.warning(f"{name}: {text}")] if text else []
 
 
-def advice(data: bytes, told: TandemParameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
+def advice(data: bytes, parameters: TandemParameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
     """Return what is wrong with the parameters, and the options for others; "" if they are right.
 
     *by_elf*: XLEN is the program's, whatever the options say.
     """
-    text = plausibility.parameter_hint(data, told, wrapped=wrapped)
-    other = plausibility.likelier_parameters(data, told, wrapped=wrapped) if text else None
+    text = plausibility.parameter_hint(data, parameters, wrapped=wrapped)
+    other = plausibility.likelier_parameters(data, parameters, wrapped=wrapped) if text else None
     if other is None:
         return text
-    options = " ".join(_options(told, other, by_elf))
+    options = " ".join(_options(parameters, other, by_elf))
     return f"{text}: for raw bytes give {options}; make a new capture with `rvtrace import --tandem ... {options}`"
 
 
-def _options(told: TandemParameters, other: TandemParameters, by_elf: bool) -> Iterator[str]:
-    if other.xlen != told.xlen:
+def _options(parameters: TandemParameters, other: TandemParameters, by_elf: bool) -> Iterator[str]:
+    if other.xlen != parameters.xlen:
         yield f"--elf of an RV{other.xlen} program" if by_elf else f"--xlen {other.xlen}"
-    if other.flen != told.flen:
+    if other.flen != parameters.flen:
         yield f"--flen {other.flen}"
-    if other.mlen_bits != other.xlen or (other.mlen_bits != told.mlen_bits and other.xlen == told.xlen):
+    if other.mlen_bits != other.xlen or (other.mlen_bits != parameters.mlen_bits and other.xlen == parameters.xlen):
         yield f"--mlen {other.mlen_bits}"
-    if other.dialect != told.dialect:
+    if other.dialect != parameters.dialect:
         yield f"--dialect {other.dialect.name}"
-    if told.eaddr:
+    if parameters.eaddr:
         yield "without --eaddr"
 
 
@@ -315,11 +315,11 @@ class _TandemDecoding:
     def __init__(self, make: Callable[[], TandemDecoding]) -> None:
         self._make = make
         self._decoding: TandemDecoding | None = None
-        self._found: SourceHistories | None = None
+        self._decoded: SourceHistories | None = None
 
     def result(self, progress: Progress) -> SourceHistories:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
-        if self._found is None:
+        if self._decoded is None:
             try:
                 self._decoding = self._decoding or self._make()
                 history = self._decoding.result(progress).history
@@ -328,8 +328,8 @@ class _TandemDecoding:
             except BaseException:
                 self._decoding = None
                 raise
-            self._found = SourceHistories({0: history}, history.accounting)
-        return self._found
+            self._decoded = SourceHistories({0: history}, history.accounting)
+        return self._decoded
 
 
 def decoding(

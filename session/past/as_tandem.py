@@ -156,7 +156,7 @@ class TandemOfPast:
         image = self._program.image_of(self._history.context_at(position))
         key = id(image), pc
         if key not in self._codes:
-            self._codes[key] = _code(image, pc)
+            self._codes[key] = _code_at(image, pc)
         return self._codes[key]
 
     # -- what came from elsewhere
@@ -201,7 +201,7 @@ class TandemOfPast:
                     yield [MemoryRequest(address + offset, MemoryOp.STORE, size, value), MemoryResponse(size, SUCCESS)]
 
 
-def _code(image: Image, pc: int) -> Instr | None:
+def _code_at(image: Image, pc: int) -> Instr | None:
     try:
         size = image.instruction(pc).length
         return Instr(int.from_bytes(image.read(pc, size), "little"), size)

@@ -40,43 +40,45 @@ class _Pasts(NamedTuple):
     by_values: dict[str, Past | None]
 
 
-def past_of(session: PastSource, it: SelectedHistory, progress: Progress = silent) -> Past | None:
+def past_of(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> Past | None:
     """Return the values that are known in a history, the same object for the same history; None: there are none."""
-    kept = session.cached(_Pasts, it.history, lambda: _Pasts({})).by_values
-    if it.values not in kept:
-        kept[it.values] = new_past(it, partial(facts_of, session, it))
-    return kept[it.values]
+    kept = session.cached(_Pasts, selected.history, lambda: _Pasts({})).by_values
+    if selected.values not in kept:
+        kept[selected.values] = new_past(selected, partial(facts_of, session, selected))
+    return kept[selected.values]
 
 
-def facts_of(session: PastSource, it: SelectedHistory) -> "HartFacts | None":
+def facts_of(session: PastSource, selected: SelectedHistory) -> "HartFacts | None":
     """Return from what values are reconstructed; None: the trace has them, or a debugger wrote nobody knows where."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of
     from rvtrace_gdb.session.past.halts import hides_writes
     from rvtrace_gdb.session.past.saved_facts import ends_at, known_of
 
-    if tandem_of(it.history) is not None:
+    if tandem_of(selected.history) is not None:
         return None
-    capture, captured = session.capture(), session.captured_of(it.hart)
-    if hides_writes(it.history, [written for written in capture.written if written.hart == it.hart], captured):
+    capture, captured = session.capture(), session.captured_of(selected.hart)
+    if hides_writes(
+        selected.history, [written for written in capture.written if written.hart == selected.hart], captured
+    ):
         return None
-    known = known_of(capture, it, captured)
-    stop = session.live_stop(it.hart, known.machine.rams)
-    ends = stop is not None and ends_at(it.history, it.program, stop.pc)
+    known = known_of(capture, selected, captured)
+    stop = session.live_stop(selected.hart, known.machine.rams)
+    ends = stop is not None and ends_at(selected.history, selected.program, stop.pc)
     return known._replace(stop=stop) if ends else known
 
 
-def new_past(it: SelectedHistory, facts: Facts = lambda: None) -> Past | None:
+def new_past(selected: SelectedHistory, facts: Facts = lambda: None) -> Past | None:
     """Return what `past_of` keeps."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of  # large, and most requests need no values
     from rvtrace_gdb.session.past.data_trace.past import DataTracePast
     from rvtrace_gdb.session.past.tandem.past import TandemPast
 
-    tandem = tandem_of(it.history)
+    tandem = tandem_of(selected.history)
     if tandem is not None:
-        return TandemPast(tandem, it.program)
-    known = facts() if it.values != OFF and len(it.history) else None
+        return TandemPast(tandem, selected.program)
+    known = facts() if selected.values != OFF and len(selected.history) else None
     if known is not None:
         from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 
-        return ReconstructedPast(it.history, it.program, known)
-    return DataTracePast(it.history, it.program) if it.history.accesses else None
+        return ReconstructedPast(selected.history, selected.program, known)
+    return DataTracePast(selected.history, selected.program) if selected.history.accesses else None

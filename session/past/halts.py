@@ -56,7 +56,7 @@ def halt_writes(
     if not written:
         return []
     whole, ends = not (captured is not None and is_overwritten(captured)), _has_end(captured)
-    seen, listed = _seen(history, has_beginning=whole), list(_listed(written))
+    seen, listed = _seen(history, has_beginning=whole), list(_separate_halts(written))
     found: dict[int, _ListedHalt] = {}
     if whole and ends and _BREAK not in seen and _BREAK not in listed and len(seen) == len(listed):
         pairs = [(a, b) for a, b in zip(seen, listed, strict=True) if a is not None and b is not None]
@@ -89,7 +89,7 @@ def hides_writes(history: History, written: Sequence[DebuggerWrites], captured: 
         return True
     if not later or isinstance(captured, CapturedRecords):
         return bool(later)
-    seen, listed = _seen(history, has_beginning=True), list(_listed(written))
+    seen, listed = _seen(history, has_beginning=True), list(_separate_halts(written))
     if (captured is not None and is_overwritten(captured)) or _BREAK in seen or _BREAK in listed:
         return False
     pcs = {it.pc for it in seen if it is not None}
@@ -134,7 +134,7 @@ def _seen(history: History, *, has_beginning: bool) -> list[_SeenResume | None]:
     return found
 
 
-def _listed(written: Sequence[DebuggerWrites]) -> Iterator[_ListedHalt | None]:
+def _separate_halts(written: Sequence[DebuggerWrites]) -> Iterator[_ListedHalt | None]:
     """Yield each halt by itself."""
     for it in written:
         if not it.halts:

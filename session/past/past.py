@@ -59,7 +59,7 @@ class PastWrite(NamedTuple):
     position  of the instruction; if the writer is none, of the next instruction
     below     what asks for the write before this one, see `Past.register_writer`
     group     of a tandem trace, None for others; *offset*: its byte in the trace
-    register  its number, None for memory; *told*: the register that was written, if it is another that shares bits
+    register  its number, None for memory; *reported*: the register that was written, if it is another that shares bits
     store     the store, in the addresses of the request
     old, new  values before and after: of the register, or of the stored bytes that were requested
     window    memory around the store within what was requested
@@ -72,7 +72,7 @@ class PastWrite(NamedTuple):
     group: int | None = None
     offset: int | None = None
     register: int | None = None
-    told: int | None = None
+    reported: int | None = None
     store: StoredBytes | None = None
     old: int | None = None
     new: int | None = None
@@ -163,8 +163,8 @@ class Past(Protocol):
     def has_accesses(self) -> bool:
         """Whether the addresses of loads and stores are known, of some at least: whether watchpoints can trigger."""
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
-        """Return the nearest access of those that are *wanted*, from a position on.
+    def nearest_access(self, position: int, query: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
+        """Return the nearest access of those that are *query*, from a position on.
 
         A position of -1 in the result: something before the first instruction.
         """

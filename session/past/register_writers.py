@@ -135,20 +135,22 @@ class RegisterWriters:
         """
         same = self._same(register)
         sets = self._sets_of(register, progress)
-        at = self._find(limit // 2, sets.writes, lambda it: not same.isdisjoint(it.registers), progress)
+        at = self._last_write(limit // 2, sets.writes, lambda it: not same.isdisjoint(it.registers), progress)
         if at is not None:
             written = self._writes_at(at).registers
-            yield PastWrite(INSTRUCTION, at, 2 * at + 1, register=register, told=self._told(register, written))
+            yield PastWrite(
+                INSTRUCTION, at, 2 * at + 1, register=register, reported=self._reported_value(register, written)
+            )
         trap = self._last_trap((limit - 1) // 2, same)
         if trap is not None:
-            told = None if trap.mode is None else self._told(register, _BY_TRAPS[trap.mode])
+            told = None if trap.mode is None else self._reported_value(register, _BY_TRAPS[trap.mode])
             doubts = (_NO_MODE,) if trap.mode is None and register != PRIVILEGE else ()
-            yield PastWrite(TRAP, trap.position, 2 * trap.position, register=register, told=told, doubts=doubts)
+            yield PastWrite(TRAP, trap.position, 2 * trap.position, register=register, reported=told, doubts=doubts)
         for position in sorted(self._halts, reverse=True):
             values = {number: value for halt in self._halts[position] for number, value in halt.registers.items()}
             if 2 * position < limit and not same.isdisjoint(values):
-                new, told = values.get(register), self._told(register, frozenset(values))
-                yield PastWrite(OUTSIDE, position, 2 * position, register=register, told=told, new=new)
+                new, told = values.get(register), self._reported_value(register, frozenset(values))
+                yield PastWrite(OUTSIDE, position, 2 * position, register=register, reported=told, new=new)
                 return
 
     def _last_trap(self, last: int, same: frozenset[int]) -> _RegisterTrap | None:
@@ -199,10 +201,10 @@ class RegisterWriters:
         own = self._parts.get(register)
         if own is None:
             return frozenset({register})
-        others = (number for number, it in self._parts.items() if it.whole == own.whole and it.mask & own.mask)
+        others = (number for number, it in self._parts.items() if it.register == own.register and it.mask & own.mask)
         return frozenset({register, *others})
 
-    def _told(self, register: int, written: frozenset[int]) -> int | None:
+    def _reported_value(self, register: int, written: frozenset[int]) -> int | None:
         """Return the register that was written, if it is another one that shares bits."""
         return None if register in written else min(self._same(register) & written, default=None)
 
@@ -235,14 +237,14 @@ class RegisterWriters:
     def _doubtful_instructions(self, since: int, limit: int, register: int, progress: Progress) -> Iterator[str]:
         same, sets = self._same(register), self._sets_of(register, progress)
 
-        def may_write(it: Writes) -> bool:
-            return it.possible is None or not same.isdisjoint(it.possible)
+        def may_write(writes: Writes) -> bool:
+            return writes.possible is None or not same.isdisjoint(writes.possible)
 
-        at = self._find(limit // 2, sets.possible, may_write, progress)
+        at = self._last_write(limit // 2, sets.possible, may_write, progress)
         if at is not None and 2 * at + 1 > since:
             pc = self._history.pc(at)
             yield f"The instruction at {at + 1}, at {pc:#x}, is not known to rvtrace: it may have written it since."
-        at = self._find(limit // 2, sets.implicit, lambda it: it.flags or it.floating, progress)
+        at = self._last_write(limit // 2, sets.implicit, lambda it: it.flags or it.floating, progress)
         if at is not None and 2 * at + 1 > since:
             what = "set flags in it" if register in (FFLAGS, FCSR) else "changed its field FS"
             yield f"Floating-point instructions may have {what} since: the last one is at {at + 1}."
@@ -261,12 +263,12 @@ class RegisterWriters:
 
     # -- instructions
 
-    def _find(
-        self, before: int, addresses: frozenset[int], wanted: Callable[[Writes], bool], progress: Progress
+    def _last_write(
+        self, before: int, addresses: frozenset[int], condition: Callable[[Writes], bool], progress: Progress
     ) -> int | None:
-        """Return the last instruction before a position that is as *wanted*. *addresses*: of all that are."""
+        """Return the last instruction before a position that is as *condition*. *addresses*: of all that are."""
         at = self._search.find(before, -1, addresses, progress)
-        while at is not None and not wanted(self._writes_at(at)):
+        while at is not None and not condition(self._writes_at(at)):
             at = self._search.find(at, -1, addresses, progress)
         return at
 

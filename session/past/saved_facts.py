@@ -56,7 +56,7 @@ def machine_of(capture: Capture, selected: SelectedHistory, saved: Iterable[Save
         capture.xlen,
         _extensions(elves, misa),
         own_ram(capture.ranges, hart, harts),
-        machine_only=misa is not None and not _has(misa, "S"),
+        machine_only=misa is not None and not _has_extension(misa, "S"),
     )
 
 
@@ -66,12 +66,12 @@ def _extensions(elves: Iterable[Elf], misa: int | None) -> tuple[str, ...]:
     """
     elves = list(elves)
     in_x = any("zfinx" in elf.isa or "zdinx" in elf.isa for elf in elves)
-    absent = [name for name in _FLOATING_POINT if in_x or (misa is not None and not _has(misa, name))]
+    absent = [name for name in _FLOATING_POINT if in_x or (misa is not None and not _has_extension(misa, name))]
     extensions = tuple(name for name in _ALWAYS if name not in absent)
     return (*extensions, "Zcmp") if any(elf.zcm for elf in elves) else extensions
 
 
-def _has(misa: int, letter: str) -> bool:
+def _has_extension(misa: int, letter: str) -> bool:
     return bool(misa >> ord(letter) - ord("A") & 1)
 
 
@@ -102,7 +102,7 @@ def _privilege(saved: SavedRegisters) -> KnownValue:
     if saved.privilege is not None:
         return saved.privilege
     misa = saved.registers.get(_MISA)
-    has_others = misa is None or _has(misa, "S") or _has(misa, "U")
+    has_others = misa is None or _has_extension(misa, "S") or _has_extension(misa, "U")
     return None if has_others else _MACHINE_MODE
 
 

@@ -140,11 +140,11 @@ class StubConnection:
         """Return the answers to several packets, which are sent without waiting in between; they are still escaped."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while self.unanswered:
-            other(self._wait(deadline, bodies[0]))
+            other(self._wait_for_packet(deadline, bodies[0]))
         self.wire.send_all(bodies)
         answers: list[bytes] = []
         while len(answers) < len(bodies):
-            item = self._wait(deadline, bodies[len(answers)])
+            item = self._wait_for_packet(deadline, bodies[len(answers)])
             if item.kind is GdbPacketKind.PACKET and (item.body[:1] != b"O" or item.body == b"OK"):
                 answers.append(item.body)
                 deadline = time.monotonic() + ANSWER_SECONDS
@@ -152,7 +152,7 @@ class StubConnection:
                 other(item)
         return answers
 
-    def _wait(self, deadline: float, body: bytes) -> GdbPacket:
+    def _wait_for_packet(self, deadline: float, body: bytes) -> GdbPacket:
         while (item := self.next()) is None:
             self.wire.settle()
             left = deadline - time.monotonic()

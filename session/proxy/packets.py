@@ -86,7 +86,7 @@ class Threads:
 
     def __init__(self, hart_of: HartOf = hart_of) -> None:
         self._hart_of = hart_of
-        self._known: dict[str, None] = {}  # in the order in which they appeared
+        self._listed: dict[str, None] = {}  # in the order in which they appeared
         self.general: str | None = None
         self.selected: str | None = None
         self.resuming: str | None = None
@@ -99,24 +99,24 @@ class Threads:
     def hart(self, thread: str | None) -> int | None:
         return self._hart_of(thread)
 
-    def known(self) -> tuple[str | None, ...]:
+    def harts_listed(self) -> tuple[str | None, ...]:
         """Return all threads seen so far, the selected one first; None is the only one of a stub without threads."""
-        others = [thread for thread in self._known if thread != self.selected]
+        others = [thread for thread in self._listed if thread != self.selected]
         return (self.selected, *others)
 
     def in_order(self) -> list[str]:
         """Return all threads seen so far by their numbers, which is how gdb should number them."""
-        return sorted(self._known, key=lambda thread: (len(thread), thread))
+        return sorted(self._listed, key=lambda thread: (len(thread), thread))
 
     def of_hart(self, hart: int | None) -> str | None:
         """Return the thread of a hart."""
-        return next((thread for thread in self.known() if self.hart(thread) == hart), self.selected)
+        return next((thread for thread in self.harts_listed() if self.hart(thread) == hart), self.selected)
 
     def stopped(self, thread: str | None, *, reported_by_stub: bool) -> None:
         """Note that gdb receives a stop reply: it selects that thread."""
         if thread is None:
             return
-        self._known[thread] = None
+        self._listed[thread] = None
         self.general = self.selected = thread
         if reported_by_stub:
             self.of_stub = thread
@@ -125,7 +125,7 @@ class Threads:
         """Note that gdb sent T: the user selects that thread."""
         found = canonical(thread)
         if found is not None:
-            self._known[found] = None
+            self._listed[found] = None
             self.selected = found
 
     def set(self, which: bytes, thread: bytes) -> None:
@@ -136,14 +136,14 @@ class Threads:
         elif which == b"g":
             self.general = self.of_stub = found
         if found is not None:
-            self._known[found] = None
+            self._listed[found] = None
             self.selected = self.selected or found
 
-    def listed_by(self, asked: bytes, reply: bytes) -> None:
+    def listed_by(self, request: bytes, reply: bytes) -> None:
         """Note the threads in a stub's answer to a query of gdb, if that query lists threads."""
-        if asked in (b"qfThreadInfo", b"qsThreadInfo", b"qC"):
+        if request in (b"qfThreadInfo", b"qsThreadInfo", b"qC"):
             self.listed(reply)
-        elif asked.startswith(_LIST):
+        elif request.startswith(_LIST):
             self.listed(b",".join(_LISTED.findall(reply)))
 
     def listed(self, reply: bytes) -> None:
@@ -151,7 +151,7 @@ class Threads:
         for thread in reply.removeprefix(b"QC").removeprefix(b"m").split(b","):
             found = canonical(thread)
             if found is not None:
-                self._known[found] = None
+                self._listed[found] = None
                 self.selected = self.selected or found
 
 
@@ -356,13 +356,13 @@ class MemorySplitter:
             room &= ~1
             parts = [match[4][at : at + room] for at in range(0, len(match[4]), room)]
             return [b"M%x,%x:%b" % (address + i * room // 2, len(part) // 2, part) for i, part in enumerate(parts)]
-        return [b"X%x,%x:%b" % (address + at, size, part) for at, size, part in _cut(match[4], room)]
+        return [b"X%x,%x:%b" % (address + at, size, part) for at, size, part in _cut_content(match[4], room)]
 
     def _flash(self, body: bytes) -> list[bytes] | None:
         match = _FLASH.match(body)
         if match is None:
             return None
-        parts = _cut(match[2], (self.size or 0) - _HEAD)
+        parts = _cut_content(match[2], (self.size or 0) - _HEAD)
         return [b"vFlashWrite:%x:%b" % (int(match[1], 16) + at, part) for at, _, part in parts]
 
 
@@ -378,7 +378,7 @@ def join_answers(body: bytes, answers: list[bytes]) -> bytes:
     return b"".join(read) or answers[0]
 
 
-def _cut(escaped: bytes, room: int) -> list[tuple[int, int, bytes]]:
+def _cut_content(escaped: bytes, room: int) -> list[tuple[int, int, bytes]]:
     """Return offset, size and escaped content of each piece. A packet that ends inside an escape stays whole."""
     try:  # gdb never sends repeats: its "*" is an ordinary byte, which only answers have to escape
         data = unescape(escaped.replace(b"*", b"}\n"))

@@ -60,7 +60,7 @@ class Router:
     def _turn(self) -> None:
         """Wait for either side, and handle what it sent."""
         gdb, wire = self._gdb, self._wire
-        readable, writable = self._wait()
+        readable, writable = self._ready_sides()
         if self._seconds_for_stub() == 0:
             gdb.lose_stub(StubGone(self._state.setup.stub_address or NO_ADDRESS), again=False)
         if wire in writable:
@@ -96,7 +96,7 @@ class Router:
         stub = self._gdb.stub
         return stub.unanswered[-1] if stub is not None and stub.unanswered else b""
 
-    def _wait(self) -> tuple[list[_Side], list[_Side]]:
+    def _ready_sides(self) -> tuple[list[_Side], list[_Side]]:
         """Return the sides that can be read, and those that can be written."""
         wire, stub = self._wire, self._gdb.stub
         readers: list[_Side] = [self._state.shutdown.wake, self._state.calls.wake]

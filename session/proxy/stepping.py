@@ -175,13 +175,13 @@ class Stepper:
         """Return whether all harts in the past are at its end, and the target can be resumed."""
         if not self._target.is_readable():
             return False
-        harts = {self._gdb.threads.hart(thread) for thread in self._gdb.threads.known()}
+        harts = {self._gdb.threads.hart(thread) for thread in self._gdb.threads.harts_listed()}
         with self._gdb.lock:
             return all(self._past.is_at_end(hart) for hart in harts if self._past.position(hart) is not None)
 
     def _to_move(self, thread: str | None) -> str | None:
         """Return the thread to move, which is in the past and not at its end: *thread*, if possible."""
-        for candidate in (thread, *self._gdb.threads.known()):
+        for candidate in (thread, *self._gdb.threads.harts_listed()):
             hart = self._gdb.threads.hart(candidate)
             if self._past.position(hart) is not None and not self._past.is_at_end(hart):
                 return candidate
@@ -195,7 +195,7 @@ class Stepper:
         progress = ReplayProgress(self._gdb.is_interrupted, self._gdb.print)
         try:
             if self._past.position(hart) is None:
-                self._enter(thread, hart, progress)
+                self._enter_past(thread, hart, progress)
         except Cancelled:
             self.stop(thread, signal=SIGINT)
             return
@@ -234,7 +234,7 @@ class Stepper:
             self._gdb.print(_WATCHPOINTS)
         return NO_WATCHPOINTS
 
-    def _enter(self, thread: str | None, hart: int | None, progress: ReplayProgress) -> None:
+    def _enter_past(self, thread: str | None, hart: int | None, progress: ReplayProgress) -> None:
         """Enter the past; print a line if the trace does not end where the target is now."""
         gdb = self._gdb
         self._past.enter(hart, progress)

@@ -82,16 +82,20 @@ class TargetXml:
         If it has none, the floating-point registers are the widest that a program's ABI may need: gdb refuses a program
         whose ABI needs wider ones than the target has.
         """
-        cpu = _rows((name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split()))
+        cpu = _register_rows(
+            (name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split())
+        )
         flen = 64 if traced is None else traced.flen
         kind = "ieee_double" if flen == 64 else "ieee_single"
-        floats = _rows((name, flen, kind, number) for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT))
-        control = _rows((name, 32, "int", number) for name, number in _FLOAT_CONTROL.items())
+        floats = _register_rows((name, flen, kind, number) for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT))
+        control = _register_rows((name, 32, "int", number) for name, number in _FLOAT_CONTROL.items())
         features = [("cpu", cpu), *([("fpu", floats + control)] if flen else [])]
         if traced is not None:
             others = sorted((number, name) for name, number in traced.csrs.items() if name not in _FLOAT_CONTROL)
-            features.append(("csr", _rows((name, xlen, "int", _FIRST_CSR + number) for number, name in others)))
-            features.append(("virtual", _rows([("priv", xlen, "int", _PRIVILEGE)])))
+            features.append(
+                ("csr", _register_rows((name, xlen, "int", _FIRST_CSR + number) for number, name in others))
+            )
+            features.append(("virtual", _register_rows([("priv", xlen, "int", _PRIVILEGE)])))
         text = (
             '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
             f"<architecture>riscv:rv{xlen}</architecture>\n"
@@ -132,7 +136,7 @@ class TargetXml:
         return found
 
 
-def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
+def _register_rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
     """Write registers given as name, size in bits, type and number."""
     return "".join(
         f'<reg name="{name}" bitsize="{size}" type="{kind}" regnum="{number}"'

@@ -121,7 +121,7 @@ class WriteWatch:
                 if register.name in values:
                     self._log.keep_register(hart, number, values[register.name])
         with suppress(ValueError):
-            whole = self._whole(int(body[1:].partition(b"=")[0], 16))
+            whole = self._whole_register(int(body[1:].partition(b"=")[0], 16))
             if whole is not None and not self._log.keeps_register(hart, whole[0]):
                 self._log.keep_register(hart, whole[0], value_of(gdb.transact(b"p%x" % whole[1].number)))
 
@@ -132,7 +132,7 @@ class WriteWatch:
             self._numbered = description, numbered(description)
         return self._numbered[1]
 
-    def _whole(self, written: int) -> tuple[int, XmlRegister] | None:
+    def _whole_register(self, written: int) -> tuple[int, XmlRegister] | None:
         """Return the register that changes with one of gdb's, and its number in the Debug Specification."""
         register = self._gdb.descriptions.current().registers.get(written)
         number = None if register is None else debug_number(register)
@@ -149,7 +149,7 @@ class WriteWatch:
             self._log.wrote_unknown()
         elif written == GDB_PC:
             self._pcs[gdb.hart] = new
-        elif (whole := self._whole(written)) is not None:
+        elif (whole := self._whole_register(written)) is not None:
             if written:  # x0
                 self._log.wrote_register(gdb.hart, whole[0], new)
         elif not _VECTOR.match(register.name):  # nobody computes with them

@@ -41,12 +41,12 @@ def hart_of(name: str) -> int | None:
     return int(number) if name.startswith(PREFIX) and number.isascii() and number.isdigit() else None
 
 
-def ctr_lines(made: CtrRegisterValues, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
+def ctr_lines(values: CtrRegisterValues, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
     """Describe a hart's registers, below a title that ends with *more*. Optional ones that are 0 only if *everything*
     is set.
     """
-    title = f"{made.name}: Control Transfer Records {made.version}, hart {hart}{more}"
-    return [title, *(f"  {_words(csr, value)}" for csr, value in _known_registers(made, everything))]
+    title = f"{values.name}: Control Transfer Records {values.version}, hart {hart}{more}"
+    return [title, *(f"  {_field_words(csr, value)}" for csr, value in _known_registers(values, everything))]
 
 
 def of_recorder(recorder: HartRecorder, *, tracing: bool, everything: bool = False) -> list[str]:
@@ -78,19 +78,19 @@ def recorders(session: Session) -> Sequence[HartRecorder]:
     return session.live.recorders if isinstance(session.live, CtrTrace) else ()
 
 
-def _known_registers(made: CtrRegisterValues, everything: bool) -> Iterator[tuple[Csr, int]]:
+def _known_registers(values: CtrRegisterValues, everything: bool) -> Iterator[tuple[Csr, int]]:
     """Yield each register that is known, in the order of their numbers."""
-    version = VERSIONS[made.version]
-    found = {version.machine.control.csr: made.control, version.machine.status: made.status}
-    guest = made.misa is not None and made.misa & _H_EXTENSION
-    if made.vs_control or guest or everything:
-        found[version.virtual.csr] = made.vs_control
+    version = VERSIONS[values.version]
+    found = {version.machine.control.csr: values.control, version.machine.status: values.status}
+    guest = values.misa is not None and values.misa & _H_EXTENSION
+    if values.vs_control or guest or everything:
+        found[version.virtual.csr] = values.vs_control
     if version.depth is not None:
-        found[version.depth] = int(version.depth_codes[made.depth])
+        found[version.depth] = int(version.depth_codes[values.depth])
     yield from sorted(found.items(), key=lambda it: it[0].number)
 
 
-def _words(csr: Csr, value: int) -> str:
+def _field_words(csr: Csr, value: int) -> str:
     digits = csr.bits // 4 + 2
     return f"{csr.name} {value:#0{digits}x}: {' '.join(field_texts(csr, value))}"
 
@@ -151,7 +151,7 @@ class ShownRecords:
 
     def rows(self, begin: int, end: int) -> list[RecordRow]:
         """Return the rows numbered *begin* to *end* - 1."""
-        return [_row(line) for line in self.lines[begin - 1 : end - 1]]
+        return [_record_row(line) for line in self.lines[begin - 1 : end - 1]]
 
     def since(self) -> Between | None:
         """Return what ran after the newest record, None if that is not known."""
@@ -210,7 +210,7 @@ def _open_calls(records: list[CtrRecord]) -> list[CtrRecord]:
     return found
 
 
-def _row(line: RecordLine) -> RecordRow:
+def _record_row(line: RecordLine) -> RecordRow:
     record = line.record
     return RecordRow(
         number=line.number,

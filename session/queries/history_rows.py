@@ -43,14 +43,14 @@ def _stretch(history: History, image: Image, of_process: bool, begin: int, end: 
             continue
         if pc not in known:
             elsewhere = of_process or not image.path or image.is_added(pc)
-            known[pc] = _code(image, pc, named=elsewhere) if elsewhere or history.has_code else None
+            known[pc] = _code_columns(image, pc, named=elsewhere) if elsewhere or history.has_code else None
         code = known[pc]
         if number - 1 in own:
             code = (own[number - 1].hex(), *((None, 0) if code is None else code[1:]))
         yield (number, pc) if code is None else (number, pc, *code)
 
 
-def _code(image: Image, pc: int, *, named: bool) -> tuple[str, str | None, int] | None:
+def _code_columns(image: Image, pc: int, *, named: bool) -> tuple[str, str | None, int] | None:
     """Return the bytes of an instruction, and its function and the offset in it, if gdb may not know them (*named*)."""
     try:
         code = image.read(pc, image.instruction(pc).length).hex()
@@ -71,7 +71,7 @@ def annotations(
     first, stop = begin - 1, min(end - 1, len(history))
     if stop == len(history) and first < stop:
         stop += 1
-    said = _said(history, program, first, stop)
+    said = _happened_by_position(history, program, first, stop)
     stamps = _stamps(history, first, stop) if times else {}
     for position in sorted(said.keys() | stamps.keys()):
         time, ticks = stamps.get(position, (None, None))
@@ -90,7 +90,7 @@ def _stamps(history: History, first: int, stop: int) -> dict[int, tuple[int, int
     }
 
 
-def _said(history: History, program: ContextImages, first: int, stop: int) -> dict[int, list[Happened]]:
+def _happened_by_position(history: History, program: ContextImages, first: int, stop: int) -> dict[int, list[Happened]]:
     found: dict[int, list[Happened]] = {}
     for position, group in groupby(history.events_between(first, stop), attrgetter("position")):
         events = _worth_saying(history, position, list(group))

@@ -219,7 +219,7 @@ class _ComponentReader:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
-    def found(self, component: AnyComponent) -> ComponentFound | None:
+    def found_component(self, component: AnyComponent) -> ComponentFound | None:
         """Return the current state of a component, None if it cannot be read."""
         if self.problem is not None:
             return None
@@ -252,7 +252,7 @@ def _of_target(
     topology, seen = Topology(description), dict[str, ComponentFound]()
     with _ComponentReader(description, connect, in_use, progress) as asked:
         for component in description.components:
-            found = asked.found(component)
+            found = asked.found_component(component)
             seen |= {component.name: found} if found else {}
             first, *more = texts(component, found)
             yield ComponentEntry(component.name, (first, *more, *_connections(topology, component)))

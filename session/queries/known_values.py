@@ -29,7 +29,7 @@ def known_values(
         start=_start_source(found, capture, it.hart),
         stop=_stop_source(found, capture),
         ram=[(begin, begin + size) for begin, size in found.rams],
-        known=[KnownRegisters(INTEGERS, found.known, found.registers)],
+        known=[KnownRegisters(INTEGERS, found.known_count, found.registers)],
         places=found.sampled,
         limits=[
             ValueLimit(why.limit, history_number_if_known(why.position), why.places, why.pc)

@@ -39,13 +39,13 @@ class LookedAt:
     state: str | None = ""
 
 
-def missing(description: Description, found: Mapping[str, LookedAt], harts: Sequence[str]) -> Iterator[str]:
+def missing(description: Description, components: Mapping[str, LookedAt], harts: Sequence[str]) -> Iterator[str]:
     """Yield what keeps the target from being traced, or a part of it, and what to do; a line each.
 
-    *found*: the components that could be looked at; *harts*: the names of all, () if they are not known.
+    *components*: the components that could be looked at; *harts*: the names of all, () if they are not known.
     """
     for component in description.components:
-        looked = found.get(component.name)
+        looked = components.get(component.name)
         if looked is None:
             continue
         if _has_registers(component):
@@ -99,13 +99,13 @@ def _missing_hart(encoder: EncoderDescription, looked: LookedAt, harts: Sequence
         yield f"hart {encoder.hart} of {encoder.name} is {looked.state}: switch on {name}, or see OpenOCD's log"
 
 
-def nothing_arrives(description: Description, found: Mapping[str, LookedAt]) -> Iterator[str]:
+def nothing_arrives(description: Description, components: Mapping[str, LookedAt]) -> Iterator[str]:
     """Yield a line for each RAM sink that is on and empty though its encoders trace."""
-    on = [encoder for encoder in description.encoders if _traces(found.get(encoder.name))]
+    on = [encoder for encoder in description.encoders if _traces(components.get(encoder.name))]
     topology = Topology(description)
     used = {route.sink.name for encoder in on for route in topology.routes(encoder)}
     for sink in description.sinks:
-        looked = found.get(sink.name)
+        looked = components.get(sink.name)
         if sink.name not in used or looked is None or not _is_empty(looked.seen):
             continue
         yield (

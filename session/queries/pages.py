@@ -194,7 +194,7 @@ class Folding:
     def __init__(self, fetch: RowFetch, length: int) -> None:
         self._fetch, self._length = fetch, length
         self._codes: dict[Any, int] = {}
-        self._known: dict[int, _Chunk] = {}
+        self._numbers: dict[int, _Chunk] = {}
         self.folds: list[Fold] = []
         self.numbers: list[tuple[int, int]] = []
 
@@ -202,7 +202,7 @@ class Folding:
         """Return the page of *size* lines from row *place* on, or of those before it."""
         step = 1 if forward else -1
         at, lines = place if forward else place - 1, 0
-        self._known.clear()
+        self._numbers.clear()
         self.folds, self.numbers = [], []
         while 1 <= at <= self._length and lines < size and abs(at - place) < _MOST:
             group, times, left_over = self._repetition(at, step)
@@ -301,11 +301,13 @@ class Folding:
 
     def _chunk(self, number: int) -> "_Chunk":
         chunk = (number - 1) // _CHUNK
-        known = self._known.get(chunk)
+        known = self._numbers.get(chunk)
         if known is None:
             rows = self._fetch(chunk * _CHUNK + 1, min((chunk + 1) * _CHUNK, self._length) + 1)
             codes = array("q", (self._codes.setdefault(_compared(row), len(self._codes)) for row in rows))
-            known = self._known[chunk] = _Chunk(codes, array("q", map(_row_begin, rows)), array("q", map(_level, rows)))
+            known = self._numbers[chunk] = _Chunk(
+                codes, array("q", map(_row_begin, rows)), array("q", map(_level, rows))
+            )
         return known
 
     def _row(self, number: int) -> object:

@@ -110,10 +110,12 @@ def linked(description: Description, connect: ConnectLink) -> Iterator[Link]:
         link.close()
 
 
-def place(description: Description, found: AnyComponent) -> AnyComponent:
-    """Return the component that has the registers of *found*: pre-ratification sinks are in an encoder or a funnel."""
-    inside = "" if isinstance(found, EncoderDescription | FunnelDescription) else found.inside
-    return description.component(inside) if inside else found
+def place(description: Description, component: AnyComponent) -> AnyComponent:
+    """Return the component that has the registers of *component*: pre-ratification sinks are in an encoder or a
+    funnel.
+    """
+    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
+    return description.component(inside) if inside else component
 
 
 def see(link: Link, found: AnyComponent) -> ComponentSeen:
@@ -168,8 +170,8 @@ def component_lines(
     return text + [f"  warning: {note}" for note in seen.notes]
 
 
-def _hart_text(found: AnyComponent) -> str:
-    return f", hart {found.hart}" if isinstance(found, EncoderDescription) else ""
+def _hart_text(component: AnyComponent) -> str:
+    return f", hart {component.hart}" if isinstance(component, EncoderDescription) else ""
 
 
 def _unidentified(seen: ComponentSeen) -> Iterator[str]:
@@ -208,7 +210,7 @@ def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
             values = _of_encoder(encoder)
             base = encoder.in_force.base
             known = block("encoder", encoder.in_force.version)
-            yield from _component(name, known, base, f", hart {encoder.hart}", values, everything)
+            yield from _component_lines(name, known, base, f", hart {encoder.hart}", values, everything)
 
 
 def _of_encoder(encoder: CapturedEncoder) -> Mapping[Register, int]:
@@ -230,35 +232,35 @@ def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
         if sink.in_force.name == name:
             found = sink.in_force
             known = sifive_v0.sink_block(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
-            yield from _component(name, known, found.base, "", _of_sink(found), everything)
+            yield from _component_lines(name, known, found.base, "", _of_sink(found), everything)
 
 
-def _of_sink(found: SinkSettings) -> Mapping[Register, int]:
-    if isinstance(found, V0Sink):
-        host = PRE_RATIFIED[found.host]
+def _of_sink(sink: SinkSettings) -> Mapping[Register, int]:
+    if isinstance(sink, V0Sink):
+        host = PRE_RATIFIED[sink.host]
         places = {
-            v0.SINK_BASE: found.start & _LOW,
-            v0.SINK_BASE_HIGH: found.start >> 32,
-            v0.SINK_LIMIT: found.limit & _LOW,
+            v0.SINK_BASE: sink.start & _LOW,
+            v0.SINK_BASE_HIGH: sink.start >> 32,
+            v0.SINK_LIMIT: sink.limit & _LOW,
         }
-        return {host.control: found.control, host.impl: found.impl, **places}
+        return {host.control: sink.control, host.impl: sink.impl, **places}
     return {
-        RAM_CONTROL: found.control,
-        RAM_IMPL: found.impl,
-        RAM_START_LOW: found.start & _LOW,
-        RAM_START_HIGH: found.start >> 32,
-        RAM_LIMIT_LOW: found.limit & _LOW & ~3,
-        RAM_LIMIT_HIGH: found.limit >> 32,
+        RAM_CONTROL: sink.control,
+        RAM_IMPL: sink.impl,
+        RAM_START_LOW: sink.start & _LOW,
+        RAM_START_HIGH: sink.start >> 32,
+        RAM_LIMIT_LOW: sink.limit & _LOW & ~3,
+        RAM_LIMIT_HIGH: sink.limit >> 32,
     }
 
 
-def _component(
-    name: str, found: RegisterBlock, base: int, more: str, values: Mapping[Register, int], everything: bool
+def _component_lines(
+    name: str, block: RegisterBlock, base: int, more: str, values: Mapping[Register, int], everything: bool
 ) -> Iterator[str]:
     """Yield the lines of a component. *base* 0: nobody has read these registers."""
-    yield f"{name}{f' at {base:#x}' if base else ''}: {found.name}{more}, in the capture"
-    by_offset = {register.offset: value for register, value in values.items() if register.offset in found.by_offset}
-    yield from (f"  {line}" for line in dump.dump(found, by_offset, everything))
+    yield f"{name}{f' at {base:#x}' if base else ''}: {block.name}{more}, in the capture"
+    by_offset = {register.offset: value for register, value in values.items() if register.offset in block.by_offset}
+    yield from (f"  {line}" for line in dump.dump(block, by_offset, everything))
     if not base:
         yield f"  note: {_NOT_READ}"
 
@@ -392,14 +394,14 @@ def _of_hart(session: Session, name: str, wish: RegisterRequest) -> list[str]:
 
 
 def _of_target(
-    description: Description, wanted: Sequence[str], wish: RegisterRequest, progress: Progress, connect: ConnectLink
+    description: Description, names: Sequence[str], wish: RegisterRequest, progress: Progress, connect: ConnectLink
 ) -> list[list[str]]:
-    """Describe the components called *wanted*, all if there are none. One inside another is shown with that."""
+    """Describe the components called *names*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}
-    for name in wanted:
+    for name in names:
         if name not in there:
             raise _unknown_component(name, tuple(there), description.file or "the target description", "")
-    asked = [there[name] for name in wanted] or list(there.values())
+    asked = [there[name] for name in names] or list(there.values())
     places = dict.fromkeys(place(description, component).name for component in asked)
     with linked(description, connect) as link:
         return [component_lines(link, there[name], everything=wish.everything, progress=progress) for name in places]
@@ -411,6 +413,6 @@ def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:
         yield from ["", *lines] if number else lines
 
 
-def _unknown_component(name: str, there: Sequence[str], where: str, more: str) -> BadOption:
-    known = f"there are {', '.join(there)}" if there else "there is none"
+def _unknown_component(name: str, names: Sequence[str], where: str, more: str) -> BadOption:
+    known = f"there are {', '.join(names)}" if names else "there is none"
     return BadOption(f"there is no component {name!r} in {where}: {known}{more}")

@@ -66,9 +66,9 @@ class Accesses:
 
     def rows(self, begin: int, end: int) -> list[AccessRow]:
         """Return the accesses numbered *begin* to *end* - 1."""
-        return [self._row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
+        return [self._access_row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
 
-    def _row(self, number: int) -> AccessRow:
+    def _access_row(self, number: int) -> AccessRow:
         access, history, program = self._chosen[number - 1], self._history, self._program
         position = access.position
         image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))

@@ -92,13 +92,13 @@ class NoTarget(RvtraceError):
 class Destination(NamedTuple):
     """Where the next resumption leads: the number that `trace history` prints, None for the present.
 
-    *moves*: False if gdb is there already. *found*: the event there, of *of* such events, if an event was asked for.
+    *moves*: False if gdb is there already. *match*: the event there, of *of* such events, if an event was asked for.
     """
 
     number: int | None
     lines: list[str]
     moves: bool = True
-    found: FoundRow | None = None
+    match: FoundRow | None = None
     of: int = 0
 
 
@@ -250,7 +250,7 @@ class ProxyDebugger:
         """
         self._check_connected()
         hart = self.context.thread_hart
-        joins = self._enter(hart, progress, pc) if self.timeline.position(hart) is None else []
+        joins = self._enter_past(hart, progress, pc) if self.timeline.position(hart) is None else []
         position = self.timeline.position(hart)
         return Destination(history_number_if_known(position), [*self.timeline.selected(hart).lines, *joins])
 
@@ -298,7 +298,7 @@ class ProxyDebugger:
         position = number - 1 if number > 0 else length + number
         if not number or not 0 <= position < length:
             raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
-        return self._jump(selected, position, pc)
+        return self._jump_to(selected, position, pc)
 
     def go_to_found(
         self,
@@ -326,10 +326,10 @@ class ProxyDebugger:
             raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
         if number < 0:
             number = max(len(results) + 1 + number, 0)
-        leads = self._jump(selected, results.position(number), pc)
+        leads = self._jump_to(selected, results.position(number), pc)
         if isinstance(query, ExecutionQuery):
             return leads
-        return leads._replace(found=results.rows(number, number + 1)[0], of=len(results))
+        return leads._replace(match=results.rows(number, number + 1)[0], of=len(results))
 
     def _here(self, selected: SelectedHistory) -> int:
         """Return the hart's position in this history, its end if the hart is in the present or in another history."""
@@ -341,18 +341,18 @@ class ProxyDebugger:
         """Return whether a thread's hart is in the past, in this history."""
         return self.timeline.position(hart) is not None and self.timeline.selected(hart).hart == selected.hart
 
-    def _jump(self, selected: SelectedHistory, position: int, pc: int | None) -> Destination:
+    def _jump_to(self, selected: SelectedHistory, position: int, pc: int | None) -> Destination:
         hart = self.context.thread_hart
         joins: list[str] = []
         if self.timeline.position(hart) is None:
-            joins = self._enter(hart, silent, pc)  # decoded just before
+            joins = self._enter_past(hart, silent, pc)  # decoded just before
         elif not self._is_in(hart, selected):
             self.timeline.begin_anew(hart, silent)
         position = self.timeline.nearest_instruction(hart, min(position, len(selected.history) - 1))
         self.proxy.jump(hart, position)
         return Destination(history_number(position), [*selected.lines, *joins, *self.value_notes(hart)])
 
-    def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
+    def _enter_past(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
         """Enter the past; return a line if the trace does not lead to where the program is."""
         self.timeline.enter(hart, progress)
         line = "" if pc is None else self.timeline.joins(hart, pc)

@@ -90,7 +90,7 @@ class _Builder:
     """Builds blocks of addresses that are added in order."""
 
     def __init__(self) -> None:
-        self._made: list[BtraceBlock] = []
+        self._document: list[BtraceBlock] = []
         self._begin: int | None = None
         self._last = self._expected = _UNKNOWN
 
@@ -106,14 +106,14 @@ class _Builder:
     def finish(self) -> list[BtraceBlock]:
         if self._begin != GAP:
             self._close(self._begin, self._last, GAP)
-        return self._made
+        return self._document
 
     def _close(self, begin: int | None, last: int, following: int) -> None:
         if begin == GAP:
-            if self._made:
-                self._made.append(gap_block(following))
+            if self._document:
+                self._document.append(gap_block(following))
         elif begin is not None:
-            self._made.append((begin, last))
+            self._document.append((begin, last))
 
 
 _SAMPLES = 64  # positions compared to find whether one history continues another

@@ -162,7 +162,7 @@ class Timeline:
         length = len(place.history)
         if stop != MovementStop() or place.position == length or place.history.pc(place.position) not in addresses:
             return stop
-        found = self._find(place, direction, OutsideRange(addresses.start, addresses.stop), progress)
+        found = self._next_position(place, direction, OutsideRange(addresses.start, addresses.stop), progress)
         if 0 <= found < length and place.history.pc(found) == GAP:
             found -= direction
         return self._move_watched(hart, place, direction, found, watchpoints, progress)
@@ -180,10 +180,10 @@ class Timeline:
         hit = self._watching(hart, place).nearest(place.position, direction, watchpoints, progress)
         farthest = None if hit is None else hit.position
         if only is None or direction > 0 or only >= place.position:
-            found = self._find(place, direction, breakpoints, progress, farthest)
+            found = self._next_position(place, direction, breakpoints, progress, farthest)
             return self._move_watched(hart, place, direction, found, watchpoints, progress)
         others = breakpoints - {place.history.pc(only)}
-        found = self._find(place, direction, others, progress, farthest)
+        found = self._next_position(place, direction, others, progress, farthest)
         found = max(found, only if len(others) < len(breakpoints) else -1)
         return self._move_watched(hart, place, direction, found, watchpoints, progress)
 
@@ -263,7 +263,7 @@ class Timeline:
             known = self._watchpoints[hart] = history, past, ReplayWatchpoints(past)
         return known[2]
 
-    def _find(
+    def _next_position(
         self,
         place: _TimelinePlace,
         direction: int,

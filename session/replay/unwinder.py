@@ -71,31 +71,33 @@ class Unwinder:
                 yield UnwoundFrame(frame, False, sp, known)
 
     def _natively(
-        self, frame: CallFrame, known: Integers, position: int, *, is_caller: bool
+        self, frame: CallFrame, registers: Integers, position: int, *, is_caller: bool
     ) -> tuple[int | None, Integers] | None:
         """Return the pc to which gdb's unwinder would return, and the registers there; None: it cannot find them."""
         inside = frame.pc - (1 if is_caller else 0)  # gdb looks up a caller at the address of the call
         rules = None if frame.pc == UNKNOWN else self._cfi.rules_at(inside)
-        if rules is None or rules.cfa[0] not in known:
+        if rules is None or rules.cfa[0] not in registers:
             return None
         register, offset = rules.cfa
-        callers = self._callers(rules, self._masked_address(known[register] + offset), known, position)
+        callers = self._callers(rules, self._masked_address(registers[register] + offset), registers, position)
         ra = callers.get(rules.ra)
         return None if ra is None else ra & ~1, callers  # jalr clears bit 0
 
-    def _callers(self, rules: UnwindRules, cfa: int, known: Integers, position: int) -> Integers:
+    def _callers(self, rules: UnwindRules, cfa: int, registers: Integers, position: int) -> Integers:
         """Return the caller's registers, as gdb's unwinder finds them."""
         found = {_SP: cfa}
         for register in range(1, 32):
             rule = rules.registers.get(register, None if register == _SP else UnwindRule(SAME))
-            value = None if rule is None else self._caller_register(register, rule, cfa, known, position)
+            value = None if rule is None else self._caller_register(register, rule, cfa, registers, position)
             if value is not None:
                 found[register] = value
         return found
 
-    def _caller_register(self, register: int, rule: UnwindRule, cfa: int, known: Integers, position: int) -> int | None:
+    def _caller_register(
+        self, register: int, rule: UnwindRule, cfa: int, registers: Integers, position: int
+    ) -> int | None:
         if rule.kind in (SAME, IN):
-            return known.get(register if rule.kind == SAME else rule.n)
+            return registers.get(register if rule.kind == SAME else rule.n)
         address = self._masked_address(cfa + rule.n)
         if rule.kind == VALUE:
             return address

@@ -61,7 +61,7 @@ class ReplayWatchpoints:
             return None
         first = min(hit.position * direction for hit in hits.values()) * direction
         there = {point: hit for point, hit in hits.items() if hit.position == first}
-        return max(there.values(), key=lambda hit: sum(_has(point, hit.address) for point in there))
+        return max(there.values(), key=lambda hit: sum(_covers(point, hit.address) for point in there))
 
     def reported(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> None:
         """Note that a hit was reported to the debugger, which will step over the instruction next."""
@@ -81,7 +81,7 @@ class ReplayWatchpoints:
         Of a store, gdb compares the value that it has read last with the one that is there now. It goes on if it could
         read neither.
         """
-        there = [point for point in watchpoints if _has(point, hit.address)]
+        there = [point for point in watchpoints if _covers(point, hit.address)]
         if self._past is None or any(point.kind != "watch" or self._were_read.get(point) for point in there):
             return None
         after = self._after(hit, direction)
@@ -164,10 +164,10 @@ def _hit(history: History, by: int, address: int, direction: int, kind: str) -> 
 
 
 def _without(triggered: dict[Watchpoint, int], address: int) -> dict[Watchpoint, int]:
-    return {point: byte for point, byte in triggered.items() if not _has(point, address)}
+    return {point: byte for point, byte in triggered.items() if not _covers(point, address)}
 
 
-def _has(point: Watchpoint, address: int) -> bool:
+def _covers(point: Watchpoint, address: int) -> bool:
     return point.address <= address < point.address + point.size
 
 

@@ -142,7 +142,7 @@ def _register_writer(
         return {"none": list(dict.fromkeys((none, *found.notes, *counts)))}
     known = None if past is None else past.traced_registers()
     bits = known.flen if known is not None and number in _FLOATS else it.program.xlen
-    written_as = None if found.told is None else name_of(found.told)
+    written_as = None if found.reported is None else name_of(found.reported)
     writer = _writer(it, position, found)._replace(bits=bits, written_as=written_as)
     return {"writer": writer._asdict(), "below": found.below + 1}
 

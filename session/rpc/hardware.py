@@ -182,10 +182,10 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> JsonMess
         raise NoTrace("no snapshot is being read")
     chip, session.chip = session.chip, None
     try:
-        need = next(chip.reading) if answer is None else chip.reading.send(_whole(answer, chip.asked))
+        need = next(chip.reading) if answer is None else chip.reading.send(_whole(answer, chip.extents))
     except StopIteration as done:
         return protocol.answer(session.open_capture(done.value, "the chip's memory", None))
-    session.chip = chip._replace(asked=need)
+    session.chip = chip._replace(extents=need)
     return {"need": need}
 
 

@@ -189,7 +189,7 @@ def _history(session: Session, params: Params, requested: Range, progress: Progr
 
 
 def _history_at_hand(session: Session, params: Params) -> ListSelection:
-    return _of_history(_last(session, params.optional_number("hart")), PageSelection(1, 1), params)
+    return _of_history(_last_history(session, params.optional_number("hart")), PageSelection(1, 1), params)
 
 
 def _of_history(selected: SelectedHistory, selection: PageSelection, params: Params, length: int = 0) -> ListSelection:
@@ -218,27 +218,27 @@ def _interleaved(session: Session, params: Params, requested: Range, progress: P
     place = HistoryNumber(hart, at) if at is not None and len(histories[hart]) else None
     selection = requested.select(len(found), partial(found.select, at=place))
     lines = session.warnings() + found.notes()
-    return _of_all_harts(found, _last(session, shown), params, selection)._replace(lines=lines)
+    return _of_all_harts(found, _last_history(session, shown), params, selection)._replace(lines=lines)
 
 
 def _interleaved_at_hand(session: Session, params: Params) -> ListSelection:
-    selected = _last(session, params.optional_number("hart"))
+    selected = _last_history(session, params.optional_number("hart"))
     return _of_all_harts(session.cached(Interleaved, selected.history, _nothing), selected, params, PageSelection(1, 1))
 
 
 def _of_all_harts(
-    found: Interleaved, selected: SelectedHistory, params: Params, selection: PageSelection
+    interleaved: Interleaved, selected: SelectedHistory, params: Params, selection: PageSelection
 ) -> ListSelection:
     """Return the rows of the histories of all harts. *selected*: that of one of them."""
 
     def fetch(begin: int, end: int) -> list[HartRows]:
-        return [of_hart(*run) for run in found.runs(begin, end)]
+        return [of_hart(*run) for run in interleaved.runs(begin, end)]
 
     def of_hart(number: int, hart: int, begin: int, end: int) -> HartRows:
-        one = selected._replace(history=found.histories[hart], hart=hart)
+        one = selected._replace(history=interleaved.histories[hart], hart=hart)
         return HartRows(number, hart, **_of_history(one, selection, params).fetch(begin, end))
 
-    return _paged(selected, len(found), selection, fetch)
+    return _paged(selected, len(interleaved), selection, fetch)
 
 
 def _paged(selected: SelectedHistory, length: int, selection: PageSelection, rows: RowFetch) -> ListSelection:
@@ -253,7 +253,7 @@ def _paged(selected: SelectedHistory, length: int, selection: PageSelection, row
     )
 
 
-def _last(session: Session, hart: int | None) -> SelectedHistory:
+def _last_history(session: Session, hart: int | None) -> SelectedHistory:
     """Return the history that was decoded last. Raises NoTrace."""
     selected = session.last_selected(Context(hart=hart))
     return selected if selected is not None else _nothing()

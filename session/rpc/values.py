@@ -28,11 +28,11 @@ def values(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return {"lines": it.lines, "row": row_at(session, it, at, progress)}
 
 
-def row_at(session: Session, it: SelectedHistory, at: int | None, progress: Progress) -> ValuesRow:
+def row_at(session: Session, selected: SelectedHistory, at: int | None, progress: Progress) -> ValuesRow:
     """Return how much is known; *at*: the number of the instruction that `here` is about, None: the end."""
-    position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
-    past = past_of(session, it, progress)
-    return known_values(it, past, session.capture(), position, progress)
+    position = len(selected.history) if at is None else min(max(at - 1, 0), len(selected.history))
+    past = past_of(session, selected, progress)
+    return known_values(selected, past, session.capture(), position, progress)
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"values": values}

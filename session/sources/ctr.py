@@ -80,13 +80,13 @@ def _what(registers: CtrRegisterValues) -> str:
     modes = [f"{mode.upper()}-mode" for mode in MODES if mode in found.modes]
     if not modes:
         return "records nothing: no privilege mode is enabled"
-    parts = [f"records {_listed(modes)}"]
+    parts = [f"records {_joined(modes)}"]
     if found.ras:
         parts.append("RAS emulation (calls that have not returned)")
     else:
         parts += _filters(found.kinds)
     if found.external:
-        parts.append(f"and traps into {_listed([f'{mode.upper()}-mode' for mode in sorted(found.external)])}")
+        parts.append(f"and traps into {_joined([f'{mode.upper()}-mode' for mode in sorted(found.external)])}")
     froze = [name for name, on in (("a breakpoint", found.freeze_breakpoint), ("an LCOFI", found.freeze_lcofi)) if on]
     return ", ".join([*parts, *([f"freezes at {' or '.join(froze)}"] if froze else [])])
 
@@ -102,7 +102,7 @@ def _filters(kinds: frozenset[TransferType]) -> list[str]:
     more = ["not-taken branches, too"] if not_taken else []
     if not missing:
         return ["all kinds of transfers", *more]
-    return [f"only {_listed(there)}" if len(there) < len(missing) else f"all but {_listed(missing)}", *more]
+    return [f"only {_joined(there)}" if len(there) < len(missing) else f"all but {_joined(missing)}", *more]
 
 
 def _plural(kind: IType) -> str:
@@ -128,13 +128,13 @@ def _filled(records: CapturedRecords) -> str:
     return f"{valid} of {depth} entries have records{full}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 @dataclass
 class HartRecorder:
-    """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not; *set_up*:
+    """The records of one hart. *saved*: its registers' values before rvtrace set them up, None if it did not; *set_up*:
     their values then. *begin*: where it was when recording began and its entries were empty, None if that is not known.
     """
 
@@ -142,7 +142,7 @@ class HartRecorder:
     access: CsrAccess
     version: CtrVersion
     captured: CapturedRecords
-    found: SavedSetup | None = None
+    saved: SavedSetup | None = None
     set_up: CtrRegisterValues | None = None
     begin: int | None = None
 
@@ -165,7 +165,7 @@ class CtrTrace(TraceSource):
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self.started_here = self.ours
-        self._last_traps = LastTraps(self._access)
+        self._last_traps = LastTraps(self._hart_access)
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
@@ -173,7 +173,7 @@ class CtrTrace(TraceSource):
 
     @property
     def traps(self) -> tuple[CapturedTrap, ...]:
-        return self._last_traps.known(self.records)
+        return self._last_traps.traps(self.records)
 
     def ask_of_trap(self, hart: int) -> None:
         self._last_traps.ask(hart, self.records)
@@ -182,7 +182,7 @@ class CtrTrace(TraceSource):
     @property
     def ours(self) -> bool:
         """Whether rvtrace started the recording."""
-        return any(recorder.found is not None for recorder in self.recorders)
+        return any(recorder.saved is not None for recorder in self.recorders)
 
     def has(self, hart: int) -> bool:
         """Return whether a hart's records are part of the trace."""
@@ -232,7 +232,7 @@ class CtrTrace(TraceSource):
             self.notes = ["recording was not started by rvtrace, so it continues in the program"]
         self.tracing = False
         for recorder in reset:
-            recorder.found = None
+            recorder.saved = None
         self._put_back(progress)
         self.notes += [note for recorder in reset for note in _was_reset(recorder)]
 
@@ -266,10 +266,10 @@ class CtrTrace(TraceSource):
         self._last_traps.may_ask(())
         for recorder in self.recorders:
             recorder.access = opened(recorder.hart)
-        lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._recorder_status(it))]
+        lost = [str(it.hart) for it in self.recorders if it.saved is not None and it.differs(self._recorder_status(it))]
         if lost:
             for recorder in self.recorders:
-                recorder.found = None
+                recorder.saved = None
             self.notes = [f"hart {', '.join(lost)} no longer recorded with its settings when gdb was connected again"]
             self.failure = None
             self.tracing = self.incomplete = self.started_here = False
@@ -297,9 +297,9 @@ class CtrTrace(TraceSource):
 
     def _reader(self, harts: Sequence[int]) -> TargetReader:
         access = self.recorders[0].access
-        return LinkReader(access.link) if isinstance(access, UsbAccess) else AccessReader(self._access, harts)
+        return LinkReader(access.link) if isinstance(access, UsbAccess) else AccessReader(self._hart_access, harts)
 
-    def _access(self, hart: int) -> CsrAccess:
+    def _hart_access(self, hart: int) -> CsrAccess:
         return next(it.access for it in self.recorders if it.hart == hart)
 
     def _read_records(self, progress: Progress) -> None:
@@ -322,12 +322,12 @@ class CtrTrace(TraceSource):
             self.let_go()
 
     def _put_back(self, progress: Progress) -> None:
-        left = [recorder for recorder in self.recorders if recorder.found is not None]
+        left = [recorder for recorder in self.recorders if recorder.saved is not None]
         self.notes = [] if left else self.notes
         for recorder in left:
             hart = "" if len(self.recorders) == 1 else f"hart {recorder.hart}: "
             try:
-                said = procedures.stop(recorder.access, recorder.version, recorder.found)
+                said = procedures.stop(recorder.access, recorder.version, recorder.saved)
                 self.notes += [f"{hart}{note}" for note in said]
             except Cancelled:
                 self.notes.append(f"the registers of hart {recorder.hart} are not restored: `trace ctr stop` does it")
@@ -335,7 +335,7 @@ class CtrTrace(TraceSource):
             except RvtraceError as error:
                 self.failure = self.failure or error
             else:
-                recorder.found = None
+                recorder.saved = None
 
     def _check_still(self) -> list[HartRecorder]:
         """Return the recorders whose harts were reset. Raises HartRuns if a hart runs; other errors will be in
@@ -343,7 +343,7 @@ class CtrTrace(TraceSource):
         """
         reset = []
         for recorder in self.recorders:
-            now = self._recorder_status(recorder) if recorder.found is not None else None
+            now = self._recorder_status(recorder) if recorder.saved is not None else None
             if isinstance(now, HartRuns):
                 raise now
             if _reset_note(recorder, now):
@@ -361,7 +361,7 @@ def _reset_note(recorder: HartRecorder, now: CtrStatus | RvtraceError | None) ->
     """Return a note if *now* shows that a hart which rvtrace let record records nothing any more. What a program
     records otherwise is its own matter.
     """
-    if recorder.found is None or not isinstance(now, CtrStatus) or settings(now.in_force).modes:
+    if recorder.saved is None or not isinstance(now, CtrStatus) or settings(now.in_force).modes:
         return []
     return _was_reset(recorder) if recorder.differs(now) else []
 

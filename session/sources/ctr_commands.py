@@ -43,9 +43,9 @@ def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
     """
     depth, version = options.get("depth"), options.get("version")
     if depth is not None and depth not in DEPTHS:
-        raise BadOption(f"there is no CTR depth {depth}: choose {_listed(DEPTHS)}")
+        raise BadOption(f"there is no CTR depth {depth}: choose {_joined(DEPTHS)}")
     if version is not None and version not in VERSIONS:
-        raise BadOption(f"there is no CTR version {version}: choose {_listed(VERSIONS)}")
+        raise BadOption(f"there is no CTR version {version}: choose {_joined(VERSIONS)}")
     freeze = _some(options, "freeze", _FREEZE)
     inhibit = frozenset(_kind(code) for code in options.get("inhibit") or ())
     return CtrRequest(
@@ -60,11 +60,11 @@ def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
     )
 
 
-def _some(options: Mapping[str, Any], name: str, known: tuple[str, ...]) -> frozenset[str]:
+def _some(options: Mapping[str, Any], name: str, names: tuple[str, ...]) -> frozenset[str]:
     wanted = options.get(name) or ()
     for word in wanted:
-        if word not in known:
-            raise BadOption(f"{name}: there is no {word!r}: choose {_listed(known)}")
+        if word not in names:
+            raise BadOption(f"{name}: there is no {word!r}: choose {_joined(names)}")
     return frozenset(wanted)
 
 
@@ -74,8 +74,8 @@ def _kind(code: Any) -> TransferType:
     return TransferType(code)
 
 
-def _listed(known: Any) -> str:
-    *others, last = map(str, known)
+def _joined(versions: Any) -> str:
+    *others, last = map(str, versions)
     return f"{', '.join(others)} or {last}"
 
 
@@ -89,11 +89,11 @@ def start(
     session.check_present("trace ctr start")
     session.check_free(CtrTrace)
     connected(session, way)
-    request, image = ctr_request(options), _image(context)
+    request, image = ctr_request(options), _context_image(context)
     harts = list(options.get("harts") or _requested_harts(session, context, way, options))
     before = session.live.recorders if isinstance(session.live, CtrTrace) else []
     recorders = [it for it in before if it.hart not in harts] if session.live and session.live.tracing else []
-    replaced = {it.hart: it.found for it in before if it.found is not None}
+    replaced = {it.hart: it.saved for it in before if it.saved is not None}
     begun, notes = _begun(session, way, harts, image, request, replaced, progress)
     trace = CtrTrace(_by_hart(recorders + begun), way)
     trace.notes = notes
@@ -108,12 +108,12 @@ def _begun(
     harts: list[int],
     image: Image,
     request: CtrRequest,
-    found: Mapping[int, SavedSetup],
+    saved: Mapping[int, SavedSetup],
     progress: Progress,
 ) -> tuple[list[HartRecorder], list[str]]:
     """Set up all *harts*, or none; return recorders, and notes about what was not granted.
 
-    *found*: the original register values of harts that record already.
+    *saved*: the original register values of harts that record already.
     """
     begun: list[HartRecorder] = []
     notes: list[str] = []
@@ -121,12 +121,12 @@ def _begun(
         for hart in harts:
             access = _opened_access(way, session, hart, image)
             version = procedures.detect(access, request.version)
-            it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
+            it = procedures.start(access, version, request, f"ctr{hart}", saved.get(hart), progress)
             records = captured(hart, it.in_force, [])
-            begun.append(HartRecorder(hart, access, version, records, it.found, it.in_force, it.in_force.pc))
+            begun.append(HartRecorder(hart, access, version, records, it.saved, it.in_force, it.in_force.pc))
             notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
     except BaseException:
-        _undo([recorder for recorder in begun if recorder.hart not in found])
+        _undo([recorder for recorder in begun if recorder.hart not in saved])
         raise
     return begun, notes
 
@@ -148,7 +148,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
         raise NoTrace("there are no control transfer records: gdb is not connected to a target, and no capture is open")
     session.check_present("records of the target cannot be read now")
     session.check_free(CtrTrace)
-    image = _image(context)
+    image = _context_image(context)
     access = _opened_access(way, session, hart, image)
     version = procedures.detect(access, way.get("version"))
     in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
@@ -220,7 +220,7 @@ def _undo(recorders: list[HartRecorder]) -> None:
     """Stop recorders: another hart could not be set up."""
     for recorder in recorders:
         with suppress(RvtraceError):
-            procedures.stop(recorder.access, recorder.version, recorder.found)
+            procedures.stop(recorder.access, recorder.version, recorder.saved)
 
 
 def _by_hart(recorders: list[HartRecorder]) -> list[HartRecorder]:
@@ -235,7 +235,7 @@ def _described_memory(context: Context) -> Sequence[MemoryRange]:
         return ()
 
 
-def _image(context: Context) -> Image:
+def _context_image(context: Context) -> Image:
     return program.program_of(context.elf).image()
 
 

@@ -268,8 +268,8 @@ def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSi
 
 class ChipReading(NamedTuple):
     """A chip whose memory is being read. *reading* yields requests, and returns the capture.
-    *asked*: its last request.
+    *extents*: its last request.
     """
 
     reading: Generator[ReadBatch, MemoryAnswer, Capture]
-    asked: Sequence[tuple[int, int]] = ()
+    extents: Sequence[tuple[int, int]] = ()

@@ -176,7 +176,7 @@ class IncrementalBuffer:
     def __init__(self, link: Link) -> None:
         self._link = link
         self.start = 0
-        self.known = b""
+        self.content = b""
 
     def read32(self, address: int) -> int:
         return self._link.read32(address)
@@ -189,7 +189,7 @@ class IncrementalBuffer:
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         """Read as the link does, but take known bytes from memory; an error's `partial` includes these."""
-        known = self.known
+        known = self.content
         if address != self.start or nbytes < len(known) or len(known) < OVERLAP:
             return self._link.read_block(address, nbytes, progress)
         kept = known[:-OVERLAP]
@@ -207,8 +207,8 @@ def _extend(error: RvtraceError, kept: bytes, nbytes: int) -> None:
     """Add the bytes that did not have to be read to a transport's error."""
     if hasattr(error, "partial"):
         error.partial = kept + error.partial
-    if hasattr(error, "wanted"):
-        error.wanted = nbytes
+    if hasattr(error, "requested"):
+        error.requested = nbytes
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class Hardware:
         sinks = self.sinks
         return GraphRequest(
             trace,
-            {sink.name: _buffer(sink) for sink in sinks if isinstance(sink, RamSinkDescription)},
+            {sink.name: _sink_buffer(sink) for sink in sinks if isinstance(sink, RamSinkDescription)},
             {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSinkDescription)},
             {
                 sink.name: sink.id
@@ -343,7 +343,7 @@ def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
     return tuple(into_memory[:1] or ways)
 
 
-def _buffer(sink: RamSinkDescription) -> SinkBuffer:
+def _sink_buffer(sink: RamSinkDescription) -> SinkBuffer:
     return SinkBuffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
 
 
@@ -393,7 +393,7 @@ class LiveSink:
         """Keep the known contents of the buffer if nothing was overwritten. *now*: None if that is unknown."""
         in_memory = self.in_force.mode is RamMode.SMEM
         valid = in_memory and not self.captured.wrapped and now is not None and not now.wrapped
-        self._ring.known = self.captured.data if valid else b""
+        self._ring.content = self.captured.data if valid else b""
 
     def take(self, drained: DrainedBuffer) -> None:
         """Take over a complete read-out."""
@@ -404,12 +404,12 @@ class LiveSink:
     def keep(self, error: DrainFailed) -> None:
         """Take over what an incomplete read-out read, unless more was read before, even if that is older."""
         overwritten = error.wrapped and not self.in_force.stop_on_wrap
-        missing = error.wanted - len(error.partial)
+        missing = error.expected - len(error.partial)
         if len(error.partial) >= len(self.captured.data):
             self.captured = replace(self.captured, data=error.partial, wrapped=overwritten, missing=missing)
         else:
             known = len(error.partial) if overwritten else len(self.captured.data)
-            self.captured = replace(self.captured, missing=error.wanted - known)
+            self.captured = replace(self.captured, missing=error.expected - known)
 
     def lost(self, names: tuple[str, ...]) -> None:
         """Note that these encoders lost trace; only those that feed this sink count."""

@@ -17,18 +17,18 @@ class LastTraps:
         self._access = access
         self._still: frozenset[int] = frozenset()
         self._trace: object = None  # that was asked of
-        self._found: dict[int, CapturedTrap | None] = {}  # None: it could not be found out this time
+        self._traps: dict[int, CapturedTrap | None] = {}  # None: it could not be found out this time
 
     @classmethod
     def through(cls, link: Link) -> "LastTraps":
         """Return those of the harts that a link leads to."""
         return cls(lambda hart: csrs_of(link, hart, NAMES))
 
-    def known(self, trace: object) -> tuple[CapturedTrap, ...]:
+    def traps(self, trace: object) -> tuple[CapturedTrap, ...]:
         """Return what was said of the end of *trace*, which is what was read out."""
         if trace != self._trace:
-            self._found, self._trace = {}, trace
-        return tuple(trap for trap in self._found.values() if trap is not None)
+            self._traps, self._trace = {}, trace
+        return tuple(trap for trap in self._traps.values() if trap is not None)
 
     def may_ask(self, harts: Iterable[int]) -> None:
         """Note which harts have been halted since the trace was read out: the others may be elsewhere by now.
@@ -36,15 +36,15 @@ class LastTraps:
         Those that could not be asked before are asked again.
         """
         self._still = frozenset(harts)
-        self._found = {hart: trap for hart, trap in self._found.items() if trap is not None}
+        self._traps = {hart: trap for hart, trap in self._traps.items() if trap is not None}
 
     def ask(self, hart: int, trace: object) -> None:
         """Ask a hart, if it has not been asked of this trace, and is where it ends."""
-        self.known(trace)
-        if hart in self._still and hart not in self._found:
-            self._found[hart] = self._asked(hart)
+        self.traps(trace)
+        if hart in self._still and hart not in self._traps:
+            self._traps[hart] = self._read_trap(hart)
 
-    def _asked(self, hart: int) -> CapturedTrap | None:
+    def _read_trap(self, hart: int) -> CapturedTrap | None:
         try:
             found = trap_registers(self._access(hart))
         except RvtraceError:

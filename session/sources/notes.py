@@ -6,7 +6,7 @@ class TraceNotes(list[str]):
 
     def __init__(self, notes: list[str]) -> None:
         super().__init__(notes)
-        self._said = self._listed = 0
+        self._lines = self._listed = 0
 
     def once(self, note: str) -> None:
         """Add a note, unless it is there."""
@@ -15,8 +15,8 @@ class TraceNotes(list[str]):
 
     def unsaid(self) -> list[str]:
         """Return the notes that were not returned before."""
-        notes, self._said = self[self._said :], len(self)
-        self._listed = self._said
+        notes, self._lines = self[self._lines :], len(self)
+        self._listed = self._lines
         return notes
 
     def unlisted(self) -> list[str]:

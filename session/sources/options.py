@@ -59,7 +59,7 @@ _TOP_OF_ADDRESSES = 1 << 64
 def filter_of(options: Mapping[str, object], image: Image | None) -> Filter | None:
     """Return the requested filter, None: everything is traced. Raises `BadOption`."""
     ranges = tuple(_range_option(pair) for pair in _list(options, "range"))
-    functions = tuple(_function(image, pair) for pair in _list(options, "function"))
+    functions = tuple(_function_range(image, pair) for pair in _list(options, "function"))
     privileges = tuple(sorted({_mode(word) for word in _list(options, "priv")}))
     return Filter(ranges + functions, privileges) if ranges or functions or privileges else None
 
@@ -87,7 +87,7 @@ def _mode(word: object) -> int:
     return MODES[word]
 
 
-def _function(image: Image | None, value: object) -> tuple[int, int]:
+def _function_range(image: Image | None, value: object) -> tuple[int, int]:
     """Return the range from a function's entry to its symbol's end; one without a size ends at the next symbol."""
     pair = typed.pair_of(value, typed.text, typed.number)
     if pair is None:

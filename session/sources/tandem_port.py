@@ -107,8 +107,8 @@ class PortFile:
         return f"the {len(self.data)} bytes read before are kept, `trace start` begins with the new ones"
 
     @staticmethod
-    def _inode(found: os.stat_result) -> tuple[int, int]:
-        return found.st_dev, found.st_ino
+    def _inode(file_status: os.stat_result) -> tuple[int, int]:
+        return file_status.st_dev, file_status.st_ino
 
 
 _WAIT = 0.1  # seconds that the thread waits for bytes before it checks whether to end
@@ -194,11 +194,11 @@ class _ReadPort:
     """One port, whose trace arrives in *file*."""
 
     def __init__(self, port: TandemDescription, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
-        self.hart, self.file, self.made = port.hart, file, CapturedPort(port.name, parameters)
+        self.hart, self.file, self.file_name = port.hart, file, CapturedPort(port.name, parameters)
 
     @property
     def captured(self) -> CapturedTandem:
-        return CapturedTandem(self.hart, self.made, bytes(self.file.data), self.file.wrapped)
+        return CapturedTandem(self.hart, self.file_name, bytes(self.file.data), self.file.wrapped)
 
 
 class TandemTrace(TraceSource):
@@ -222,16 +222,16 @@ class TandemTrace(TraceSource):
     def tandem(self) -> tuple[CapturedTandem, ...]:
         """The captured traces; the same objects until more was read."""
         for port in self._ports:
-            known = self._captured.get(port.made.name)
+            known = self._captured.get(port.file_name.name)
             if known is None or len(known.data) != len(port.file.data):
-                self._captured[port.made.name] = port.captured
-        return tuple(self._captured[port.made.name] for port in self._ports)
+                self._captured[port.file_name.name] = port.captured
+        return tuple(self._captured[port.file_name.name] for port in self._ports)
 
     def started(self) -> list[str]:
         lines = [
             report.line(
                 "tracing",
-                f"{it.made.name}, hart {it.hart}: tandem, {it.made.parameters}, from {it.file.path}",
+                f"{it.file_name.name}, hart {it.hart}: tandem, {it.file_name.parameters}, from {it.file.path}",
                 begun=True,
             )
             for it in self._ports
@@ -293,7 +293,7 @@ class TandemTrace(TraceSource):
         state, unread = "tracing" if tracing else "off", self._unread(port) if tracing else 0
         more = f"{unread} more to read, " if unread else ""
         filled = len(captured.data), 0  # a file has no size that it cannot exceed
-        facts = {"encoder": (port.made.name, state), "filled": filled, "unread": unread}
+        facts = {"encoder": (port.file_name.name, state), "filled": filled, "unread": unread}
         return report.line("tandem", f"{report.tandem(captured)}, {more}{state}", **facts)
 
     def _unread(self, port: _ReadPort) -> int:
@@ -363,11 +363,11 @@ def _ports(description: Description, options: Mapping[str, Any]) -> list[TandemD
     there = {port.hart for port in ports}
     for hart in harts:
         if hart not in there:
-            raise BadOption(f"there is no tandem port of hart {hart}: there are those of {_listed(sorted(there))}")
+            raise BadOption(f"there is no tandem port of hart {hart}: there are those of {_harts_text(sorted(there))}")
     return [port for port in ports if not harts or port.hart in harts]
 
 
-def _listed(harts: list[int]) -> str:
+def _harts_text(harts: list[int]) -> str:
     return f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
 
 

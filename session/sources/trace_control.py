@@ -119,7 +119,7 @@ class LiveTrace(TraceSource):
 
     @property
     def traps(self) -> tuple[CapturedTrap, ...]:
-        return self._last_traps.known(self.sinks)
+        return self._last_traps.traps(self.sinks)
 
     def ask_of_trap(self, hart: int) -> None:
         self._last_traps.ask(hart, self.sinks)

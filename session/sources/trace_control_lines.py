@@ -39,12 +39,12 @@ def started(live: RecordedTrace) -> list[str]:
     return lines + report.notes(live.notes.unsaid())
 
 
-def _outlets(made: GraphSettings) -> Iterator[tuple[str, str]]:
+def _outlets(settings: GraphSettings) -> Iterator[tuple[str, str]]:
     """Yield the sinks through which trace leaves the chip, and how."""
-    for pib in made.pib_sinks:
+    for pib in settings.pib_sinks:
         mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
         yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
-    for bridge in made.bridges:
+    for bridge in settings.bridges:
         yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what receives it has to record it"
 
 

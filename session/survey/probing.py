@@ -92,12 +92,12 @@ def lines(seen: Iterable[ProbedComponent]) -> Iterator[str]:
     for (_, text), group in groupby(ordered, key=lambda each: (each.answer, _probed_text(each))):
         members = list(group)
         shared = members[0].answer in (ProbeAnswer.NOTHING, ProbeAnswer.REFUSED, ProbeAnswer.MAYBE_IN_RESET)
-        for run in _runs(members) if shared else [[member] for member in members]:
+        for run in _member_runs(members) if shared else [[member] for member in members]:
             where = f"{run[0].base:#x}" + (f" to {run[-1].base:#x}" if len(run) > 1 else "")
             yield f"{where}: {text}"
 
 
-def _runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]:
+def _member_runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]:
     run: list[ProbedComponent] = []
     for member in members:
         if run and member.base != run[-1].base + BLOCK:
@@ -110,7 +110,7 @@ def _runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]
 def _probed_text(seen: ProbedComponent) -> str:
     """Describe what is at an address, and what to do."""
     if seen.answer is ProbeAnswer.COMPONENT:
-        return _component(seen)
+        return _component_text(seen)
     major, minor = seen.version
     impl = f"tr??Impl reads {seen.impl or 0:#010x}"
     return {
@@ -136,7 +136,7 @@ NAMES = {
 }
 
 
-def _component(seen: ProbedComponent) -> str:
+def _component_text(seen: ProbedComponent) -> str:
     storage = {(): "", ("SRAM",): ", memory of its own", ("SMEM",): ", writes to system memory"}
     storage_text = storage.get(seen.storage, ", memory of its own or system memory") if seen.kind == "ram_sink" else ""
     newer = f", newer than {VERSION[0]}.{VERSION[1]} and used like it" if seen.newer else ""

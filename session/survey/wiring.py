@@ -57,15 +57,15 @@ def harts(parts: Sequence[SurveyedComponent], names: Sequence[str], ask: Ask) ->
         part.set("hart", number, source)
 
 
-def _hart_numbers(text: str, count: int, known: int) -> list[int]:
+def _hart_numbers(text: str, count: int, hart_count: int) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and len(word) < 6 for word in words) or len(words) != count:
         raise Unfit(f'"{text}": {count} number{"s, separated by commas" * (count > 1)}, please: one for each encoder')
     numbers = [int(word) for word in words]
     if len(set(numbers)) < count:
         raise Unfit(f'"{text}": a hart has one encoder, and a number is there twice')
-    if known and max(numbers) >= known:
-        raise Unfit(f'"{text}": OpenOCD has {known} harts, from 0 to {known - 1}')
+    if hart_count and max(numbers) >= hart_count:
+        raise Unfit(f'"{text}": OpenOCD has {hart_count} harts, from 0 to {hart_count - 1}')
     return numbers
 
 

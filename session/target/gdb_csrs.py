@@ -158,8 +158,8 @@ class NamedAccess:
         """Return the bytes from an address on, as many as can be read."""
         return self._instead.read_memory(address, size) if isinstance(self._instead, WithMemory) else b""
 
-    def _do(self, wanted: list[list[Any]]) -> list[CsrAnswer]:
-        self._xlen, answers = self._gdb.registers(wanted)
+    def _do(self, requests: list[list[Any]]) -> list[CsrAnswer]:
+        self._xlen, answers = self._gdb.registers(requests)
         return answers
 
     def _check_honest(self) -> None:
@@ -169,8 +169,8 @@ class NamedAccess:
         self._unchecked = False
 
 
-def _no_answer(what: str, found: object) -> BadRequest:
-    return BadRequest(f"{what}: the answer is {found!r:.60}, which is not what protocol {PROTOCOL} says")
+def _no_answer(what: str, answer: object) -> BadRequest:
+    return BadRequest(f"{what}: the answer is {answer!r:.60}, which is not what protocol {PROTOCOL} says")
 
 
 def _names(register: int | str) -> list[str]:
@@ -245,13 +245,13 @@ class PacketAccess:
                 break
             known.append((register, value))
             packets.append(_packet(number, numbers.size(number), value))
-        replied = self._exchange(known, packets) if packets else []
+        replied = self._exchange_packets(known, packets) if packets else []
         answers = [_csr_answer(access, reply) for access, reply in zip(known, replied, strict=False)]
         if len(known) < len(accesses) and not any(isinstance(answer, str) for answer in answers):
             answers.append("OpenOCD does not expose it (`riscv expose_csrs`)" if self._openocd else _ABSENT)
         return answers
 
-    def _exchange(self, accesses: Sequence[CsrRequest], packets: Sequence[str]) -> list[str]:
+    def _exchange_packets(self, accesses: Sequence[CsrRequest], packets: Sequence[str]) -> list[str]:
         """Return the replies up to the first error."""
         own = self._gdb.own_connection
         if own is None and not self._gdb.through_proxy:
@@ -296,7 +296,7 @@ class PacketAccess:
         at = 0
         while True:
             packet = f"{READ.decode()}{annex.decode()}:{at:x},{_PIECE:x}"
-            reply = _plain(self._send(packet).encode("latin-1"))
+            reply = _unescaped(self._send(packet).encode("latin-1"))
             if reply[:1] not in (b"l", b"m"):
                 return b"".join(parts)
             parts.append(reply[1:])
@@ -338,7 +338,7 @@ def _csr_answer(access: CsrRequest, reply: str) -> CsrAnswer:
         return f"the stub does not know its value ({reply[:20]})"
 
 
-def _plain(reply: bytes) -> bytes:
+def _unescaped(reply: bytes) -> bytes:
     try:
         return unescape(reply)
     except ValueError:

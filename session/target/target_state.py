@@ -155,7 +155,7 @@ class SavedTarget:
         self.interrupted = False
         """The user has interrupted the reading of memory: whatever follows it goes on."""
         self._notes: list[str] = []
-        self._said = 0
+        self._lines = 0
 
     @property
     def registers(self) -> tuple[SavedRegisters, ...]:
@@ -167,7 +167,7 @@ class SavedTarget:
 
     def unsaid(self) -> list[str]:
         """Return the notes for the user that were not returned before."""
-        notes, self._said = self._notes[self._said :], len(self._notes)
+        notes, self._lines = self._notes[self._lines :], len(self._notes)
         return notes
 
     def wish(self, save_memory: str | None) -> None:
@@ -259,7 +259,7 @@ class SavedTarget:
             begin = at + 1
         yield begin, bytes(content[begin - address :])
 
-    def _save_ram(self, found: Sequence[SavedRegisters], progress: Progress) -> None:
+    def _save_ram(self, stops: Sequence[SavedRegisters], progress: Progress) -> None:
         plan = self._asked_for()
         if not self._reader.all_halted():
             self._note("-with-memory: memory is not saved, because not all harts are halted")
@@ -269,7 +269,7 @@ class SavedTarget:
                 " save-memory` names none"
             )
         else:
-            ordered = [*common(_likely(self._image, found), plan), *plan]
+            ordered = [*common(_likely(self._image, stops), plan), *plan]
             self._memory[SavedAt.START] = self._read_planned(SavedAt.START, ordered, progress)
 
     def _asked_for(self) -> list[Extent]:
@@ -293,7 +293,7 @@ class SavedTarget:
         """Return the RAM that only one of the traced harts writes."""
         return disjoint(it for hart in self._harts for it in own_ram(self.ranges, hart, self._harts))
 
-    def _save_data(self, found: Sequence[SavedRegisters]) -> None:
+    def _save_data(self, stops: Sequence[SavedRegisters]) -> None:
         """Save the data of the program, and whether all is in memory as the ELF has it."""
         data = _initial_data(self._image)
         if sum(len(content) for _, content in data) > self._reader.usual:
@@ -306,7 +306,7 @@ class SavedTarget:
         pieces = joined((it.address, it.data) for it in read[: len(data)])
         self._memory[SavedAt.START] = tuple(SavedMemory(SavedAt.START, *piece) for piece in pieces)
         self._registers[SavedAt.START] = tuple(
-            replace(it, at_entry=equal and bool(code) and it.pc == entry) for it in found
+            replace(it, at_entry=equal and bool(code) and it.pc == entry) for it in stops
         )
 
     def _bytes(self, address: int, size: int, progress: Progress = silent) -> bytes:

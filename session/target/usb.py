@@ -180,10 +180,10 @@ def only_adapter(serial: str | None = None) -> str:
     return found[0][0]
 
 
-def where(it: AttachedDevice) -> str:
+def where(device: AttachedDevice) -> str:
     """Describe where a device is: "303a:1001 at bus 1 device 2, serial 60:55:F9:00:00:01"."""
-    text = f"{it.vendor:04x}:{it.product:04x} at bus {it.bus} device {it.address}"
-    return text + (f", serial {it.serial}" if it.serial else "")
+    text = f"{device.vendor:04x}:{device.product:04x} at bus {device.bus} device {device.address}"
+    return text + (f", serial {device.serial}" if device.serial else "")
 
 
 class UsbBench:
@@ -243,7 +243,7 @@ class UsbBench:
         try:
             data = self.link.read_block(first, last - first, progress)
         except UsbError as error:
-            error.partial, error.wanted = error.partial[address - first :][:size], size
+            error.partial, error.requested = error.partial[address - first :][:size], size
             raise
         return data[address - first : address - first + size]
 

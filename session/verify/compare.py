@@ -151,13 +151,13 @@ class GroupComparison:
         for regno, value in reported.registers.items():
             part = self._cache.part(regno)
             if value is None:
-                expected[regno if part is None else part.whole] = None
+                expected[regno if part is None else part.register] = None
             elif part is None:
                 expected[regno] = value, ALL
             else:
                 mask = self._cache.bits(part)
-                old, bits = expected.get(part.whole) or (0, 0)
-                expected[part.whole] = old & ~mask | value << part.shift & mask, bits | mask
+                old, bits = expected.get(part.register) or (0, 0)
+                expected[part.register] = old & ~mask | value << part.shift & mask, bits | mask
         if PRIVILEGE not in expected:
             written = self.mode_written(reported.group)
             if written is not None and written.value is not None:
@@ -294,7 +294,7 @@ class GroupComparison:
         if found is None or found.kind != CSR:
             return 0
         part = self._cache.part(found.number)
-        whole = found.number if part is None else part.whole
+        whole = found.number if part is None else part.register
         soft = self._masks.soft(whole) | (self.held if whole == csrs.MIP else 0)
         own = self._masks.soft(found.number)
         return soft if part is None else (soft & self._cache.bits(part)) >> part.shift | own

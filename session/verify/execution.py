@@ -329,7 +329,7 @@ class BatchExecution:
                 registers[regno] = value
             elif not self._is_kept(reported, regno, value):
                 return None
-        place, loads = self._access(word)
+        place, loads = self._instruction_access(word)
         if place is None:
             plain = reported.effective is None and not reported.stores and not self._inputs.why_not(reported, pc)
             return ExpectedStep(pc, word, next_pc, registers) if plain else None
@@ -361,7 +361,7 @@ class BatchExecution:
             return None
         return step._replace(store=(address, stores[0].size, stores[0].value))
 
-    def _access(self, word: int) -> _StepAccess:
+    def _instruction_access(self, word: int) -> _StepAccess:
         found = self._accesses.get(word)
         if found is None:
             if len(self._accesses) == _REMEMBERED:

@@ -278,8 +278,8 @@ class ModelState:
     def get(self, regno: int) -> int | None:
         """Return a register; a view as bits of its whole. None: the model does not have it."""
         part = self._parts.get(regno)
-        if part is not None and part.whole != regno:
-            whole = self.get(part.whole)
+        if part is not None and part.register != regno:
+            whole = self.get(part.register)
             return None if whole is None else (whole & self.bits(part)) >> part.shift
         if regno not in self.values:
             self.values[regno] = self._model.read_register(regno)
@@ -288,10 +288,10 @@ class ModelState:
     def set(self, regno: int, value: int) -> None:
         """Write a register of the model; a view as bits of its whole."""
         part = self._parts.get(regno)
-        if part is not None and part.whole != regno:
-            whole, mask = self.get(part.whole), self.bits(part)
+        if part is not None and part.register != regno:
+            whole, mask = self.get(part.register), self.bits(part)
             if whole is not None:
-                self.set(part.whole, whole & ~mask | value << part.shift & mask)
+                self.set(part.register, whole & ~mask | value << part.shift & mask)
             return
         self._model.write_register(regno, value)
         if regno < GPR:  # the model may not implement all bits: the value is read back when it is needed
@@ -320,7 +320,7 @@ class ModelState:
     def part(self, regno: int) -> CsrPart | None:
         """Return the register that contains a view; None: it is not a view."""
         found = self._parts.get(regno)
-        return None if found is None or found.whole == regno else found
+        return None if found is None or found.register == regno else found
 
     def is_shared(self, regno: int) -> bool:
         """Return whether a register shares bits with others."""
@@ -331,13 +331,13 @@ class ModelState:
         found: dict[int, int] = {}
         views: list[tuple[int, int]] = []
         for regno, value in changed.items():
-            if regno in self._parts and self._parts[regno].whole != regno:
+            if regno in self._parts and self._parts[regno].register != regno:
                 views.append((regno, value))
             else:
                 found[regno] = value
         for regno, value in views:
             part = self._parts[regno]
-            if part.whole not in changed:
-                mask, old = self.bits(part), found.get(part.whole, self.get(part.whole) or 0)
-                found[part.whole] = old & ~mask | value << part.shift & mask
+            if part.register not in changed:
+                mask, old = self.bits(part), found.get(part.register, self.get(part.register) or 0)
+                found[part.register] = old & ~mask | value << part.shift & mask
         return found

@@ -300,7 +300,9 @@ class ModelInputs:
         place = addressed(word, self._xlen)
         if place is None:
             return self._as_reported(reported, pc)._replace(next_pc=following)
-        return ModelStep(pc, word, following, self._reported_destination(reported, word), self._stored(reported, why))
+        return ModelStep(
+            pc, word, following, self._reported_destination(reported, word), self._model_stores(reported, why)
+        )
 
     def _as_reported(self, reported: GroupState, pc: int) -> ModelStep:
         assert reported.instr is not None
@@ -326,7 +328,7 @@ class ModelInputs:
         found = {regno: reported.registers.get(regno) for regno in candidates}
         return {regno: value for regno, value in found.items() if value is not None}
 
-    def _stored(self, reported: GroupState, why: str) -> tuple[ModelStore, ...]:
+    def _model_stores(self, reported: GroupState, why: str) -> tuple[ModelStore, ...]:
         """Return the bytes that a store writes: the model's register, at the model's address."""
         assert reported.instr is not None
         place = addressed(reported.instr.word, self._xlen)
@@ -383,7 +385,7 @@ class UnknownState:
         if lost:  # floating point may be enabled, and an instruction that needs it does not report that
             self._presume(csrs.MSTATUS, _FS, _FS)
 
-    def known(self, group: int) -> None:
+    def set_known(self, group: int) -> None:
         """Note that the model got what is known after a group."""
         state = self._tandem.after(group)
         self._registers = {regno for regno in self._registers if state.register(regno) is None}

@@ -77,7 +77,7 @@ class FullComparison:
         state = self._tandem.after(group)
         whole = parts(self._tandem.trace.parameters.xlen)
         for regno in (*range(GPR + 1, FPR_END), PRIVILEGE, *state.csrs()):
-            if regno in whole and whole[regno].whole != regno and state.register(whole[regno].whole) is not None:
+            if regno in whole and whole[regno].register != regno and state.register(whole[regno].register) is not None:
                 continue
             trace = state.register(regno) if inputs(regno) != ALL else None
             if trace is None:
@@ -95,7 +95,7 @@ class FullComparison:
         part = parts(self._tandem.trace.parameters.xlen).get(regno)
         if found is not None or part is None or part.delegated:
             return found
-        whole = self._model.read_register(part.whole)
+        whole = self._model.read_register(part.register)
         return None if whole is None else (whole & part.mask) >> part.shift
 
     def _memory_differences(self, group: int) -> Iterator[Difference]:
@@ -319,7 +319,7 @@ class Verifier:
         self._unknown.begin(lost=not known)
         if start:
             self._full.copy(start - 1)
-            self._unknown.known(start - 1)
+            self._unknown.set_known(start - 1)
 
     def _group_state(self, group: int) -> GroupState:
         pc_register = self._trace.parameters.dialect.pc_register

@@ -27,7 +27,7 @@ class CableOut(RvtraceError):
     def __init__(self) -> None:
         super().__init__("the cable is out")
         self.partial = b""
-        self.wanted = 0
+        self.requested = 0
 
 
 class BoardLink:
@@ -56,7 +56,7 @@ class BoardLink:
             try:
                 self._board.touch(address + len(data))
             except CableOut as error:
-                error.partial, error.wanted = bytes(data), nbytes
+                error.partial, error.requested = bytes(data), nbytes
                 raise
             data += b"".join(self.word(address + len(data) + n) for n in range(0, size, 4))
         self._board.blocks.append((address, nbytes))

@@ -157,7 +157,7 @@ def test_a_group_that_cannot_be_kept_gets_no_more_than_everybody(
         raise PermissionError
 
     monkeypatch.setattr(os, "fchown", refused)
-    monkeypatch.setattr("rvtrace_gdb.support.files._status", lambda path: others)
+    monkeypatch.setattr("rvtrace_gdb.support.files._file_status", lambda path: others)
     write(file)
     assert mode_of(file) == after
 

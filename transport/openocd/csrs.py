@@ -81,7 +81,7 @@ class OpenOcdCsrs:
 
         OpenOCD looks after all harts of the target before each command, which takes a while if these are many.
         """
-        said = self._asked(
+        said = self._response(
             f"set _rvtrace_target {self._target}; set _rvtrace_out {{}}; "
             f"catch {{set _rvtrace_out [$_rvtrace_target get_reg -force {{{' '.join(registers)}}}]}}; set _rvtrace_out"
         )
@@ -115,7 +115,7 @@ class OpenOcdCsrs:
         """Find which of the possible names OpenOCD has. This reads its cache and accesses no hart."""
         spelt = {number: self._spellings(number) for number in numbers}
         every = [name for names in spelt.values() for name in names]
-        said = self._asked(
+        said = self._response(
             f"if {{[{HAS_READ_MEMORY}] eq {{}}}} {{error {{invalid command name read_memory}}}}; "
             f"set _rvtrace_target {self._target}; set _rvtrace_out {{}}; foreach _rvtrace_reg {{{' '.join(every)}}} {{"
             "catch {$_rvtrace_target get_reg $_rvtrace_reg} _rvtrace_said; "
@@ -126,7 +126,7 @@ class OpenOcdCsrs:
         for number, names in spelt.items():
             self._found[number] = next((name for name in names if name in has), None)
 
-    def _asked(self, script: str) -> str:
+    def _response(self, script: str) -> str:
         try:
             return self._evaluate(script)
         except OpenOcdRefused as error:

@@ -29,11 +29,13 @@ class OpenOcdError(RvtraceError):
     """Root of the OpenOCD transport's errors. A long read that failed leaves the bytes it had read in *partial*."""
 
     partial: bytes = b""
-    wanted: int = 0
+    requested: int = 0
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.wanted else text
+        return (
+            f"{text} ({len(self.partial)} of {self.requested} bytes were read and are kept)" if self.requested else text
+        )
 
 
 class OpenOcdAbsent(OpenOcdError):
@@ -320,7 +322,7 @@ class OpenOcd(Closeable):
 
     def _read_words(self, address: int, count: int) -> list[int]:
         answer = self._on_target(f"read_memory {address:#x} 32 {count} phys", address)
-        return _words(answer, count, address)
+        return _parsed_words(answer, count, address)
 
     def _read_repeatedly(self, address: int, count: int) -> list[int]:
         """Read the same word repeatedly. Each read advances the port, so words read before an error are kept in it."""
@@ -335,9 +337,9 @@ class OpenOcd(Closeable):
         read_words, _, error = answer.partition("\n")
         if error:
             refused = OpenOcdRefused(read, error, address, self._seen_beside(address))
-            refused.partial = _pack(_words(read_words, len(read_words.split()), address))
+            refused.partial = _pack(_parsed_words(read_words, len(read_words.split()), address))
             raise refused
-        return _words(read_words, count, address)
+        return _parsed_words(read_words, count, address)
 
     def _read_in_chunks(
         self, read: Callable[[int, int], list[int]], words: int, progress: Progress, label: str
@@ -351,7 +353,7 @@ class OpenOcd(Closeable):
                 data += _pack(read(len(data), min(chunk, words - len(data) // 4)))
                 chunk = _next_chunk(chunk, time.monotonic() - began)
         except OpenOcdError as error:
-            error.partial, error.wanted = bytes(data) + error.partial, 4 * words
+            error.partial, error.requested = bytes(data) + error.partial, 4 * words
             raise
         progress(label, len(data), 4 * words)
         return bytes(data)
@@ -362,7 +364,7 @@ class OpenOcd(Closeable):
         self._keep_unpolled()
         connection = self._connected()  # first: it finds out how a result is best returned
         wrapped = f'set _rvtrace_code [catch {{{tcl}}} _rvtrace]; {self._return} "$_rvtrace_code $_rvtrace"'
-        answer = self._exchange(connection, wrapped)
+        answer = self._exchange_request(connection, wrapped)
         code, _, result = answer.partition(" ")
         if code == "0":
             return result
@@ -373,7 +375,7 @@ class OpenOcd(Closeable):
         # No code in front: the wrapping itself was not good Tcl, because of unbalanced braces in the command.
         raise OpenOcdRefused(tcl, result if re.fullmatch(r"-?\d+", code) else answer, address)
 
-    def _exchange(self, connection: socket.socket, request: str) -> str:
+    def _exchange_request(self, connection: socket.socket, request: str) -> str:
         answered = False
         try:
             connection.sendall(request.encode() + END)
@@ -473,7 +475,7 @@ def _next_chunk(words: int, seconds: float) -> int:
     return max(CHUNK_WORDS.start, min(wanted, 4 * words, CHUNK_WORDS.stop))
 
 
-def _words(answer: str, count: int, address: int) -> list[int]:
+def _parsed_words(answer: str, count: int, address: int) -> list[int]:
     try:
         words = [int(word, 16) for word in answer.split()]
     except ValueError:

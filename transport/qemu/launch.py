@@ -61,8 +61,8 @@ def _compiler(environ: Mapping[str, str]) -> str:
     return found
 
 
-def _compile(compiler: str, made: Path, environ: Mapping[str, str]) -> None:
-    command = [compiler, *_OPTIONS, "-o", str(made), *(str(path) for path in SOURCES if path.suffix == ".c")]
+def _compile(compiler: str, folder: Path, environ: Mapping[str, str]) -> None:
+    command = [compiler, *_OPTIONS, "-o", str(folder), *(str(path) for path in SOURCES if path.suffix == ".c")]
     try:
         done = subprocess.run(
             command,
@@ -124,10 +124,10 @@ def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
     path = shutil.which(name)
     if path is None:
         raise QemuError(f"{name}: there is no such program; Debian has it in qemu-system-misc, or name it (--program)")
-    found = re.search(r"version (\d+)\.(\d+)", _said(path, "--version"))
+    found = re.search(r"version (\d+)\.(\d+)", _printed(path, "--version"))
     if found is None:
         raise QemuError(f"{path}: does not say which version of QEMU it is")
-    return Qemu(path, (int(found[1]), int(found[2])), "-plugin" in _said(path, "-help"))
+    return Qemu(path, (int(found[1]), int(found[2])), "-plugin" in _printed(path, "-help"))
 
 
 def hart_count(options: Sequence[str]) -> int:
@@ -247,7 +247,7 @@ def _product(named: dict[str, str]) -> int:
     return found
 
 
-def _said(path: str, option: str) -> str:
+def _printed(path: str, option: str) -> str:
     try:
         done = subprocess.run(
             [path, option], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False

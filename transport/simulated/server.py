@@ -157,8 +157,8 @@ def _trigger_inputs(encoder: AnyTraceEncoder) -> int:
     return encoder.legal(register).bit_count() // 4
 
 
-def _unknown_name(what: str, known: list[str]) -> bytes:
-    return f"ERROR name one {what}: {', '.join(known) or 'there is none'}\n".encode()
+def _unknown_name(what: str, names: list[str]) -> bytes:
+    return f"ERROR name one {what}: {', '.join(names) or 'there is none'}\n".encode()
 
 
 _HEAD_START = 0.0002  # seconds the hart waits for the next scan after traffic
@@ -252,7 +252,7 @@ class Server:
         try:
             while not self._stopping:
                 self._register_sockets()
-                for fileno in self._wait():
+                for fileno in self._ready_sockets():
                     self._handle(fileno)
         finally:
             self._disconnect()
@@ -273,7 +273,7 @@ class Server:
                 self._poller.register(fileno, select.POLLIN)
             self._registered = frozenset(polled)
 
-    def _wait(self) -> list[int]:
+    def _ready_sockets(self) -> list[int]:
         """Return the sockets that are ready; run the hart when none is, or when it has waited long enough."""
         if self._machine.idle:
             return self._ready(None)

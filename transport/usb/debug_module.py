@@ -222,7 +222,7 @@ class DebugModule:
     def wait_halted(self, hart: int, what: str) -> None:
         """Wait until *hart* is halted, after something that halts it."""
         self.select(hart)
-        self._wait(hart, lambda status: bool(status & ALLHALTED), what)
+        self._wait_for_hart(hart, lambda status: bool(status & ALLHALTED), what)
 
     def close(self) -> None:
         self.dtm.close()
@@ -233,11 +233,11 @@ class DebugModule:
             raise DebugModuleProblem(self.name, f"hart {hart} is {state}: is it powered, and out of reset?")
         self.dtm.write(DMCONTROL, request | DMACTIVE | _hartsel(hart))
         try:
-            self._wait(hart, done, what)
+            self._wait_for_hart(hart, done, what)
         finally:
             self.dtm.write(DMCONTROL, DMACTIVE | _hartsel(hart))
 
-    def _wait(self, hart: int, done: Callable[[int], bool], what: str) -> None:
+    def _wait_for_hart(self, hart: int, done: Callable[[int], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not done(self.dtm.run_checked([(DMSTATUS, None)])[0]):
             if time.monotonic() > deadline:

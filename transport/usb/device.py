@@ -147,24 +147,24 @@ class UsbInterface:
 
     @contextmanager
     def _in_words(self, doing: str, seconds: float = TIMEOUT) -> Iterator[None]:
-        with _words(self._device, self.name, self._core, doing, seconds):
+        with _translated_errors(self._device, self.name, self._core, doing, seconds):
             yield
 
 
 def open_interface(
-    wanted: DeviceQuery,
+    query: DeviceQuery,
     choose: Callable[[InterfaceDescriptor], bool],
     interface: int | None = None,
     backend: PyusbBackend | None = None,
 ) -> UsbInterface:
-    """Return the interface that *choose* picks (or number *interface*) of the only device that matches *wanted*,
+    """Return the interface that *choose* picks (or number *interface*) of the only device that matches *query*,
     claimed.
 
     *backend*: pyusb's, None: libusb. Raises UsbError leaves.
     """
     core = pyusb_core()
-    device, name = _only(wanted, core, backend)
-    with _words(device, name, core, "its descriptors were read", TIMEOUT):
+    device, name = _only(query, core, backend)
+    with _translated_errors(device, name, core, "its descriptors were read", TIMEOUT):
         configuration = device.get_active_configuration()
     found = next((each for each in configuration if choose(each) and interface in (None, each.bInterfaceNumber)), None)
     if found is None:
@@ -193,16 +193,16 @@ class AttachedDevice:
     problem: str | None
 
 
-def attached_devices(wanted: DeviceQuery, backend: PyusbBackend | None = None) -> list[AttachedDevice]:
+def attached_devices(query: DeviceQuery, backend: PyusbBackend | None = None) -> list[AttachedDevice]:
     """Return all devices of that kind. Nothing is claimed. Raises UsbError leaves."""
     core = pyusb_core()
-    return [_present(device, wanted.kind, core) for device in _all(wanted, core, backend)]
+    return [_present(device, query.kind, core) for device in _matching_devices(query, core, backend)]
 
 
 def _present(device: UsbDevice, kind: str, core: PyusbCore) -> AttachedDevice:
     problem = None
     try:
-        with _words(device, _device_name(device, core), core, "it was opened", TIMEOUT):
+        with _translated_errors(device, _device_name(device, core), core, "it was opened", TIMEOUT):
             device.get_active_configuration()
         holders = _holders(_node(device))
         problem = f"in use by {', '.join(holders)}" if holders else None
@@ -221,24 +221,24 @@ def _present(device: UsbDevice, kind: str, core: PyusbCore) -> AttachedDevice:
     return attached
 
 
-def _all(wanted: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> list[UsbDevice]:
+def _matching_devices(query: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> list[UsbDevice]:
     try:
         found = core.find(find_all=True, backend=backend)
-        return [device for device in found if (device.idVendor, device.idProduct) in wanted.ids]
+        return [device for device in found if (device.idVendor, device.idProduct) in query.ids]
     except core.NoBackendError:
         raise LibusbMissing from None
 
 
-def _only(wanted: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> tuple[UsbDevice, str]:
-    devices = _all(wanted, core, backend)
-    fitting = [device for device in devices if wanted.serial in (None, _serial(device, core))]
+def _only(query: DeviceQuery, core: PyusbCore, backend: PyusbBackend | None) -> tuple[UsbDevice, str]:
+    devices = _matching_devices(query, core, backend)
+    fitting = [device for device in devices if query.serial in (None, _serial(device, core))]
     if not fitting:
         for device in devices:  # one that may not be opened does not tell its serial number: it may be the one
-            with _words(device, _device_name(device, core), core, "it was opened", TIMEOUT):
+            with _translated_errors(device, _device_name(device, core), core, "it was opened", TIMEOUT):
                 device.get_active_configuration()
-        raise NoSuchDevice(str(wanted), [_device_name(device, core) for device in devices])
+        raise NoSuchDevice(str(query), [_device_name(device, core) for device in devices])
     if len(fitting) > 1:
-        raise SeveralDevices(str(wanted), [_device_name(device, core) for device in fitting])
+        raise SeveralDevices(str(query), [_device_name(device, core) for device in fitting])
     for other in devices:  # not when the collector comes to it, which may be in the middle of anything
         if other is not fitting[0]:
             pyusb_util().dispose_resources(other)
@@ -271,7 +271,7 @@ def _bulk_endpoints(interface: InterfaceDescriptor, name: str) -> BulkEndpoints:
 
 
 @contextmanager
-def _words(device: UsbDevice, name: str, core: PyusbCore, doing: str, seconds: float) -> Iterator[None]:
+def _translated_errors(device: UsbDevice, name: str, core: PyusbCore, doing: str, seconds: float) -> Iterator[None]:
     """Translate pyusb's errors to `UsbError` leaves."""
     try:
         yield

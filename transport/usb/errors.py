@@ -11,11 +11,13 @@ class UsbError(RvtraceError):
     """Root of the USB transport's errors. A long read that failed leaves the bytes it had read in *partial*."""
 
     partial: bytes = b""
-    wanted: int = 0
+    requested: int = 0
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.partial else text
+        return (
+            f"{text} ({len(self.partial)} of {self.requested} bytes were read and are kept)" if self.partial else text
+        )
 
 
 class UsbLost(UsbError):
@@ -44,10 +46,11 @@ class NoSuchDevice(UsbError):
 
 
 class SeveralDevices(UsbError):
-    def __init__(self, wanted_device: str, found: Sequence[str]) -> None:
-        self.wanted_device, self.found = wanted_device, tuple(found)
+    def __init__(self, wanted_device: str, devices: Sequence[str]) -> None:
+        self.wanted_device, self.devices = wanted_device, tuple(devices)
         super().__init__(
-            f"{len(found)} USB devices are {wanted_device}: {', '.join(found)}; select one with `serial` in the table"
+            f"{len(devices)} USB devices are {wanted_device}: {', '.join(devices)}; "
+            f"select one with `serial` in the table"
             " [usb] of the target description"
         )
 

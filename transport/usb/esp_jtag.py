@@ -82,8 +82,8 @@ class EspJtag:
     def close(self) -> None:
         self._usb.close()
 
-    def _exchange(self, commands: Sequence[tuple[int, int]], wanted: int) -> bytes:
-        """Send *commands*, nibbles with the number of bits that each captures; return *wanted* bytes."""
+    def _exchange(self, commands: Sequence[tuple[int, int]], size: int) -> bytes:
+        """Send *commands*, nibbles with the number of bits that each captures; return *size* bytes."""
         received, pending = bytearray(), 0
         for data, bits in _transfers(commands):
             self._usb.write(data, "commands were sent")
@@ -91,9 +91,9 @@ class EspJtag:
             if pending >= 8 * CAPTURE_BITS:
                 received += self._captured(CAPTURE_BITS)
                 pending -= 8 * CAPTURE_BITS
-        received += self._captured(wanted - len(received))
-        if len(received) != wanted:
-            raise JtagProblem(self.name, f"{len(received)} bytes came back instead of {wanted}: plug it out and in")
+        received += self._captured(size - len(received))
+        if len(received) != size:
+            raise JtagProblem(self.name, f"{len(received)} bytes came back instead of {size}: plug it out and in")
         return bytes(received)
 
     def _captured(self, size: int) -> bytes:

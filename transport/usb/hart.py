@@ -92,7 +92,7 @@ class HartRegisters:
                 continue
             numbered = _leading(rest)
             if numbered[0][0] >= GPR:
-                results = self._run_commands([_access(*access, xlen) for access in numbered])
+                results = self._run_commands([_register_command(*access, xlen) for access in numbered])
             else:
                 results = self._csrs(numbered, xlen)
             answers += map(_abstract_answer, results)
@@ -116,7 +116,7 @@ class HartRegisters:
         """Return the results of these accesses, up to the first failure."""
         if self._by_program:
             return self._programmed(accesses, xlen)
-        results = self._run_commands([_access(*access, xlen) for access in accesses])
+        results = self._run_commands([_register_command(*access, xlen) for access in accesses])
         last = results[-1]
         if isinstance(last, StepFailure) and last.cmderr == CmdErr.NOT_SUPPORTED and self._has_room(2):
             results.pop()
@@ -187,7 +187,7 @@ def _leading(accesses: Sequence[tuple[AbstractRegister, int | None]]) -> list[tu
     return numbered
 
 
-def _access(regno: int, value: int | None, bits: int) -> AbstractCommand:
+def _register_command(regno: int, value: int | None, bits: int) -> AbstractCommand:
     return _read_register(regno, bits) if value is None else _write_register_command(regno, bits, value)
 
 
@@ -300,7 +300,7 @@ class HartMemory:
         with self._borrowed(S0, S1):
             before = self._program(SW_S1_S0) + self._data(address)
             run = AbstractCommand(access_register(GPR | S0, self._xlen, write=True, postexec=True), before)
-            return self._run_commands([self._load(S1, value), run], once=True)[-1]
+            return self._run_commands([self._load_register(S1, value), run], once=True)[-1]
 
     def _read_by_program(self, addresses: Sequence[int], once: bool) -> list[CommandResult]:
         """Read by the program lw s0, 0(s0): two steps for each word."""
@@ -328,7 +328,7 @@ class HartMemory:
         room = self._module.progbufsize > 1
         return ((PROGBUF0, instruction), (PROGBUF0 + 1, EBREAK)) if room else ((PROGBUF0, instruction),)
 
-    def _load(self, register: int, value: int) -> AbstractCommand:
+    def _load_register(self, register: int, value: int) -> AbstractCommand:
         return AbstractCommand(access_register(GPR | register, self._xlen, write=True), self._data(value))
 
     def _data(self, value: int, at: int = 0) -> tuple[DmiAccess, ...]:

@@ -73,13 +73,13 @@ class SystemBus:
                 return self._one_by_one(address, count)
             self._dtm.idle = min(2 * self._dtm.idle + 1, MAX_IDLE)
         self._streams, self._dtm.idle = False, idle  # it is not a matter of time
-        return self._checked(address, count, SBAUTOINCREMENT)
+        return self._read_checked(address, count, SBAUTOINCREMENT)
 
     def read_port(self, address: int, count: int) -> bytes:
         """Return the same word *count* times, by exactly as many accesses."""
-        return self._checked(address, count, 0)
+        return self._read_checked(address, count, 0)
 
-    def _checked(self, address: int, count: int, increment: int) -> bytes:
+    def _read_checked(self, address: int, count: int, increment: int) -> bytes:
         """Read words and check sbcs after each of them, so that none is read twice, or lost."""
         mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
         accesses: list[DmiAccess] = [(SBCS, mode | CLEAR), *self._address_accesses(address), (SBCS, None)]
@@ -94,7 +94,7 @@ class SystemBus:
             elif status & SBERROR:
                 raise self._refused(at, status, words)
             if len(words) == count - 1:
-                return _packed([*words, self._last()])
+                return _packed([*words, self._last_word()])
             rest = [(SBDATA0, None), (SBCS, None)] * min(count - 1 - len(words), at_once)
             more, status = self._good([0, *self._dtm.run_checked(rest)])
             words += more
@@ -113,10 +113,10 @@ class SystemBus:
         if status & SBBUSY and not status & SBBUSYERROR:
             status = self._waited()
         if not status & CLEAR:
-            words.append(self._last())
+            words.append(self._last_word())
         return words, status
 
-    def _last(self) -> int:
+    def _last_word(self) -> int:
         """Return the word that was read already, without reading another. The bus is not busy."""
         return self._dtm.run_checked([(SBCS, SBACCESS32), (SBDATA0, None)])[1]
 

@@ -283,7 +283,7 @@ class UsbTarget(Closeable):
                 with self._used():
                     data += read(len(data), min(at_once, words - len(data) // 4))
         except UsbError as error:
-            error.partial, error.wanted = bytes(data) + error.partial, 4 * words
+            error.partial, error.requested = bytes(data) + error.partial, 4 * words
             raise
         progress(label, len(data), 4 * words)
         return bytes(data)

@@ -23,9 +23,9 @@ class CsrField(NamedTuple):
     width: int = 1
     names: Mapping[int, str] = {}
 
-    def value(self, whole: int) -> str:
+    def value(self, register: int) -> str:
         """Return the text of the field in a register's value."""
-        bits = whole >> self.low & (1 << self.width) - 1
+        bits = register >> self.low & (1 << self.width) - 1
         return self.names.get(bits, str(bits) if bits < 10 else hex(bits))
 
 

@@ -117,7 +117,7 @@ class GroupWords:
             yield f"pc = {self._address_words(row.sets_pc, row)}"
         if row.access is not None and row.access.kind != CSR:
             yield access_text(row.access, self._xlen, lambda at: self._texts.symbol(at, row.context))
-        yield from (self._stored(run, row) for run in _runs(row.stored))
+        yield from (self._stored(run, row) for run in _store_runs(row.stored))
         yield from (self.change(change) for change in row.changes)
         yield from (element_words(element, self._groups.parameters) for element in row.bus)
 
@@ -155,7 +155,7 @@ class _StoreRun(NamedTuple):
     stores: list[Store]
 
 
-def _runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_StoreRun]:
+def _store_runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_StoreRun]:
     """Yield what a group stored, in as few pieces as possible: the groups of a loader have hundreds of stores."""
     run: _StoreRun | None = None
     for space, store in stored:
@@ -261,9 +261,9 @@ class Known:
         for space in dict.fromkeys((PHYSICAL, self._state.space)):
             addresses = self._rows_of(space)
             if addresses:
-                yield space, self._rows(space, addresses)
+                yield space, self._byte_rows(space, addresses)
 
-    def _rows(self, space: int, addresses: list[int]) -> Iterator[tuple[int, list[int | None]]]:
+    def _byte_rows(self, space: int, addresses: list[int]) -> Iterator[tuple[int, list[int | None]]]:
         for address in addresses:
             content = self._state.memory(address, _ROW, space=space)
             if any(byte is not None for byte in content):
@@ -324,7 +324,7 @@ class GroupObjects:
         fields |= {"registers": {name_of(one.regno): self._change(one.regno, one.old, one.new) for one in row.changes}}
         fields["sets-pc"] = None if row.sets_pc is None else self._address_fields(row.sets_pc, row)
         if row.access is not None and row.access.kind != CSR:
-            fields["access"] = self._access(row.access, row)
+            fields["access"] = self._access_fields(row.access, row)
         fields["stored"] = [self._stored(space, store, row) for space, store in row.stored] or None
         fields["bus"] = [element_words(element, self._parameters) for element in row.bus] or None
         fields["trap"] = None if row.trap is None else self._trap_fields(row.trap, row)
@@ -348,7 +348,7 @@ class GroupObjects:
             return {name: value for name, value in values.items() if value is not None}
         return {name: value_of(regno, value, self._parameters) for name, value in values.items() if value is not None}
 
-    def _access(self, access: MemoryAccess, row: Row) -> JsonFields:
+    def _access_fields(self, access: MemoryAccess, row: Row) -> JsonFields:
         fields: JsonFields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
         fields["memory"] = None if access.address is None else self._memory_fields(access.address, row)
         for name, value in (("value", access.value), ("operand", access.operand)):

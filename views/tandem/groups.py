@@ -180,7 +180,7 @@ class Groups:
             instr=instr,
             changes=tuple(self._changes(group, elements)),
             access=access,
-            stored=tuple(self._stored(group, access)),
+            stored=tuple(self._other_stores(group, access)),
             bus=tuple(_transactions(elements)),
             trap=trap,
             is_reset=group in self._resets,
@@ -207,7 +207,7 @@ class Groups:
         registers = self.index.registers
         return registers.value(regno, group - 1) if group and registers.is_current(group - 1, group) else None
 
-    def _stored(self, group: int, access: MemoryAccess | None) -> Iterator[tuple[int, Store]]:
+    def _other_stores(self, group: int, access: MemoryAccess | None) -> Iterator[tuple[int, Store]]:
         """Yield the stores that are not in the access anyhow."""
         for space, writes in self.index.memory.items():
             for store in writes.stores_of(group):
@@ -259,7 +259,7 @@ class GroupTexts:
 
     def __init__(self, source: Disassemblers, images: Images, xlen: int) -> None:
         self._source, self._images, self._xlen = source, images, xlen
-        self._known: dict[tuple[int | None, int, Instr], InstructionText] = {}
+        self._texts: dict[tuple[int | None, int, Instr], InstructionText] = {}
 
     def symbol(self, address: int, context: ProgramContext) -> tuple[str, int] | None:
         """Return the name at an address, and the offset from it."""
@@ -269,41 +269,41 @@ class GroupTexts:
         """Return the text of the instruction of a group, which was learnt before."""
         if row.instr is None or row.pc is None:
             return InstructionText(None, "" if row.instr is None else _encoding(row.instr))
-        return self._known[row.mode, row.pc, row.instr]
+        return self._texts[row.mode, row.pc, row.instr]
 
     def learn(self, rows: Iterable[Row], progress: Progress = silent) -> None:
         """Find the text of the instructions of some groups."""
-        if len(self._known) > _TEXTS_REMEMBERED:
-            self._known.clear()
+        if len(self._texts) > _TEXTS_REMEMBERED:
+            self._texts.clear()
         others: dict[tuple[int | None, int, Instr], Row] = {}
         wanted: dict[int | None, dict[int, Instr]] = {}
         for row in rows:
-            if row.instr is None or row.pc is None or (row.mode, row.pc, row.instr) in self._known:
+            if row.instr is None or row.pc is None or (row.mode, row.pc, row.instr) in self._texts:
                 continue
-            if is_whole(_bytes(row.instr)) and self._is_there(row.pc, row.instr, row.context):
+            if is_whole(_instruction_bytes(row.instr)) and self._is_there(row.pc, row.instr, row.context):
                 wanted.setdefault(row.mode, {})[row.pc] = row.instr
             else:
                 others[row.mode, row.pc, row.instr] = row
         for mode, instructions in wanted.items():
             texts = self._source.disassembler_of(ProgramContext(mode)).texts(instructions, progress)
-            self._known |= {(mode, pc, instr): texts[pc] for pc, instr in instructions.items()}
+            self._texts |= {(mode, pc, instr): texts[pc] for pc, instr in instructions.items()}
         self._learn_others(others)
 
     def _is_there(self, pc: int, instr: Instr, context: ProgramContext) -> bool:
         try:
-            return self._images.image_of(context).read(pc, instr.length) == _bytes(instr)
+            return self._images.image_of(context).read(pc, instr.length) == _instruction_bytes(instr)
         except CodeMissing:
             return False
 
     def _learn_others(self, others: dict[tuple[int | None, int, Instr], Row]) -> None:
         """Find the text of instructions that the program does not have, or that differ there."""
-        texts = code_texts(((pc, _bytes(instr)) for _, pc, instr in others), self._xlen) if others else {}
+        texts = code_texts(((pc, _instruction_bytes(instr)) for _, pc, instr in others), self._xlen) if others else {}
         for key, row in others.items():
             _, pc, instr = key
-            self._known[key] = InstructionText(self.symbol(pc, row.context), texts[pc, _bytes(instr)])
+            self._texts[key] = InstructionText(self.symbol(pc, row.context), texts[pc, _instruction_bytes(instr)])
 
 
-def _bytes(instr: Instr) -> bytes:
+def _instruction_bytes(instr: Instr) -> bytes:
     return instr.word.to_bytes(instr.length, "little")
 
 

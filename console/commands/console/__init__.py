@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             ending(),
             target_of(wanted, lambda text: screen.said("target", text)) as (target, connect),
             Engine(
-                wanted.elf, target, gdb=wanted.gdb, init=not arguments.nx, said=screen.said,
+                wanted.elf, target, gdb=wanted.gdb, init=not arguments.nx, listener=screen.said,
                 progress=screen.progress, coloured=shown.paint() is not colours.plain,
                 environ={**os.environ, "RVTRACE_RESULTS": f"{shown.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
             ) as engine,
@@ -111,7 +111,7 @@ class Screen:
 
     def __init__(self, *, progress: bool, shown: bool) -> None:
         self._wanted = progress
-        self._line = ProgressLine(wanted=False)
+        self._line = ProgressLine(enabled=False)
         self._shown = shown
         self.busy = ""
         """The command that runs; empty while the user types, when nothing is drawn."""

@@ -127,7 +127,7 @@ class ConsoleStatus:
         except GdbError as error:
             if "session has ended" not in str(error):
                 raise
-            self._engine.said("log", f"{error}\n")  # the session reports its end only once
+            self._engine.listener("log", f"{error}\n")  # the session reports its end only once
             return TraceState()
 
     def text(self, columns: int) -> str:
@@ -282,7 +282,7 @@ class Shell:
             return self._script(rest.strip())
         own = {"console": KEYS, "script": f"{SCRIPT}{listing()}\n"}.get(" ".join(line.split()[1:]))
         if line.split()[0] == "help" and own is not None:
-            self.engine.said("console", own)
+            self.engine.listener("console", own)
             return own
         if word in _TERMINAL and not (rest and word.startswith("p")):
             raise RvtraceError(_TERMINAL[word])
@@ -290,7 +290,7 @@ class Shell:
         if word == "cd":  # the shell and scripts use the same current directory
             os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
         if line == "help":
-            self.engine.said("console", "\nType `help console` for the console's own commands and its keys.\n")
+            self.engine.listener("console", "\nType `help console` for the console's own commands and its keys.\n")
         return text
 
     def _exit_status(self, expression: str) -> int:

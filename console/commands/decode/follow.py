@@ -125,14 +125,14 @@ class _Followed:
         self.beginning = bytearray()
         self.harts: set[int] = set()
 
-    def to_the_end(self, said: list[str]) -> str:
-        """Decode what arrives, and return why it ended. *said*: lines to print at the start.
+    def to_the_end(self, lines: list[str]) -> str:
+        """Decode what arrives, and return why it ended. *lines*: lines to print at the start.
 
         Ctrl-C ends it in an orderly way. Raises RvtraceError if the bytes are not a trace.
         """
         with _stopping(self._stop_reading):
             self.reader.start()
-            self.status.say(said)
+            self.status.say(lines)
             while (data := self._spool.get(_TURN)) is not None:
                 self.status.say(self._stream.notices())
                 if data:

@@ -77,12 +77,12 @@ _CLEAR = "\r\033[K"
 class FollowStatus:
     """The status line on standard error, if that is a terminal and this process is in its foreground.
 
-    *wanted*: if False there is no status line, only the lines of `say`.
+    *shown*: if False there is no status line, only the lines of `say`.
     """
 
-    def __init__(self, name: str, wanted: bool) -> None:
+    def __init__(self, name: str, shown: bool) -> None:
         self._name = name
-        self._able = wanted and _is_terminal()
+        self._able = shown and _is_terminal()
         self._shown = False
         self._next = self._since = time.monotonic()
         self._before = 0

@@ -104,7 +104,7 @@ class TandemEncoding:
 
     def pieces(self) -> Iterator[bytes]:
         """Return the trace. Raises LogError, BadElement, EncodeTandemError, and what *progress* raises."""
-        for count, retired in enumerate(self._wanted()):
+        for count, retired in enumerate(self._selected_commits()):
             if not count and retired.own is not None:
                 self._encoder.begin(retired.own, retired.own_privilege)
             self._checked(retired)
@@ -118,7 +118,7 @@ class TandemEncoding:
         self._encoder.finish()
         yield self._taken_bytes()
 
-    def _wanted(self) -> Iterator[Retired]:
+    def _selected_commits(self) -> Iterator[Retired]:
         """Return the instructions from the first selected one on."""
         begun, count = self._starts is None, 0
         for retired in self._commits.retired():

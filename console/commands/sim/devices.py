@@ -63,7 +63,7 @@ class ComponentTable:
         self.where = f"[{part.name}]"
         self._read = read
         self._table = table
-        read.known(table, self.where, keys)
+        read.check_keys(table, self.where, keys)
 
     def __contains__(self, key: str) -> bool:
         return key in self._table

@@ -77,7 +77,7 @@ def built_with(request: EncoderBuildRequest) -> EncoderOptions:
         try:
             values[name] = _property_value(name, value)
         except (ValueError, KeyError):
-            raise BadEncoderOption(f"--encoder-option {text}: {_wanted(name)}") from None
+            raise BadEncoderOption(f"--encoder-option {text}: {_range_text(name)}") from None
     try:
         return EncoderOptions(**values)
     except ValueError as error:
@@ -104,7 +104,7 @@ def _property_value(name: str, text: str) -> Any:
     return int(text, 0)
 
 
-def _wanted(name: str) -> str:
+def _range_text(name: str) -> str:
     """Return the text about the possible values."""
     if name in CHOICES:
         return f"it is one of {', '.join(CHOICES[name])}"

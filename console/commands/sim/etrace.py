@@ -43,14 +43,14 @@ def built(request: EncoderBuildRequest) -> ETraceBuild:
         try:
             values[name] = _parameter_value(_default(name), value)
         except (ValueError, KeyError):
-            raise BadEncoderOption(f"--etrace-option {text}: {_wanted(_default(name))}") from None
+            raise BadEncoderOption(f"--etrace-option {text}: {_range_text(_default(name))}") from None
     try:
-        return _made(values)
+        return _built(values)
     except ValueError as error:
         raise BadEncoderOption(f"--etrace-option: {in_words(str(error), set(_NAMES), '')}") from None
 
 
-def _made(values: Mapping[str, Any]) -> ETraceBuild:
+def _built(values: Mapping[str, Any]) -> ETraceBuild:
     """Raises ValueError."""
     encoder = _BUILT.encoder
     parameters = replace(encoder.parameters, **{name: values[name] for name in values if name in _PARAMETERS})
@@ -78,7 +78,7 @@ def _choices(default: Enum) -> dict[str, Enum]:
     return {dashed(member.name): member for member in type(default)}
 
 
-def _wanted(default: Any) -> str:
+def _range_text(default: Any) -> str:
     """Return the text about the possible values."""
     if isinstance(default, bool):
         return "it is on or off"

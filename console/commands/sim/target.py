@@ -105,9 +105,9 @@ class Streams:
             raise BadStream(f"{name}: cannot listen on {error.where}: {error.reason}; choose another place") from None
 
 
-def asked_for(wiring: Wiring, wanted: Sequence[str], streams: Streams) -> Wiring:
+def asked_for(wiring: Wiring, names: Sequence[str], streams: Streams) -> Wiring:
     """Return *wiring* with the streams of --stream, each NAME=WHERE. Raises RvtraceError."""
-    for option in wanted:
+    for option in names:
         name, _, where = option.partition("=")
         outlets = {part.name: part for part in wiring.parts if isinstance(part, PibSinkPart | AtbBridgePart)}
         if name not in outlets or not where:
@@ -174,9 +174,10 @@ def _parameters(hart: Hart, dialect: str | None) -> TandemParameters:
     return TandemParameters(hart.xlen, flen, dialect=DIALECTS[dialect or SPECIFICATION.name], supervisor=False)
 
 
-def _described(path: str, hart: int, made: TandemParameters) -> TandemDescription:
+def _described(path: str, hart: int, parameters: TandemParameters) -> TandemDescription:
     return TandemDescription(
-        f"tandem{hart}", hart, str(Path(path).absolute()), made.dialect.name, made.flen, supervisor=made.supervisor
+        f"tandem{hart}", hart, str(Path(path).absolute()), parameters.dialect.name, parameters.flen,
+        supervisor=parameters.supervisor
     )  # fmt: skip
 
 

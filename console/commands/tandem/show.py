@@ -271,21 +271,21 @@ def _lines(
     groups: Groups,
     texts: GroupTexts,
     shape: GroupWords | GroupObjects,
-    wanted: Wanted,
+    selection: Wanted,
     selected: range,
     progress: Progress,
 ) -> Iterator[str]:
-    for page in pages(groups, texts, wanted.groups(selected, groups, progress), progress):
+    for page in pages(groups, texts, selection.groups(selected, groups, progress), progress):
         for row in page:
             yield from shape.lines(row)
-    if selected.stop == len(groups) and (wanted.traps or not wanted):
+    if selected.stop == len(groups) and (selection.traps or not selection):
         yield from (shape.lost(mark) for mark in groups.breaks.get(len(groups), ()))
 
 
-def _print_state(shown: CommandOutput, found: OpenedTandem, number: int) -> None:
-    tandem = found.tandem
+def _print_state(shown: CommandOutput, opened_tandem: OpenedTandem, number: int) -> None:
+    tandem = opened_tandem.tandem
     if number > len(tandem.trace):
         raise TandemError(f"--state {number}: the trace has {counted(len(tandem.trace), 'group')}")
     pc = tandem.after(number - 1).pc
-    known = Known(tandem, number, None if pc is None else found.decoded.image.symbol(pc))
-    shown.rows([known.json(found.hart)] if shown.json else known.lines())
+    known = Known(tandem, number, None if pc is None else opened_tandem.decoded.image.symbol(pc))
+    shown.rows([known.json(opened_tandem.hart)] if shown.json else known.lines())

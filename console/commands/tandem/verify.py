@@ -260,11 +260,11 @@ def _choices(request: ComparisonRequest) -> VerifyOptions:
     )
 
 
-def _of_groups(groups: str | None, choices: VerifyOptions, found: OpenedTandem) -> VerifyOptions:
+def _of_groups(groups: str | None, choices: VerifyOptions, opened_tandem: OpenedTandem) -> VerifyOptions:
     """Return the options with the requested groups. Raises RangeError."""
     if groups is None:
         return choices
-    asked = selection(found.tandem, groups)
+    asked = selection(opened_tandem.tandem, groups)
     return replace(choices, start=asked.start, stop=asked.stop)
 
 
@@ -282,9 +282,9 @@ def _range_argument(option: str, text: str) -> tuple[int, int]:
     return start, size
 
 
-def _program(found: OpenedTandem) -> Image | None:
+def _program(opened_tandem: OpenedTandem) -> Image | None:
     """Return the program for the model, as it is in its files; None without one. Raises BadElf."""
-    elves = found.decoded.image.elves
+    elves = opened_tandem.decoded.image.elves
     if not elves:
         return None
     image = Image.from_elf(elves[0][0].path)

@@ -201,7 +201,7 @@ class DataDecoder:
             return packet, self._response(packet)
         if "lrid" in fields:
             self._sizes[fields["lrid"]] = fields["size"]
-        return packet, self._csr(packet) if packet.form is DataForm.CSR else self._access(packet)
+        return packet, self._csr_access(packet) if packet.form is DataForm.CSR else self._access(packet)
 
     def _response(self, packet: DataPacket) -> MemoryAccess:
         """Return the data phase of a split load or atomic."""
@@ -244,7 +244,7 @@ class DataDecoder:
         width = 8 << size
         return self._values.decoded(extended(fields[name], bits, width), size, mode, width)
 
-    def _csr(self, packet: DataPacket) -> MemoryAccess:
+    def _csr_access(self, packet: DataPacket) -> MemoryAccess:
         _, code, fields = packet
         bytes_of_csr = self._options.csr_width // 8
         size = bytes_of_csr.bit_length() - 1

@@ -378,7 +378,7 @@ class DataCodec:
         *response*: it is the data phase of a split load or atomic. *compress*: leave out bytes that repeat the last
         bit. Raises MalformedPacket if the specification has no such packet.
         """
-        shape = self._shape(kind, operation, aligned, response)
+        shape = self._packet_shape(kind, operation, aligned, response)
         bits, position = shape.head, shape.head_width
         value = 0
         for name, width, conditional in shape.fields:
@@ -393,7 +393,7 @@ class DataCodec:
             position += width
         return _packed(bits, position, compress)
 
-    def _shape(self, kind: str, operation: str, aligned: bool, response: bool) -> _PacketShape:
+    def _packet_shape(self, kind: str, operation: str, aligned: bool, response: bool) -> _PacketShape:
         number = self._by_code.get((kind, operation, aligned, response))
         if number is None:
             raise MalformedPacket(f"there is no packet for: {kind} {operation}".rstrip())

@@ -137,7 +137,7 @@ class StreamDeframer:
         self._reader = reader
         self._make_search = search or (lambda start: MergingSearch(layout.sizes, start))
         self._seams = seams
-        self._whole, self._any = _patterns(tuple(layout.sizes), layout.idle)
+        self._complete, self._any = _patterns(tuple(layout.sizes), layout.idle)
         self._tail = b""  # the start of a packet whose end has not come yet
         self._loss = _PacketLoss(0, "", self._make_search(0)) if wrapped else None
 
@@ -174,7 +174,7 @@ class StreamDeframer:
                 yield from self._end_loss(self._loss, offset + at)
                 continue
             frames = self._any.findall(data, at)
-            rest = b"" if self._whole.fullmatch(frames[-1]) else frames.pop()
+            rest = b"" if self._complete.fullmatch(frames[-1]) else frames.pop()
             if frames:
                 yield from self._reader.sort(frames, offset + at)
             at = len(data) - len(rest)

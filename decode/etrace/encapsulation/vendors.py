@@ -204,14 +204,14 @@ class _SourceStream:
         for (start, i), end in zip(parts, [*(start for start, _ in parts[1:]), stop], strict=False):
             sizes[i].append(self._size * self._records(start, end))
         yield from [self._translated(item, own) for item, own in zip(items, sizes, strict=True)]
-        self._forget(stop)
+        self._discard_records(stop)
 
     def _records(self, start: int, end: int) -> int:
         """Return the number of records that start with one of the bytes from *start* to *end* - 1."""
         first, after = bisect_left(self._starts, start), bisect_left(self._starts, end)
         return after - first + (self._folded if first == 0 < after else 0)
 
-    def _forget(self, stop: int) -> None:
+    def _discard_records(self, stop: int) -> None:
         """Discard records up to byte *stop*, which are in items. Of the others, few are needed during a search."""
         done = max(bisect_right(self._starts, stop) - 1, 0)
         if done:

@@ -123,7 +123,7 @@ def _described(elf: bytes) -> list[range]:
     segments = list(_segments(elf))
     *_, phoff, _shoff, _flags, _ehsize, phentsize, phnum, _shentsize, _shnum, _shstrndx = _EHDR.unpack_from(elf)
     headers = [range(_EHDR.size), range(phoff, phoff + phnum * phentsize)]
-    notes = [found for found in _notes(elf, segments) if (found.name, found.type) == (_NAME, _TYPE)]
+    notes = [found for found in _elf_notes(elf, segments) if (found.name, found.type) == (_NAME, _TYPE)]
     before = _NHDR.size + _padded(len(_NAME) + 1)
     return [*headers, *(range(note.at, note.at + before + len(note.description)) for note in notes)]
 
@@ -154,7 +154,7 @@ def _unreadable(snapshot: Snapshot, hole: int) -> tuple[int, int]:
 def _trace_in(elf: bytes, notes: tuple[str, ...]) -> DumpedTrace:
     """Return the trace in the ELF file of a core dump. *notes*: what is wrong with the file."""
     segments = list(_segments(elf))
-    described = next((note for note in _notes(elf, segments) if (note.name, note.type) == (_NAME, _TYPE)), None)
+    described = next((note for note in _elf_notes(elf, segments) if (note.name, note.type) == (_NAME, _TYPE)), None)
     if described is None:
         raise BadSnapshot(
             "this core dump has no trace: the firmware was built without CONFIG_ESP_RISCV_TRACE_ENABLE, did not trace"
@@ -202,7 +202,7 @@ class _ElfNote(NamedTuple):
     at: int
 
 
-def _notes(elf: bytes, segments: list[_ProgramHeader]) -> Iterator[_ElfNote]:
+def _elf_notes(elf: bytes, segments: list[_ProgramHeader]) -> Iterator[_ElfNote]:
     """Return all notes. Names and descriptions are padded to four bytes."""
     for segment in segments:
         if segment.type != _PT_NOTE:

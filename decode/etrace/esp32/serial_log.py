@@ -100,12 +100,12 @@ def dump_in(content: bytes) -> SerialDump | None:
     before = _COLOUR.sub(b"", content[start:begin]).rstrip(b"=").rstrip(b" ")
     log, end, _ = content[begin:].partition(_END)
     lines = [_COLOUR.sub(b"", line).strip() for line in log.splitlines()[1:]]
-    shape = _shape(before)
+    shape = _prefix_pattern(before)
     texts = [line[match.end() :].strip() for line in lines if (match := shape.match(line))]
     return SerialDump(_joined([text for text in texts if _DIGITS.fullmatch(text)]), bool(end))
 
 
-def _shape(text: bytes) -> re.Pattern[bytes]:
+def _prefix_pattern(text: bytes) -> re.Pattern[bytes]:
     """Return the pattern of what stands before each line, as *text* does before one: times, a name, nothing."""
     parts = re.findall(rb"\d+|[A-Za-z]+|[^0-9A-Za-z]", text)
     words = (rb"\d+" if part.isdigit() else rb"[A-Za-z]+" if part.isalpha() else re.escape(part) for part in parts)

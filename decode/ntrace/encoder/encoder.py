@@ -439,7 +439,7 @@ class Encoder:
         if self.options.exact_context and not synchronized:
             self._report_all()
         whole = synchronized or self.options.ownership_full or sent[2:] != context[2:]
-        for process in process_fields(context, self.options, whole=whole):
+        for process in process_fields(context, self.options, complete=whole):
             self._out.send(_OWNERSHIP, process)
 
     def _report_all(self) -> None:

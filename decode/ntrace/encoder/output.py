@@ -355,7 +355,7 @@ class MessageOutput:
             self._period_over()
 
 
-def process_fields(context: ProgramContext, options: EncoderOptions, *, whole: bool) -> list[int]:
+def process_fields(context: ProgramContext, options: EncoderOptions, *, complete: bool) -> list[int]:
     """Return the PROCESS fields to send, in order: for the whole context, or only for the privilege mode.
 
     A hart without hcontext sends one message; with hcontext it sends two, hcontext first unless the dialect says
@@ -364,9 +364,9 @@ def process_fields(context: ProgramContext, options: EncoderOptions, *, whole: b
     assert context.prv is not None
     mode = context.prv << 2 | context.virtual << 4
     forms: list[tuple[int, int]] = []
-    if whole and context.hcontext is not None:
+    if complete and context.hcontext is not None:
         forms.append((ProcessFormat.HCONTEXT, context.hcontext))
-    if whole and (context.scontext is not None or forms or options.ownership_full):
+    if complete and (context.scontext is not None or forms or options.ownership_full):
         forms.append((ProcessFormat.SCONTEXT, context.scontext or 0))
     if options.dialect.scontext_first:
         forms.reverse()

@@ -70,7 +70,7 @@ class Classes:
         self._uses.append(None)
         return node
 
-    def known(self, value: int, shape: int = 0) -> int:
+    def known_count(self, value: int, shape: int = 0) -> int:
         """Return a new node with a value. *shape*: of one that does not fit an integer register."""
         node = self.new(shape or self.xlen)
         self._values[node] = value

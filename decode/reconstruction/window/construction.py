@@ -92,7 +92,7 @@ class Construction:
         self._handlers: dict[str, WindowStepHandler] = {
             name[4:]: getattr(self, name) for name in dir(self) if name.startswith("_do_")
         }
-        self._zero = self.classes.known(0)
+        self._zero = self.classes.known_count(0)
         self._current = [self._zero] * REGISTERS
         self.positions = [array("Q") for _ in range(REGISTERS)]
         self.nodes = [array("I") for _ in range(REGISTERS)]
@@ -227,7 +227,7 @@ class Construction:
         machine_only = self._span.machine.machine_only
         for csr, value in ((MEPC, epc), (MCAUSE, cause), (SEPC, None), (SCAUSE, None)):
             is_known = machine_only and value is not None
-            node = self.classes.known(value & self.classes.mask) if is_known else self._new(CSRS[csr])  # type: ignore[operator]
+            node = self.classes.known_count(value & self.classes.mask) if is_known else self._new(CSRS[csr])  # type: ignore[operator]
             self._put(CSRS[csr], node, position)
 
     def _debugger_wrote(self, position: int, halt: HaltWrites) -> None:
@@ -239,14 +239,14 @@ class Construction:
                 register, value = CSRS[FRM], value >> 5 & 7
             if register:
                 held = self._held(register, value)
-                node = self.classes.known(held, 64 if F0 <= register < 64 else 0)
+                node = self.classes.known_count(held, 64 if F0 <= register < 64 else 0)
                 self._put(register, node, position)
             elif number in _TRANSLATION:
                 self.translated = True
         for address, content in halt.memory:
             for at in range(0, len(content), 4):
                 piece = content[at : at + 4]
-                node = self.classes.known(int.from_bytes(piece, "little"))
+                node = self.classes.known_count(int.from_bytes(piece, "little"))
                 self.accesses.add_debuggers(position, self._zero, address + at, len(piece), node)
         for address, size in halt.forgotten:
             for at in range(address, address + size):
@@ -255,7 +255,7 @@ class Construction:
     # -- integer instructions
 
     def _do_constant(self, step: WindowStep, following: KnownValue) -> None:
-        self._write_register(step.rd, self.classes.known(step.imm))
+        self._write_register(step.rd, self.classes.known_count(step.imm))
 
     def _do_copy(self, step: WindowStep, following: KnownValue) -> None:
         self._write_register(step.rd, self._current[step.a])
@@ -272,7 +272,7 @@ class Construction:
         classes = self.classes
         value = classes.value(a)
         if value is not None:
-            return classes.known(rule.forward(value, 0))
+            return classes.known_count(rule.forward(value, 0))
         node = classes.new(result_shape(rule.family, classes.shapes[a], 0, rule.constant, self.xlen))
         classes.constrain((rule.evaluate, node, a, -1), (node, a))
         if rule.constant and rule.family in ("sll", "sllw"):
@@ -287,7 +287,7 @@ class Construction:
         classes = self.classes
         va, vb = classes.value(a), classes.value(b)
         if va is not None and vb is not None:
-            return classes.known(rule.forward(va, vb))
+            return classes.known_count(rule.forward(va, vb))
         node = classes.new(result_shape(rule.family, classes.shapes[a], classes.shapes[b], vb, self.xlen))
         classes.constrain((rule.evaluate, node, a, b), (node, a, b) if a != b else (node, a))
         return node
@@ -297,7 +297,7 @@ class Construction:
         classes, a = self.classes, self._current[step.a]
         value = classes.value(a)
         if value is not None:
-            node = classes.known(extended(value, 32, step.form, classes.mask), 64 if step.form == "f" else 0)
+            node = classes.known_count(extended(value, 32, step.form, classes.mask), 64 if step.form == "f" else 0)
         else:
             node = classes.new(step.shape if self.xlen == 64 or step.form == "f" else 32)
             classes.constrain((extension_rule(32, step.form), node, a), (node, a))
@@ -329,7 +329,7 @@ class Construction:
 
     def _do_jal(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
-            self._write_register(step.rd, self.classes.known(step.size))
+            self._write_register(step.rd, self.classes.known_count(step.size))
 
     def _do_jalr(self, step: WindowStep, following: KnownValue) -> None:
         """What was jumped to tells the register, but for bit 0, which is ignored: it is taken for 0."""
@@ -341,7 +341,7 @@ class Construction:
             elif value + step.imm & classes.mask - 1 != following:
                 raise Impossible(self.position)
         if step.rd:
-            self._write_register(step.rd, classes.known(step.size))
+            self._write_register(step.rd, classes.known_count(step.size))
 
     def _do_call(self, step: WindowStep, following: KnownValue) -> None:
         """An ecall or ebreak behind which execution went on without a trap: something else has served it. A semihosting
@@ -367,7 +367,7 @@ class Construction:
         register = CSRS.get(number)
         old = self._new(0) if register is None else self._current[register]
         if operation == "w" or op.rs1:
-            source = self.classes.known(op.rs1) if op.name[-1] == "i" else self._current[op.rs1]
+            source = self.classes.known_count(op.rs1) if op.name[-1] == "i" else self._current[op.rs1]
             self._write_csr(number, source if operation == "w" else None)
         self._write_register(step.rd, old)
 

@@ -300,7 +300,7 @@ class Links:
         size = accesses.sizes[op]
         killed = self.kills.before(op, address, size)
         if address >> GRANULE == address + size - 1 >> GRANULE:
-            last = self._last(address >> GRANULE, op)
+            last = self._last_access(address >> GRANULE, op)
             is_same = last > killed and self.addresses[last] == address and accesses.sizes[last] == size
             if is_same and self.kinds[last] != MAYBE and last not in self._incomplete:
                 self._close(op)
@@ -325,7 +325,7 @@ class Links:
         if at < len(self._open) and self._open[at] == op:
             del self._open[at]
 
-    def _last(self, granule: int, op: int) -> int:
+    def _last_access(self, granule: int, op: int) -> int:
         """Return the last access of a granule before another one, -1 without one."""
         ops = self.granules.get(granule)
         if not ops:

@@ -75,15 +75,15 @@ class LocatedAccesses:
             return min(found, default=None)
         return max(found, key=lambda access: (access.position, -access.address), default=None)
 
-    def put_into(self, found: list[int | None], position: int, address: int, memory: ProgramMemory) -> None:
+    def put_into(self, content: list[int | None], position: int, address: int, memory: ProgramMemory) -> None:
         """Put what the instruction before a position stored or loaded, and the one there loads, into the bytes at an
         address, as far as these are in *memory*.
         """
-        before, size = max(position - 1, 0), len(found)
+        before, size = max(position - 1, 0), len(content)
         for access in (*self._known_loads(before), *self.stores.stores_of(before), *self._known_loads(position)):
             for at in range(max(access.address, address), min(access.address + access.size, address + size)):
                 if at in memory:
-                    found[at - address] = byte_of(access, at)
+                    content[at - address] = byte_of(access, at)
 
     def _known_loads(self, position: int) -> Iterator[Store]:
         return (load for load in self.loads.stores_of(position) if load.value is not None)

@@ -104,7 +104,7 @@ class DataTracePast:
                 unknown += 1
             elif overlaps(access, address, size):
                 doubts = self._doubts(unknown, unplaced, at + 1, position, "since")
-                return _written(access, address, size, doubts)
+                return _past_write(access, address, size, doubts)
             elif access.position is None:
                 unplaced += 1
         return NoWrite(tuple(self._doubts(unknown, unplaced, 0, position, "in the trace")))
@@ -121,8 +121,8 @@ class DataTracePast:
 
     # Accesses
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
-        return self._accesses.nearest(position, **wanted._asdict())
+    def nearest_access(self, position: int, query: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
+        return self._accesses.nearest(position, **query._asdict())
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         unknown = self._accesses.unknown()
@@ -139,7 +139,7 @@ def _access_position(access: MemoryAccess) -> int:
     return access.after if access.position is None else access.position
 
 
-def _written(access: MemoryAccess, address: int, size: int, doubts: Iterable[str]) -> PastWrite:
+def _past_write(access: MemoryAccess, address: int, size: int, doubts: Iterable[str]) -> PastWrite:
     assert access.address is not None
     store = StoredBytes(access.address, access.size, access.value if access.kind == STORE else None)
     no_place = () if access.position is not None else (_NO_PLACE,)

@@ -115,7 +115,7 @@ class ReconstructedAccesses:
         if halted is not None and (found is None or found.position < halted.position):
             written = self._by_debugger(halted, address, size)
         elif found is not None:
-            written = self._stored(found.position, address, size)
+            written = self._past_store(found.position, address, size)
         since = -1 if written is None else written.position
         unknown = len(self.unknown(since + 1, position, loads=False))
         doubts = tuple(self._lost(since, position))
@@ -153,7 +153,7 @@ class ReconstructedAccesses:
         new = int.from_bytes(content[low - begin : high - begin], "little")
         return PastWrite(OUTSIDE, halt.position, halt.position, store=store, new=new)
 
-    def _stored(self, position: int, address: int, size: int) -> PastWrite:
+    def _past_store(self, position: int, address: int, size: int) -> PastWrite:
         """Return the store at a position, with memory around it before and after."""
         begin, length = self._store_at(position, address, size)
         low, high = max(begin, address), min(begin + length, address + size)

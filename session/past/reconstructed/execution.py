@@ -21,11 +21,11 @@ class Execution:
     What was answered before a contradiction was found may have been wrong: an assumption did not hold.
     """
 
-    def __init__(self, history: History, program: Program, known: HartFacts) -> None:
-        self._history, self._program, self._known = history, program, known
-        self._beginning = known.beginning or KnownState()
+    def __init__(self, history: History, program: Program, facts: HartFacts) -> None:
+        self._history, self._program, self._facts = history, program, facts
+        self._beginning = facts.beginning or KnownState()
         self.disagreements: list[Disagreement] = []
-        self._level = 0 if known.memory else 1
+        self._level = 0 if facts.memory else 1
         self._forward: Forward | None = self._new()
         self._is_checked = False
 
@@ -90,7 +90,7 @@ class Execution:
             self._believe_less(position, window=window)
 
     def _agrees_with_stop(self) -> bool:
-        stop, length = self._known.stop, len(self._history)
+        stop, length = self._facts.stop, len(self._history)
         if stop is None or self._forward is None or not length:
             return True
         hart = self._forward.hart_at(length)
@@ -105,6 +105,6 @@ class Execution:
         self._forward = self._new() if self._level < len(BELIEFS) else None
 
     def _new(self) -> Forward:
-        known = self._known
+        known = self._facts
         belief = BELIEFS[self._level]
         return Forward(self._history, self._program, known.machine, self._beginning, halts=known.halts, belief=belief)

@@ -92,7 +92,7 @@ class Knowledge(NamedTuple):
     sampled: int
     complete: int
     registers: int
-    known: int
+    known_count: int
     reasons: Sequence[Reason]
     remedies: Sequence[Remedy]
     disagreements: Sequence[Disagreement]
@@ -117,7 +117,7 @@ def share(states: Iterable[Sequence[KnownValue]]) -> tuple[int, int, int, int]:
 
 def reasons(
     history: History,
-    known: HartFacts,
+    facts: HartFacts,
     *,
     overwritten: bool,
     translated: int | None,
@@ -127,24 +127,24 @@ def reasons(
     """Yield why not everything is known. *translated*: from where on addresses are. *unknown*: (position, pc) of the
     instructions that are not known.
     """
-    beginning = known.beginning
+    beginning = facts.beginning
     if beginning is None:
         yield Reason(KnowledgeLimit.OVERWRITTEN if overwritten else KnowledgeLimit.NO_BEGINNING)
-    if not known.memory:
+    if not facts.memory:
         yield Reason(KnowledgeLimit.MEMORY_OFF)
-    elif not known.machine.rams:
+    elif not facts.machine.rams:
         yield Reason(KnowledgeLimit.NO_RAM)
     elif beginning is not None and not beginning.memory:
         yield Reason(KnowledgeLimit.MEMORY_NOT_SAVED)
-    if known.stop is None:
+    if facts.stop is None:
         yield Reason(KnowledgeLimit.NO_STOP)
-    halted = {it.position for it in known.halts}
+    halted = {it.position for it in facts.halts}
     first = 0 if beginning is None else beginning.position
-    lost = [it for it in history.events if _is_lost(it, known, halted) and first < it.position < len(history)]
+    lost = [it for it in history.events if _is_lost(it, facts, halted) and first < it.position < len(history)]
     yield from _reason_at(KnowledgeLimit.HALT, [it.position for it in lost if _is_halt(it)])
     gaps = {*(it.position for it in lost if not _is_halt(it)), *history.gap_positions}
     yield from _reason_at(KnowledgeLimit.GAP, sorted(gaps))
-    if translated is not None and known.memory and known.machine.rams:
+    if translated is not None and facts.memory and facts.machine.rams:
         yield Reason(KnowledgeLimit.TRANSLATION, translated)
     yield from _reason_at(KnowledgeLimit.CONTRADICTION, [it.position for it in disagreements])
     if unknown:
@@ -152,9 +152,9 @@ def reasons(
         yield Reason(KnowledgeLimit.UNKNOWN_INSTRUCTION, position, len(unknown), pc)
 
 
-def remedies(found: Iterable[Reason]) -> Sequence[Remedy]:
+def remedies(reasons: Iterable[Reason]) -> Sequence[Remedy]:
     """Return what would help against some reasons."""
-    return list(dict.fromkeys(it for reason in found for it in _REMEDIES.get(reason.limit, ())))
+    return list(dict.fromkeys(it for reason in reasons for it in _REMEDIES.get(reason.limit, ())))
 
 
 _REMEDIES: Mapping[KnowledgeLimit, Sequence[Remedy]] = {
@@ -168,10 +168,10 @@ _REMEDIES: Mapping[KnowledgeLimit, Sequence[Remedy]] = {
 }
 
 
-def _is_lost(event: Event, known: HartFacts, halted: set[int]) -> bool:
+def _is_lost(event: Event, facts: HartFacts, halted: set[int]) -> bool:
     if not isinstance(event.fact, Start | Stop | Loss):
         return False
-    return is_lost(event, known.halts[:1] if event.position in halted else ())
+    return is_lost(event, facts.halts[:1] if event.position in halted else ())
 
 
 def _is_halt(event: Event) -> bool:

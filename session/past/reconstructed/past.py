@@ -41,18 +41,18 @@ class ReconstructedPast:
 
     is_reconstructed = True
 
-    def __init__(self, history: History, program: ContextImages, known: HartFacts) -> None:
-        known = known.boxed()
-        self._history, self._program, self._known = history, program, known
-        self._execution = Execution(history, program, known)
-        self._windows = Windows(history, program, known, self._execution)
-        self._values = ReconstructedValues(history, known, self._execution, self._windows)
-        machine_only = known.machine.machine_only
-        self._writers = RegisterWriters(history, program, halts=known.halts, machine_only=machine_only)
+    def __init__(self, history: History, program: ContextImages, facts: HartFacts) -> None:
+        facts = facts.boxed()
+        self._history, self._program, self._facts = history, program, facts
+        self._execution = Execution(history, program, facts)
+        self._windows = Windows(history, program, facts, self._execution)
+        self._values = ReconstructedValues(history, facts, self._execution, self._windows)
+        machine_only = facts.machine.machine_only
+        self._writers = RegisterWriters(history, program, halts=facts.halts, machine_only=machine_only)
         lost = self._writers.lost_between
         self._traced = LocatedAccesses(history, program) if history.accesses else None
         self._accesses = ReconstructedAccesses(
-            self._execution, self._values, self._windows, known.halts, lost, self._traced
+            self._execution, self._values, self._windows, facts.halts, lost, self._traced
         )
         self._memories: dict[Image, ProgramMemory] = {}
 
@@ -76,13 +76,13 @@ class ReconstructedPast:
         """Return how much is known, from what, and why not more. *overwritten*: older trace was."""
         self.prepare(progress)
         forward = self._execution.complete(progress)
-        is_forward = forward is not None and (self._known.beginning is not None or not self._known.is_bare_at_stop)
+        is_forward = forward is not None and (self._facts.beginning is not None or not self._facts.is_bare_at_stop)
         found = list(reasons(
-            self._history, self._known, overwritten=overwritten, disagreements=self.disagreements,
+            self._history, self._facts, overwritten=overwritten, disagreements=self.disagreements,
             translated=forward.first_translated if forward is not None and is_forward else None,
-            unknown=self._writers.unknown_instructions(self._known.machine, progress),
+            unknown=self._writers.unknown_instructions(self._facts.machine, progress),
         ))  # fmt: skip
-        known, first, length = self._known, self._execution.first, len(self._history)
+        known, first, length = self._facts, self._execution.first, len(self._history)
         states = (self._values.integers(position, progress) for position in sampled_positions(first, length))
         return Knowledge(
             known.beginning is not None,
@@ -102,24 +102,26 @@ class ReconstructedPast:
 
     def traced_registers(self) -> TracedRegisters:
         """Return which registers may be known: those of every hart in machine mode, and what a debugger read."""
-        known, names = self._known, {number: name for name, number in CSRS.items()}
-        numbers = {CSRS[name] for name in _MACHINE.split()} | ({FFLAGS, FRM, FCSR} if self._known.flen else set())
+        known, names = self._facts, {number: name for name, number in CSRS.items()}
+        numbers = {CSRS[name] for name in _MACHINE.split()} | ({FFLAGS, FRM, FCSR} if self._facts.flen else set())
         for state in (known.beginning, known.stop):
             numbers |= set(state.csrs) & set(names) if state is not None else set()
-        return TracedRegisters(self._known.flen, {names[number]: number for number in sorted(numbers)})
+        return TracedRegisters(self._facts.flen, {names[number]: number for number in sorted(numbers)})
 
     def registers(self, position: int) -> Mapping[str, int]:
         """Return the known registers before the instruction at a position; at the end of the history, after the last
         one.
         """
         values = self._values.registers_at(position)
-        return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._known.flen)
+        return NamedRegisters(
+            lambda number: self._stop_pc(position) if number == PC else values(number), self._facts.flen
+        )
 
-    def _pc(self, position: int) -> KnownValue:
+    def _stop_pc(self, position: int) -> KnownValue:
         if position < len(self._history):
             pc = self._history.pc(position)
             return None if pc == GAP else pc
-        return None if self._known.stop is None else self._known.stop.pc
+        return None if self._facts.stop is None else self._facts.stop.pc
 
     def integers(self, position: int, *, trapped: bool = False) -> dict[int, int]:
         """Return the known integer registers. *trapped*: those after the instruction; no trap changes them."""
@@ -144,7 +146,7 @@ class ReconstructedPast:
     @property
     def has_memory(self) -> bool:
         """Whether RAM is declared, and wanted."""
-        return self._known.memory and bool(self._known.machine.rams)
+        return self._facts.memory and bool(self._facts.machine.rams)
 
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return each byte as it is at a position, code and constants included."""
@@ -158,14 +160,14 @@ class ReconstructedPast:
         return found if self._traced is None else self._with_accesses(self._traced, found, position, address, image)
 
     def _with_accesses(
-        self, traced: LocatedAccesses, found: list[int | None], position: int, address: int, image: Image
+        self, traced: LocatedAccesses, content: list[int | None], position: int, address: int, image: Image
     ) -> list[int | None]:
         """Add what is accessed there, in the program's memory, by the trace itself."""
         if image not in self._memories:
             self._memories[image] = ProgramMemory(image)
-        accessed: list[int | None] = [None] * len(found)
+        accessed: list[int | None] = [None] * len(content)
         traced.put_into(accessed, position, address, self._memories[image])
-        return [other if byte is None else byte for byte, other in zip(found, accessed, strict=True)]
+        return [other if byte is None else byte for byte, other in zip(content, accessed, strict=True)]
 
     def _image(self, position: int) -> Image:
         at = max(min(position, len(self._history) - 1), 0)
@@ -190,9 +192,9 @@ class ReconstructedPast:
     def has_accesses(self) -> bool:
         return self._accesses.are_known
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
+    def nearest_access(self, position: int, query: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         """Return the nearest access at a known address."""
-        return self._accesses.nearest(position, **wanted._asdict(), progress=progress)
+        return self._accesses.nearest(position, **query._asdict(), progress=progress)
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         return self._accesses.unknown(first, last, loads=loads)

@@ -22,8 +22,8 @@ _REGISTERS = F + 32
 class ReconstructedValues:
     """The values of a history. Those of a few positions are kept."""
 
-    def __init__(self, history: History, known: HartFacts, execution: Execution, windows: Windows) -> None:
-        self._history, self._known, self._execution, self._windows = history, known, execution, windows
+    def __init__(self, history: History, facts: HartFacts, execution: Execution, windows: Windows) -> None:
+        self._history, self._facts, self._execution, self._windows = history, facts, execution, windows
         self._states: dict[int, RegistersCopy | None] = {}
         self._of = execution.forward
 
@@ -33,7 +33,7 @@ class ReconstructedValues:
         is_poor = state is None or state.x.count(None) >= _POOR
 
         def value(number: int) -> KnownValue:
-            found = None if state is None else _of_state(state, number, self._known.machine.xlen)
+            found = None if state is None else _of_state(state, number, self._facts.machine.xlen)
             if found is None and number != X:
                 found = self._elsewhere(position, number, is_poor=is_poor)
             return 0 if number == X else found
@@ -43,14 +43,14 @@ class ReconstructedValues:
     def integers(self, position: int, progress: Progress = silent) -> Sequence[KnownValue]:
         """Return the integer registers, without work for parts of the history that were not looked at as a whole."""
         state = self._registers_copy(position, progress)
-        window = self._windows.made(position)
+        window = self._windows.built_window(position)
         x = (None,) * 32 if state is None else state.x
         return x if window is None else [window.x(position, n) if it is None else it for n, it in enumerate(x)]
 
     def _elsewhere(self, position: int, number: int, *, is_poor: bool) -> KnownValue:
         """Return a register that does not follow from the beginning."""
         is_integer, is_float = X <= number < F, F <= number < _REGISTERS
-        stop = self._known.stop
+        stop = self._facts.stop
         if position == len(self._history) and stop is not None and self._execution.believes_stop:
             found = stop.x[number - X] if is_integer else stop.f[number - F] if is_float else stop.csrs.get(number)
             if found is not None:
@@ -76,7 +76,7 @@ class ReconstructedValues:
         return found
 
     def _is_ram(self, address: int, size: int) -> bool:
-        return any(begin < address + size and address < begin + n for begin, n in self._known.machine.rams)
+        return any(begin < address + size and address < begin + n for begin, n in self._facts.machine.rams)
 
     def stored(self, position: int, address: int, size: int) -> list[KnownValue]:
         """Return each byte of memory after the instruction at a position, before anything that followed it."""

@@ -34,8 +34,8 @@ class Solved(NamedTuple):
 class Windows:
     """The windows of a history."""
 
-    def __init__(self, history: History, program: Program, known: HartFacts, execution: Execution) -> None:
-        self._history, self._program, self._known, self._execution = history, program, known, execution
+    def __init__(self, history: History, program: Program, facts: HartFacts, execution: Execution) -> None:
+        self._history, self._program, self._facts, self._execution = history, program, facts, execution
         self._executed: Forward | None = None
         self._at_stop: Solved | None = None
         self._blocks: dict[int, Solved] = {}
@@ -52,7 +52,7 @@ class Windows:
             if found is None or executed is self._execution.forward:
                 return None if found is None else found.window
 
-    def made(self, position: int) -> Window | None:
+    def built_window(self, position: int) -> Window | None:
         """Return a window that knows a position, if there is one already."""
         self._believed()
         known = (it for it in (self._at_stop, *self._blocks.values()) if it is not None)
@@ -63,7 +63,7 @@ class Windows:
         made.
         """
         length = len(self._history)
-        if self._known.stop is not None and last > length - FIRST:
+        if self._facts.stop is not None and last > length - FIRST:
             self.around(length, progress, block=False)
         self._believed()
         for it in (*([self._at_stop] if self._at_stop is not None else []), *self._blocks.values()):
@@ -79,7 +79,7 @@ class Windows:
 
     def _solved_window(self, position: int, progress: Progress, *, block: bool) -> Solved | None:
         length = len(self._history)
-        if self._known.stop is not None and position >= length - LONGEST and length:
+        if self._facts.stop is not None and position >= length - LONGEST and length:
             solved = self._at_stop
             if solved is None or position < solved.first:
                 count = FIRST
@@ -103,15 +103,15 @@ class Windows:
 
     def _solve(self, first: int, last: int, progress: Progress) -> Solved | None:
         begin = self._edge(first, progress)
-        at_stop = last == len(self._history) and self._known.stop is not None
-        end = edge_of_stop(self._known.stop) if at_stop and self._known.stop is not None else self._edge(last, progress)
+        at_stop = last == len(self._history) and self._facts.stop is not None
+        end = edge_of_stop(self._facts.stop) if at_stop and self._facts.stop is not None else self._edge(last, progress)
         executed = self._execution.forward
         if executed is None:
             return None
         machine = self._machine(executed, first, last, at_stop=at_stop)
         window = Window(
             self._history, self._program, machine, first, last,
-            begin=begin, end=end, halts=self._known.halts, shared=self._known.shared,
+            begin=begin, end=end, halts=self._facts.halts, shared=self._facts.shared,
         )  # fmt: skip
         window.solve(progress)
         for error in window.contradicted[:1]:  # what follows it is believed less here, too
@@ -121,8 +121,8 @@ class Windows:
 
     def _machine(self, executed: Forward, first: int, last: int, *, at_stop: bool) -> HartMachine:
         """Return the hart with the RAM that is believed in a window."""
-        machine = self._known.machine
-        is_bare = at_stop and self._known.is_bare_at_stop
+        machine = self._facts.machine
+        is_bare = at_stop and self._facts.is_bare_at_stop
         if not self._execution.believes_ram or (executed.is_translated(first, last) and not is_bare):
             return machine._replace(rams=())
         return machine
@@ -130,7 +130,7 @@ class Windows:
     def _edge(self, position: int, progress: Progress) -> WindowEdge:
         """Return what is known at a position, from the beginning and from other windows."""
         hart = self._execution.hart_at(position, progress)
-        window = self.made(position)
+        window = self.built_window(position)
         edge = UNKNOWN if window is None else window.edge(position)
         if hart is None:
             return edge

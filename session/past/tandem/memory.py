@@ -35,11 +35,11 @@ class TandemMemory:
             found = self._with_loads(state, address, found)
         return self._with_constants(state, address, found) if None in found else found
 
-    def _without_breakpoints(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
+    def _without_breakpoints(self, state: TandemState, address: int, content: list[int | None]) -> list[int | None]:
         """Replace a debugger's breakpoints by the program's code: gdb would take them for
         breakpoints in the program.
         """
-        end = address + len(found)
+        end = address + len(content)
         for begin in self._breakpoints[bisect_right(self._breakpoints, address - _EBREAK) :]:
             if begin >= end:
                 break
@@ -49,40 +49,40 @@ class TandemMemory:
             if last is None or not by_debugger or not code or (last.size, last.value) not in _BREAKPOINTS:
                 continue
             for at in range(max(begin, address), min(begin + min(last.size, len(code)), end)):
-                found[at - address] = code[at - begin]
-        return found
+                content[at - address] = code[at - begin]
+        return content
 
-    def _without_what_changed(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
+    def _without_what_changed(self, state: TandemState, address: int, content: list[int | None]) -> list[int | None]:
         """Remove bytes for which a load read another value than was stored: another hart's, or a device's."""
         loads = self.tandem.index.loads.get(state.space)
         if loads is None:
-            return found
-        stores = list(_stores(state, address, len(found)))
-        for at, load in enumerate(loads.last(state.group, address, len(found))):
+            return content
+        stores = list(_stores(state, address, len(content)))
+        for at, load in enumerate(loads.last(state.group, address, len(content))):
             store = stores[at]
-            if load is None or load.value is None or store is None or load.group <= store.group or found[at] is None:
+            if load is None or load.value is None or store is None or load.group <= store.group or content[at] is None:
                 continue
             loaded = load.value >> 8 * (address + at - load.address) & 0xFF
-            if loaded != found[at]:
-                found[at] = loaded if address + at in self._ram else None
-        return found
+            if loaded != content[at]:
+                content[at] = loaded if address + at in self._ram else None
+        return content
 
-    def _with_loads(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
-        if not any(address + at in self._ram for at, byte in enumerate(found) if byte is None):
-            return found
-        loaded = state.memory(address, len(found), loads=True)
+    def _with_loads(self, state: TandemState, address: int, content: list[int | None]) -> list[int | None]:
+        if not any(address + at in self._ram for at, byte in enumerate(content) if byte is None):
+            return content
+        loaded = state.memory(address, len(content), loads=True)
         return [
             other if byte is None and address + at in self._ram else byte
-            for at, (byte, other) in enumerate(zip(found, loaded, strict=True))
+            for at, (byte, other) in enumerate(zip(content, loaded, strict=True))
         ]
 
-    def _with_constants(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
+    def _with_constants(self, state: TandemState, address: int, content: list[int | None]) -> list[int | None]:
         """Add bytes of the program that it does not write, except those that were written nevertheless."""
-        written = list(_stores(state, address, len(found)))
-        constants = self._ram.constants(address, len(found))
+        written = list(_stores(state, address, len(content)))
+        constants = self._ram.constants(address, len(content))
         return [
             constant if byte is None and store is None else byte
-            for byte, store, constant in zip(found, written, constants, strict=True)
+            for byte, store, constant in zip(content, written, constants, strict=True)
         ]
 
 

@@ -97,9 +97,9 @@ class TandemPast:
 
     # Accesses
 
-    def nearest_access(self, position: int, wanted: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
+    def nearest_access(self, position: int, query: WantedAccess, progress: Progress = silent) -> AccessedBytes | None:
         """Return the nearest access; see `WatchpointSearch`."""
-        found = self._watched.nearest(position, **wanted._asdict())
+        found = self._watched.nearest(position, **query._asdict())
         if found is None:
             return None
         return AccessedBytes(self._tandem.position_of(found.group + 1) - 1, found.address)

@@ -50,9 +50,9 @@ class LastWriters:
         if writer is None:
             return None
         old, new = (TandemState(self._index, group).register(number) for group in (writer.group - 1, writer.group))
-        told = self._told(number, writer.group)
+        told = self._reported_value(number, writer.group)
         doubts = tuple(self._register_doubts(number, writer.group, new, then))
-        return self._made(writer.group)._replace(register=number, told=told, old=old, new=new, doubts=doubts)
+        return self._past_write(writer.group)._replace(register=number, reported=told, old=old, new=new, doubts=doubts)
 
     def memory(self, address: int, size: int) -> PastWrite | None:
         """Return the last store to one of some bytes. Loads and stores of this moment use the address."""
@@ -64,7 +64,7 @@ class LastWriters:
         found = self._now.memory(address, size, loads=True)
         return None if None in found else bytes(byte or 0 for byte in found)
 
-    def _made(self, group: int) -> PastWrite:
+    def _past_write(self, group: int) -> PastWrite:
         """Return the writer of a group."""
         tandem, history = self._tandem, self._tandem.history
         position = _behind_gap(history, tandem.position_of(group))
@@ -82,21 +82,21 @@ class LastWriters:
     def _pc(self) -> PastWrite | None:
         """Return the last instruction or trap: all of them write the pc."""
         for group in range(self._last, -1, -1):
-            made = self._made(group)
+            made = self._past_write(group)
             if made.kind != OUTSIDE:
                 origin, following = self._index.origin(group), self._index.pcs[group]
                 old, new = (None if pc == NOWHERE else pc for pc in (origin, following))
                 return made._replace(register=PC, old=old, new=new, doubts=tuple(self._missing_between(group)))
         return None
 
-    def _told(self, number: int, group: int) -> int | None:
+    def _reported_value(self, number: int, group: int) -> int | None:
         """Return the register that a group wrote, if it is another one with the same bits."""
         changed = self._tandem.changed(group)
         if number in changed:
             return None
         parts = csrs.parts(self._tandem.trace.parameters.xlen)
         own = parts.get(number)
-        others = (it for it in changed if it in parts and own is not None and parts[it].whole == own.whole)
+        others = (it for it in changed if it in parts and own is not None and parts[it].register == own.register)
         return next(others, None)
 
     def _register_doubts(self, number: int, group: int, new: int | None, then: TandemState) -> Iterator[str]:
@@ -144,22 +144,22 @@ class LastWriters:
         store = _together([store for store in known if store.group == group])
         writer = then.memory_writer(there, size, space=space)
         more = self._memory_doubts(store, writer is None or writer.current)
-        made = self._made(group)._replace(doubts=(*doubts, *more))
+        made = self._past_write(group)._replace(doubts=(*doubts, *more))
         return self._with_values(made, address - there, store, (there, size), space)
 
     def _with_values(
-        self, made: PastWrite, shift: int, store: Store, asked: tuple[int, int], space: int
+        self, write: PastWrite, shift: int, store: Store, extent: tuple[int, int], space: int
     ) -> PastWrite:
         """Return the writer with the values before and after. *shift*: from requested addresses to memory addresses."""
         group = store.group
-        begin, end = max(store.address, asked[0]), min(store.address + store.size, asked[0] + asked[1])
-        first = max(asked[0], (begin & -_WINDOW))
-        stop = min(asked[0] + asked[1], first + 2 * _WINDOW)
+        begin, end = max(store.address, extent[0]), min(store.address + store.size, extent[0] + extent[1])
+        first = max(extent[0], (begin & -_WINDOW))
+        stop = min(extent[0] + extent[1], first + 2 * _WINDOW)
         before, after = (
             TandemState(self._index, it).memory(first, stop - first, space=space) for it in (group - 1, group)
         )
         told = end <= stop
-        return made._replace(
+        return write._replace(
             store=StoredBytes(store.address + shift, store.size, store.value),
             old=_content_number(before[begin - first : end - first]) if told else None,
             new=_content_number(after[begin - first : end - first]) if told else None,

@@ -126,8 +126,8 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     return ETraceOptions(options, trace_options)
 
 
-def _unknown_features(request: TraceRequest, known: Sequence[EncoderFeature], format: str) -> list[str]:
-    there = {feature.field for feature in known}
+def _unknown_features(request: TraceRequest, features: Sequence[EncoderFeature], format: str) -> list[str]:
+    there = {feature.field for feature in features}
     return [f"{format} has no {field}" for field in request.features if field not in there]
 
 
@@ -218,10 +218,10 @@ class HartEncoder(ABC):
 
 
 class _NtraceHartEncoder(HartEncoder):
-    def __init__(self, wanted: NTraceOptions) -> None:
+    def __init__(self, options: NTraceOptions) -> None:
         super().__init__()
-        self._shared += [wanted.options]
-        self._encoder = ntrace.Encoder(wanted.options, self._sent.append)
+        self._shared += [options.options]
+        self._encoder = ntrace.Encoder(options.options, self._sent.append)
         self._encoder.start(Sync.TRACE_ENABLE)
 
     def lose(self) -> None:
@@ -245,16 +245,16 @@ class _NtraceHartEncoder(HartEncoder):
 
 
 class _Efficient(HartEncoder):
-    def __init__(self, wanted: ETraceOptions) -> None:
+    def __init__(self, options: ETraceOptions) -> None:
         super().__init__()
-        self._shared += [wanted.options]
+        self._shared += [options.options]
         self._clock = [0]
-        self._timed = wanted.trace_options.encapsulation.timestamp_bytes > 0
-        self._encoder = etrace.Encoder(wanted.options, self._emitter(wanted))
+        self._timed = options.trace_options.encapsulation.timestamp_bytes > 0
+        self._encoder = etrace.Encoder(options.options, self._emitter(options))
         self._encoder.start()
 
-    def _emitter(self, wanted: ETraceOptions) -> Callable[[bytes], None]:
-        framer, sent, clock, timed = wanted.trace_options.encapsulation.framer(), self._sent, self._clock, self._timed
+    def _emitter(self, options: ETraceOptions) -> Callable[[bytes], None]:
+        framer, sent, clock, timed = options.trace_options.encapsulation.framer(), self._sent, self._clock, self._timed
 
         def emit(payload: bytes) -> None:
             sent.append(framer.packet(payload, source=0, time=clock[0] if timed else None))
@@ -286,6 +286,6 @@ class _Efficient(HartEncoder):
         self._encoder, self._clock[0] = kept
 
 
-def encoder_for(wanted: QemuEncoderOptions) -> HartEncoder:
+def encoder_for(options: QemuEncoderOptions) -> HartEncoder:
     """Return an encoder that has started to trace."""
-    return _NtraceHartEncoder(wanted) if isinstance(wanted, NTraceOptions) else _Efficient(wanted)
+    return _NtraceHartEncoder(options) if isinstance(options, NTraceOptions) else _Efficient(options)

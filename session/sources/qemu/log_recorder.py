@@ -92,7 +92,7 @@ class LogSource:
             if found is not None and not self._fresh and self._listing is None:
                 self._enter(*found)
             else:
-                self._learn(line)
+                self._learn_line(line)
         for number, hart in enumerate(self._harts):
             self._flush(number, hart, keep=1)
 
@@ -130,7 +130,7 @@ class LogSource:
         hart.words.append(BLOCK | number)
         hart.last, hart.rewound = block, False
 
-    def _learn(self, line: bytes) -> None:
+    def _learn_line(self, line: bytes) -> None:
         if self._listing is not None and self._lists(line):
             return
         if line.startswith(b"Trace "):
@@ -214,12 +214,12 @@ class LogSource:
         except OSError as error:
             self._ring.fail(error.errno or errno.EIO)
 
-    def _note_trap(self, found: "re.Match[bytes]") -> None:
-        number = int(found[1])
+    def _note_trap(self, match: "re.Match[bytes]") -> None:
+        number = int(match[1])
         if number >= len(self._harts) or not self._ring.recording:
             return
         hart = self._current = self._harts[number]
-        interrupt, cause, epc, tval = found[2] == b"1", int(found[3], 16), int(found[4], 16), int(found[5] or b"0", 16)
+        interrupt, cause, epc, tval = match[2] == b"1", int(match[3], 16), int(match[4], 16), int(match[5] or b"0", 16)
         if not hart.tracing:
             return
         if hart.last is not None and epc in hart.last.pcs and (hart.rewound or not interrupt):

@@ -100,11 +100,11 @@ _FAR = 1 << 62  # words: no ring gets there
 
 
 class _QemuHart:
-    def __init__(self, ring: Ring, hart: int, code: RecordedCode, wanted: QemuEncoderOptions, file: IO[bytes]) -> None:
+    def __init__(self, ring: Ring, hart: int, code: RecordedCode, options: QemuEncoderOptions, file: IO[bytes]) -> None:
         self.hart, self.file = hart, file
         self._ring, self._at = ring, 0
-        self._records = HartRecords(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
-        self.encoder = encoder_for(wanted)
+        self._records = HartRecords(code, contexts=bool(getattr(options.options, "context", False)) is True)
+        self.encoder = encoder_for(options)
 
     def read(self) -> bool:
         """Take what is there; return whether there was anything."""
@@ -121,9 +121,9 @@ class _QemuHart:
         """Discard the rest."""
         self._ring.release(self.hart, _FAR)
 
-    def finish(self, *, whole: bool) -> None:
-        """Read no more. *whole*: everything that ran was read."""
-        rest = self._records.open_end(self._ring.began(self.hart)) if whole else []
+    def finish(self, *, complete: bool) -> None:
+        """Read no more. *complete*: everything that ran was read."""
+        rest = self._records.open_end(self._ring.began(self.hart)) if complete else []
         tail = self.encoder.end(rest)
         self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
         self.file.write(tail)
@@ -134,18 +134,18 @@ class Streaming:
     """A stream to call `read` on until it returns False and QEMU has ended; then call `save`."""
 
     def __init__(
-        self, ring: Ring, wanted: QemuEncoderOptions, program: LoadedProgram, target: str, resources: ExitStack
+        self, ring: Ring, options: QemuEncoderOptions, program: LoadedProgram, target: str, resources: ExitStack
     ) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts do not wait any more then."""
         self.state: SavedTarget | None = None
         """What is saved of the target where the run begins."""
-        self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
+        self._ring, self._program, self._target, self._options = ring, program, target, options
         self._image = program.image()
         self._code = RecordedCode(ring, self._image)
         resources.callback(self._code.close)
         self._harts = [
-            _QemuHart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
+            _QemuHart(ring, hart, self._code, options, resources.enter_context(_file())) for hart in range(ring.harts)
         ]
 
     @property
@@ -189,11 +189,11 @@ class Streaming:
         with ExitStack() as maps:
             sinks = []
             for hart in self._harts:
-                hart.finish(whole=self.failure is None)
+                hart.finish(complete=self.failure is None)
                 sinks.append(encoder.sink(hart.hart, _mapped(hart.file, maps), wrapped=False))
             capture = replace(
                 new_capture(self._target, self._image),
-                encoders=tuple(encoder.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
+                encoders=tuple(encoder.encoder(hart.hart, self._options, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
                 registers=() if self.state is None else self.state.registers,
@@ -275,7 +275,7 @@ def run_qemu(
         _forward_signals(child, resources)
         ring = _ring(folder, child)
         if ring is None:
-            return _status(child.wait(), say)
+            return _exit_status(child.wait(), say)
         resources.callback(ring.close)
         if run.write_target is not None:
             _write_target(run.write_target, qemu, options, folder)
@@ -304,7 +304,7 @@ def run_qemu(
             raise stream.failure
         if server is not None and server.failure is not None:
             raise server.failure
-        return _status(child.returncode, say)
+        return _exit_status(child.returncode, say)
 
 
 def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
@@ -334,7 +334,7 @@ def _ram_ranges(options: Sequence[str]) -> tuple[MemoryRange, ...]:
     return () if found is None else (MemoryRange(found.address, found.size, MemoryKind.RAM, dma=found.written),)
 
 
-def _status(code: int, say: Say) -> int:
+def _exit_status(code: int, say: Say) -> int:
     """Return the exit status in a shell's convention."""
     if code >= 0:
         return code

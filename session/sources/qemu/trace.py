@@ -42,20 +42,20 @@ class HartTrace:
     """The trace of *hart* in *ring* from now on. *kept*: see KEPT; a tail is added, so it may be a little longer."""
 
     def __init__(
-        self, ring: Ring, hart: int, code: RecordedCode, wanted: QemuEncoderOptions, image: Image, *, kept: int = KEPT
+        self, ring: Ring, hart: int, code: RecordedCode, options: QemuEncoderOptions, image: Image, *, kept: int = KEPT
     ) -> None:
         self.hart = hart
-        self._ring, self._code, self._wanted, self._kept = ring, code, wanted, kept
+        self._ring, self._code, self._options, self._kept = ring, code, options, kept
         self._at = ring.written(hart)
-        self._contexts = bool(getattr(wanted.options, "context", False)) is True
+        self._contexts = bool(getattr(options.options, "context", False)) is True
         self._records = HartRecords(code, contexts=self._contexts)
-        self._encoder = encoder_for(wanted)
+        self._encoder = encoder_for(options)
         self._pieces: deque[bytes] = deque()
         self._size = 0
         self._wrapped = False  # the first piece that is kept may begin in the middle of a message
         self.overwritten = False
         """Older trace is lost."""
-        self.encoder: CapturedEncoder = encoder.encoder(hart, wanted, image)
+        self.encoder: CapturedEncoder = encoder.encoder(hart, options, image)
         self.sink: CapturedSink = encoder.sink(hart, b"", wrapped=False)
         self.instructions = 0
         """The number of instructions that retired since the trace began, and were read."""
@@ -89,7 +89,7 @@ class HartTrace:
         oldest = self._ring.oldest(self.hart)  # as of now
         if oldest > self._at:
             words = words[min(oldest - self._at, len(words)) :]
-            self._lose()
+            self._lose_words()
             words = _from_a_block(words)
         self._at = max(end, oldest)
         data = self._encoder.feed(self._records.feed(words))
@@ -99,11 +99,11 @@ class HartTrace:
             self._size -= len(self._pieces.popleft())
             self._wrapped = self.overwritten = True
 
-    def _lose(self) -> None:
+    def _lose_words(self) -> None:
         """Begin anew: words were overwritten before they were read, so what was read before has no continuation."""
         self._records = HartRecords(self._code, contexts=self._contexts)
         instructions = self._encoder.instructions
-        self._encoder = encoder_for(self._wanted)
+        self._encoder = encoder_for(self._options)
         self._encoder.instructions = instructions
         self._pieces.clear()
         self._size, self._wrapped, self.overwritten = 0, False, True
@@ -121,7 +121,7 @@ def target_line(name: str, file: str, ring: Ring) -> str:
     return common.line("target", f"{name}{f' ({file})' if file else ''}, {which}")
 
 
-def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
+def encoders(captured_encoders: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
     state = "tracing" if tracing else "off"
     return [
         common.line(
@@ -129,14 +129,14 @@ def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
             f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}",
             encoder=(it.in_force.name, state),
         )
-        for it in made
+        for it in captured_encoders
     ]
 
 
-def ring_line(it: Ring, traces: Sequence[HartTrace]) -> str:
+def ring_line(ring: Ring, traces: Sequence[HartTrace]) -> str:
     """Describe how much can be recorded before it has to be read out."""
     each = " for each hart" if len(traces) > 1 else ""
-    return common.line("sink", f"a ring of {it.size * _WORD} bytes{each}, keeps the newest {it.size} blocks or so")
+    return common.line("sink", f"a ring of {ring.size * _WORD} bytes{each}, keeps the newest {ring.size} blocks or so")
 
 
 def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
@@ -164,9 +164,9 @@ def changed(address: int) -> str:
     )
 
 
-def gone(it: Ring) -> str:
+def gone(ring: Ring) -> str:
     """Describe that QEMU does not run any more."""
-    if it.ended:
+    if ring.ended:
         return "QEMU has ended; everything it ran is in the trace, as far as the ring had room"
     return "QEMU ended while it was recording: the last instructions may be missing"
 
@@ -179,7 +179,7 @@ class QemuTrace(TraceSource):
 
     shows_halts = False
 
-    def __init__(self, folder: Path, harts: list[int], wanted: QemuEncoderOptions, program: LoadedProgram) -> None:
+    def __init__(self, folder: Path, harts: list[int], options: QemuEncoderOptions, program: LoadedProgram) -> None:
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
@@ -191,14 +191,14 @@ class QemuTrace(TraceSource):
         self._image: Image | None = image
         self._code = RecordedCode(self._ring, image)
         self._fresh: list[tuple[int, bytes]] = []
-        self._harts = [HartTrace(self._ring, hart, self._code, wanted, image) for hart in harts]
+        self._harts = [HartTrace(self._ring, hart, self._code, options, image) for hart in harts]
 
     @classmethod
-    def start(cls, folder: Path, harts: list[int], wanted: QemuEncoderOptions, program: LoadedProgram) -> "QemuTrace":
+    def start(cls, folder: Path, harts: list[int], options: QemuEncoderOptions, program: LoadedProgram) -> "QemuTrace":
         """Start recording. Raises QemuError."""
         if not recorder.is_running(folder):
             recorder.synchronize(folder)
-        trace = cls(folder, harts, wanted, program)
+        trace = cls(folder, harts, options, program)
         try:
             recorder.set_recording(folder, True)
         except BaseException:

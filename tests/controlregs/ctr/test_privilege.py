@@ -36,7 +36,7 @@ def test_the_other_version(version: str) -> None:
     wanted = "0.1.4" if version == "1.0" else "1.0"
     with pytest.raises(NoCtr, match=f"Transfer Records {wanted}, but {version}: choose that version") as error:
         detect(CtrHart(version), wanted)
-    assert (error.value.wanted, error.value.other) == (wanted, version)
+    assert (error.value.requested, error.value.other) == (wanted, version)
 
 
 def test_no_ctr() -> None:
@@ -73,7 +73,7 @@ def test_the_mode_is_raised_and_put_back(version: str, priv: int) -> None:
     in_force, entries = read(hart, VERSIONS[version], "ctr0")
     assert hart.priv == priv == in_force.privilege and len(entries) == 1
     assert status(hart, VERSIONS[version], "ctr0").recorded == 1
-    stop(hart, VERSIONS[version], started.found)
+    stop(hart, VERSIONS[version], started.saved)
     assert hart.priv == priv and hart.user_state() == CtrHart(version, priv=priv).user_state()
 
 
@@ -105,7 +105,7 @@ def test_a_stub_that_does_not_let_m_mode_s_registers_be_seen(version: str, priv:
     hart = CtrHart(version, priv=priv, strict=True)
     assert read(hart, detect(hart), "ctr0")[1] == [] and hart.priv == priv
     started = start(hart, VERSIONS[version], CtrRequest(), "ctr0")
-    assert started.found.machine and hart.control == 7 and hart.priv == priv
+    assert started.saved.machine and hart.control == 7 and hart.priv == priv
 
 
 @VERSION
@@ -114,7 +114,7 @@ def test_s_mode_s_registers_where_the_mode_cannot_be_raised(version: str, priv: 
     """Better than nothing: all but M mode can be recorded."""
     hart = CtrHart(version, priv=priv, strict=True, priv_fixed=True)
     started = start(hart, detect(hart), CtrRequest(), "ctr0")
-    assert not started.found.machine and hart.control == (3 if version == "1.0" else 6)
+    assert not started.saved.machine and hart.control == (3 if version == "1.0" else 6)
 
 
 @VERSION

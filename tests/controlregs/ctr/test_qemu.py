@@ -110,7 +110,7 @@ def test_below_m_mode(tmp_path: Path, cpu: str, below: str) -> None:
         started = start(access, V_1_0, CtrRequest(depth=16, ras=True), "ctr0")
         assert stub.mode == mode and [note[:17] for note in started.notes] == ["mctrctl was 0x305"]
         assert settings(started.in_force).modes == {"m", "s", "u", "vs", "vu"} and started.in_force.depth == 16
-        stop(access, V_1_0, started.found)
+        stop(access, V_1_0, started.saved)
         assert stub.mode == mode
         raised = ("priv", 3) in access.writes
         assert raised == (cpu == "max" or mode == 4), "writing it kills the reservation of an lr/sc"
@@ -141,7 +141,7 @@ def test_a_program_that_knows_nothing_of_it(tmp_path: Path, request_: CtrRequest
         stub.go(at["done"])
         _, entries = read(access, V_1_0, "ctr0")
         ran = stub.csr(0x14F)
-        stop(access, V_1_0, started.found)
+        stop(access, V_1_0, started.saved)
         after = [stub.csr(number) for number in (0x150, VSCTRCTL, 0x34E, 0x15F, 0x14F)]
         machine_events = machine.events()
     model = Model(elf, "1.0")
@@ -204,4 +204,4 @@ def test_rv32(tmp_path: Path) -> None:
         assert [tuple(entry) for entry in read(access, detect(access), "ctr0")[1]] == expected != []
         started = start(access, V_1_0, CtrRequest(depth=16, inhibit=frozenset({TransferType.DIRECT_JUMP})), "ctr0")
         assert started.notes[1:] == ("version 1.0 has on RV32 no mctrctl.DIRJMPINH: it cannot omit direct jumps",)
-        stop(access, V_1_0, started.found)
+        stop(access, V_1_0, started.saved)

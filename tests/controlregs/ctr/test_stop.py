@@ -22,7 +22,7 @@ def test_stop_leaves_everything_as_it_was_found(version: str, xlen: int, hypervi
     before, state = changed(hart), hart.user_state()
     started = begin(hart, ras=True, modes=frozenset({"u", "s"}))
     assert changed(hart) != before
-    notes = stop(hart, VERSIONS[version], started.found)
+    notes = stop(hart, VERSIONS[version], started.saved)
     assert changed(hart) == before and hart.user_state() == state
     assert [note.partition(" is ")[0] for note in notes] == ["mctrctl" if version == "1.0" else "mctrcontrol"]
 
@@ -42,7 +42,7 @@ def test_somebody_else_records(version: str) -> None:
     written = [value for register, value in hart.log if register == number and value is not None]
     assert len(written) > 2 and all(value >> 20 & 1 and value >> 50 & 1 for value in written)
     assert hart.control & 0xFFFF == 7
-    again = start(hart, VERSIONS[version], CtrRequest(), "ctr0", started.found)
+    again = start(hart, VERSIONS[version], CtrRequest(), "ctr0", started.saved)
     assert again.notes == ()
 
 
@@ -50,7 +50,7 @@ def test_somebody_else_records(version: str) -> None:
 def test_stop_switches_off_what_was_off(version: str) -> None:
     hart = CtrHart(version)
     started = begin(hart, ras=True)
-    assert stop(hart, VERSIONS[version], started.found) == ()
+    assert stop(hart, VERSIONS[version], started.saved) == ()
     assert hart.control == 0
 
 
@@ -60,9 +60,9 @@ def test_a_second_start_does_not_forget_what_the_first_found(version: str) -> No
     hart.code, hart.frozen = hart.codes[0], True
     before = changed(hart)
     first = begin(hart)
-    second = start(hart, VERSIONS[version], CtrRequest(ras=True), "ctr0", first.found)
-    assert second.found is first.found
-    stop(hart, VERSIONS[version], second.found)
+    second = start(hart, VERSIONS[version], CtrRequest(ras=True), "ctr0", first.saved)
+    assert second.saved is first.saved
+    stop(hart, VERSIONS[version], second.saved)
     assert changed(hart) == before
 
 
@@ -88,8 +88,8 @@ def test_start_and_stop_through_s_mode_s_registers(version: str) -> None:
         f"{machine} is closed, and {supervisor} does not reach M mode: that setting stays as it is"
     )
     assert hart.control & 0xFFFF == (1 | 1 << 8 if version == "1.0" else 4 | 1 << 9)
-    assert not started.found.machine
-    assert stop(hart, VERSIONS[version], started.found) == () and hart.control == 0
+    assert not started.saved.machine
+    assert stop(hart, VERSIONS[version], started.saved) == () and hart.control == 0
 
 
 def test_recording_is_off_even_if_stop_fails() -> None:
@@ -99,7 +99,7 @@ def test_recording_is_off_even_if_stop_fails() -> None:
     started = begin(hart)
     hart.lies.refuses_writes = frozenset({0x15F})
     with pytest.raises(RegisterRefused, match=r"sctrdepth \(0x15f\) cannot be written \(test hart\): refused"):
-        stop(hart, VERSIONS["1.0"], started.found)
+        stop(hart, VERSIONS["1.0"], started.saved)
     assert hart.control & 7 == 0
 
 
@@ -110,8 +110,8 @@ def test_what_acts_when_it_is_written_is_not_put_back(monkeypatch: pytest.Monkey
     monkeypatch.setattr(hart, "_value", lambda number: plain(number) | (number == 0x381) << 7)
     started = begin(hart)
     hart.record(0x100, 0x200, 9)
-    stop(hart, VERSIONS["0.1.4"], started.found)
-    assert not started.found.control >> 7 & 1 and any(any(entry) for entry in hart.array)
+    stop(hart, VERSIONS["0.1.4"], started.saved)
+    assert not started.saved.control >> 7 & 1 and any(any(entry) for entry in hart.array)
 
 
 # Clearing

@@ -189,7 +189,7 @@ def test_memory_that_cannot_be_read_keeps_the_first_piece() -> None:
     r.target.cut = 9  # registers and the older piece; then the cable is out
     with pytest.raises(DrainFailed) as caught:
         drain(r.sink, got.sink)
-    assert (caught.value.partial, caught.value.wanted, caught.value.wrapped) == (STREAM[404:1024], 1024, True)
+    assert (caught.value.partial, caught.value.expected, caught.value.wrapped) == (STREAM[404:1024], 1024, True)
     assert isinstance(caught.value.cause, Unplugged)
     assert str(caught.value) == (
         "sink 0 at 0x20001000: 620 of 1024 bytes of trace were read (and are kept), then: the cable is out"

@@ -93,7 +93,7 @@ def test_the_beginning_is_missing(towers: tuple[Image, list[Block | IngressTrap]
     messages = ntrace(items)
     verdict = checked(messages[1:], program)
     found = only(verdict)
-    assert (found.start, found.position, found.difference.made) == (0, 0, "ProgTraceSync")
+    assert (found.start, found.position, found.difference.encoded) == (0, 0, "ProgTraceSync")
     assert found is verdict.beginning
 
 

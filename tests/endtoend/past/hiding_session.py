@@ -60,8 +60,8 @@ class HidingPast:
 whole = choice.new_past
 
 
-def hiding(it: SelectedHistory, facts: choice.Facts = lambda: None) -> Past | None:
-    past = whole(it, facts)
+def hiding(selected: SelectedHistory, facts: choice.Facts = lambda: None) -> Past | None:
+    past = whole(selected, facts)
     return None if past is None else HidingPast(past)
 
 

@@ -37,7 +37,7 @@ class PlainTexts(GroupTexts):
         for row in rows:
             if row.instr is not None and row.pc is not None:
                 symbol = self.symbol(row.pc, ProgramContext(row.mode))
-                self._known[row.mode, row.pc, row.instr] = InstructionText(symbol, f"li\ta{row.instr.word % 8}, 1")
+                self._texts[row.mode, row.pc, row.instr] = InstructionText(symbol, f"li\ta{row.instr.word % 8}, 1")
 
 
 class Looked:

@@ -51,9 +51,9 @@ def test_a_csr_is_written_by_instructions_and_by_traps() -> None:
 
 def test_registers_that_share_bits() -> None:
     found = writers([SET_FRM, SET_SSTATUS, FADD], [3])
-    assert last(found, 1, "fcsr").told == CSRS["frm"] and last(found, 1, "frm").told is None
+    assert last(found, 1, "fcsr").reported == CSRS["frm"] and last(found, 1, "frm").reported is None
     assert found.last(2, CSRS["fflags"]) == NoWrite()
-    assert last(found, 2, "mstatus").told == CSRS["sstatus"]
+    assert last(found, 2, "mstatus").reported == CSRS["sstatus"]
     assert last(found, 3, "fcsr").doubts == (
         "Floating-point instructions may have set flags in it since: the last one is at 3.",
     )

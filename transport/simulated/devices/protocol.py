@@ -196,12 +196,12 @@ class Ingress(Generic[AnyIngressEncoder]):
         if isinstance(item, Accessed):
             return item
         if isinstance(item, HartBlock):
-            return self._whole(item)
+            return self._whole_block(item)
         assert not isinstance(item, Situation)
         block, count = item
-        return Block(block.pc, self._whole(block).lengths[:count])
+        return Block(block.pc, self._whole_block(block).lengths[:count])
 
-    def _whole(self, block: HartBlock) -> Block:
+    def _whole_block(self, block: HartBlock) -> Block:
         if not isinstance(block.ingress, Block):
             xlen = self._hart.xlen
             block.ingress = Block.from_instructions(block.pc, [classify(word, xlen) for word in block.words], xlen)

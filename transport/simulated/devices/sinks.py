@@ -79,7 +79,7 @@ class RamSink(TraceConsumer):
             return 0
         waiting, self._queue = len(self._queue), self._queue + data
         whole = len(self._queue) - len(self._queue) % self._width
-        stored = self._store(self._queue[:whole])
+        stored = self._store_words(self._queue[:whole])
         self._queue = self._queue[whole:] if self.enabled else b""
         return len(data) if self.enabled else stored - waiting
 
@@ -100,7 +100,7 @@ class RamSink(TraceConsumer):
     def flushed(self) -> None:
         queue, self._queue = self._queue, b""
         if queue:
-            self._store(queue + self.filling * (-len(queue) % self._width), flushing=True)
+            self._store_words(queue + self.filling * (-len(queue) % self._width), flushing=True)
 
     def legalize(self, register: Register, value: int) -> int:
         """In SRAM mode Start is fixed and the other pointers wrap at the memory's size; in SMEM mode there is no RP,
@@ -150,7 +150,7 @@ class RamSink(TraceConsumer):
 
     # -- memory
 
-    def _store(self, data: bytes, *, flushing: bool = False) -> int:
+    def _store_words(self, data: bytes, *, flushing: bool = False) -> int:
         """Write whole words; returns how many bytes there was room for before the sink stopped."""
         stored = 0
         while stored < len(data) and (self.enabled or flushing):

@@ -61,7 +61,10 @@ def test_what_happened_on_the_way() -> None:
     assert found.reasons == [Reason(KnowledgeLimit.HALT, 1, 2), Reason(KnowledgeLimit.GAP, 3)] and found.remedies == [
         Remedy.CONNECT
     ]
-    assert (found.sampled, found.complete) == (5, 3) and found.known < found.registers  # at 0, and at 3 from the stop
+    assert (found.sampled, found.complete) == (
+        5,
+        3,
+    ) and found.known_count < found.registers  # at 0, and at 3 from the stop
     found = knowledge(HartFacts(MACHINE, BEGIN, [HaltWrites(1), HaltWrites(2)], STOP), pieces[:-2])
     assert not found.reasons and found.complete == found.sampled
 
@@ -72,7 +75,7 @@ def test_contradictions_and_unknown_instructions() -> None:
     words = (BEQ, NOP, NOP, NOP)
     equal = BEGIN._replace(x=[0, 5, 5, *range(3, 32)])  # the branch is not taken, and would have been
     found = knowledge(HartFacts(MACHINE, equal), [4], words)
-    assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known == 0
+    assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known_count == 0
     assert Reason(KnowledgeLimit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
 
 

@@ -105,9 +105,9 @@ def test_addresses_are_those_of_the_mode_there() -> None:
 def test_what_writes_a_register_that_shares_bits_is_named() -> None:
     tandem = decoded("flute_rv64si-p-scall")
     told = [LastWriters(tandem, position).register(0x100) for position in range(len(tandem.history) + 1)]
-    others = [it for it in told if it is not None and it.told is not None]
-    assert others and {it.told for it in others} == {0x300}
-    own = next(it for it in told if it is not None and it.told is None)
+    others = [it for it in told if it is not None and it.reported is not None]
+    assert others and {it.reported for it in others} == {0x300}
+    own = next(it for it in told if it is not None and it.reported is None)
     assert own.group is not None and 0x100 in tandem.changed(own.group)
 
 
