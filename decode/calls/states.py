@@ -365,20 +365,20 @@ class CallState(dict[CallStateKey, "CallStep"]):
 class CallStep(dict[CallStateKey, "CallStep"]):
     """The result of a unit in a state, and the steps taken after this one. Steps are compared by identity.
 
-    lows  as in `CallStacks`; *known*: one stack ran all the time. *low*: its lowest level, else NEVER
-    names  what became of the stacks; None if *known*
+    lows  as in `CallStacks`; *one_stack*: one stack ran all the time. *low*: its lowest level, else NEVER
+    names  what became of the stacks; None if *one_stack*
     """
 
-    __slots__ = ("begins", "known", "low", "lows", "names", "origin", "state", "unit")
+    __slots__ = ("begins", "low", "lows", "names", "one_stack", "origin", "state", "unit")
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
     def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
         super().__init__()
         self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
-        self.continuations = len(calls.lows) == 1
-        self.low = calls.lows[0] if self.continuations else NEVER
-        self.names: Names | None = None if self.continuations else calls.names
+        self.one_stack = len(calls.lows) == 1
+        self.low = calls.lows[0] if self.one_stack else NEVER
+        self.names: Names | None = None if self.one_stack else calls.names
         self.begins = unit.begins
 
     def __missing__(self, key: CallStateKey) -> "CallStep":
