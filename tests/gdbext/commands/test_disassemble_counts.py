@@ -41,7 +41,7 @@ def interrupted(self, pc, length, text):
     if len(times) == 3:
         raise KeyboardInterrupt
     return "", ""
-module.Counts.around = interrupted
+module.InstructionCounts.around = interrupted
 end
 """
 
