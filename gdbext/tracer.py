@@ -178,9 +178,7 @@ class Tracer:
     def context(self) -> dict[str, Any]:
         """Return the program and the target as gdb and the user's settings define them now."""
         target_file, overrides = settings.target_settings()
-        openocd = same_openocd.mark()
-        if openocd is not None:
-            harts.learn(stop=self._runs, port=self._port(), is_gone=self._is_target_gone)
+        openocd = self.learn_harts()
         return {
             "elf": program(),
             "objfiles": objfiles.placed(),
@@ -197,6 +195,13 @@ class Tracer:
             "tvec": self._trap_vector() if self.needs_tvec else None,
             "save_memory": settings.save_memory(),
         }
+
+    def learn_harts(self) -> str | None:
+        """Find out which harts gdb's threads are, if OpenOCD serves them; return its mark, None if it does not."""
+        openocd = same_openocd.mark()
+        if openocd is not None:
+            harts.learn(stop=self._runs, port=self._port(), is_gone=self._is_target_gone)
+        return openocd
 
     def _port(self) -> int | None:
         """Return the port of the stub that gdb is connected to, directly or through rvtrace; None if it has none."""

@@ -207,6 +207,7 @@ def csr_access_of_session() -> Iterator[dict[str, Any] | None]:
 def _thread_harts() -> list[int]:
     """Return the harts of all threads; none if gdb does not know them because the target runs."""
     try:
+        tracer().learn_harts()
         harts = {hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()}
         return sorted(harts - {OFF_HART})
     except gdb.error:
