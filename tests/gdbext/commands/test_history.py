@@ -291,7 +291,7 @@ def test_another_harts_history_has_no_mark(past: dict[str, str], pcs: list[int])
 def test_at_the_end_the_way_back_is_told_once(beginning: Path) -> None:
     """As gdb does, `-` shows the last page again there. The line is for whoever types: scripts do not see it."""
     script = "python print(gdb.execute('trace history /a', False, True), end='')"
-    anew = "python sys.modules['rvtrace_gdb.gdbext.commands.history'].History.way_back_told = False"
+    anew = "python sys.modules['rvtrace_gdb.gdbext.commands.history'].HistoryCommand.way_back_told = False"
     typed = "trace history /a +"
     commands = ["python import sys", anew, "set trace hart 0", "trace history /a", script, typed, typed + " "]
     out = ask_gdb(ELF, [SOURCE, f"trace open {beginning}", *commands])
