@@ -181,45 +181,45 @@ def _answer_request(show: Callable[[_PastQuery, PastRequest], Iterator[str]], re
 # Who wrote it
 
 
-def _who_wrote(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
+def _who_wrote(query: _PastQuery, request: PastRequest) -> Iterator[str]:
     (name,) = request.places
-    place = _place_parameters(name, asked)
+    place = _place_parameters(name, query)
     below = previous = None
     for _ in range(request.count):
-        context = {"hart": asked.selected.hart, "values": request.values}
-        params = Params({"context": context, "at": asked.at, "below": below, **place}, "who-wrote")
-        found = analysis.who_wrote(asked.session, params, asked.shown.progress)
+        context = {"hart": query.selected.hart, "values": request.values}
+        params = Params({"context": context, "at": query.at, "below": below, **place}, "who-wrote")
+        found = analysis.who_wrote(query.session, params, query.shown.progress)
         if found["writer"] is None:
-            asked.shown.say(found["none"])
-            if previous is None and asked.shown.json:
-                yield json_line({"hart": asked.selected.hart, "messages": list(found["none"])})
+            query.shown.say(found["none"])
+            if previous is None and query.shown.json:
+                yield json_line({"hart": query.selected.hart, "messages": list(found["none"])})
             return
         writer = ValueWriter(**found["writer"])
-        yield from _writer_lines(asked, name, writer, previous)
+        yield from _writer_lines(query, name, writer, previous)
         below, previous = found["below"], writer.ago
 
 
-def _writer_lines(asked: _PastQuery, name: str, writer: ValueWriter, previous: int | None) -> Iterator[str]:
-    change = _change(asked, name, writer)
-    if asked.shown.json:
-        yield json_line(_writer_fields(asked, change, writer))
+def _writer_lines(query: _PastQuery, name: str, writer: ValueWriter, previous: int | None) -> Iterator[str]:
+    change = _change(query, name, writer)
+    if query.shown.json:
+        yield json_line(_writer_fields(query, change, writer))
         return
-    yield f"{change}, {answer_text.written_when(writer, asked.at, previous)}"
+    yield f"{change}, {answer_text.written_when(writer, query.at, previous)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
     if writer.number is None:
         return
-    history, program = asked.selected.history, asked.selected.program
+    history, program = query.selected.history, query.selected.program
     with Disassemblers(program) as source:
-        shape = text_rows.Modifiers(paint=asked.shown.paint)
+        shape = text_rows.Modifiers(paint=query.shown.paint)
         yield from text_rows.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
 
 
-def _change(asked: _PastQuery, name: str, writer: ValueWriter) -> answer_text.ValueChange:
+def _change(query: _PastQuery, name: str, writer: ValueWriter) -> answer_text.ValueChange:
     """Return what a writer changed, as numbers."""
     if writer.store is None:
-        bits = writer.bits or asked.selected.program.xlen
+        bits = writer.bits or query.selected.program.xlen
         return answer_text.ValueChange(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store
     begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
@@ -232,12 +232,12 @@ def _hex(value: int | None, size: int) -> str | None:
     return None if value is None else f"0x{value:0{2 * size}x}"
 
 
-def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, object]:
+def _writer_fields(query: _PastQuery, change: answer_text.ValueChange, writer: ValueWriter) -> dict[str, object]:
     place: dict[str, object] = {}
-    if writer.number is not None and (pc := asked.selected.history.pc(history_position(writer.number))) != GAP:
-        place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)
+    if writer.number is not None and (pc := query.selected.history.pc(history_position(writer.number))) != GAP:
+        place = json_rows.place(pc, query.image.symbol(pc), query.selected.program.xlen)
     fields = {
-        "hart": asked.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
+        "hart": query.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
         "number": writer.number, **place, "group": writer.group, "ago": writer.ago,
         "doubts": list(writer.doubts) or None,
     }  # fmt: skip
@@ -247,42 +247,42 @@ def _writer_fields(asked: _PastQuery, change: answer_text.ValueChange, writer: V
 # Values
 
 
-def _value_lines(asked: _PastQuery, request: PastRequest) -> Iterator[str]:
+def _value_lines(query: _PastQuery, request: PastRequest) -> Iterator[str]:
     if request.at is None and not request.places:
-        return _summary(asked)
-    places = [_place_parameters(text, asked) for text in request.places]
-    past = asked.past()
+        return _summary(query)
+    places = [_place_parameters(text, query) for text in request.places]
+    past = query.past()
     if past is None:
         raise PastError("no value is known in this trace: see `rvtrace values FILE`")
-    return _known_rows(asked, past, places)
+    return _known_rows(query, past, places)
 
 
-def _summary(asked: _PastQuery) -> Iterator[str]:
-    row = values.row_at(asked.session, asked.selected, asked.at, asked.shown.progress)
-    if asked.shown.json:
+def _summary(query: _PastQuery) -> Iterator[str]:
+    row = values.row_at(query.session, query.selected, query.at, query.shown.progress)
+    if query.shown.json:
         yield json_line(values_text.fields(row))
     else:
-        yield from values_text.lines(row, asked.selected.program.xlen)
+        yield from values_text.lines(row, query.selected.program.xlen)
 
 
-def _known_rows(asked: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
-    known = past.registers(history_position(asked.number))
-    if not asked.shown.json:
-        yield _where(asked)
+def _known_rows(query: _PastQuery, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
+    known = past.registers(history_position(query.number))
+    if not query.shown.json:
+        yield _where(query)
     names = [it["register"] for it in places if "register" in it] if places else _names(past)
     for name in names:
-        yield _register_row(asked, name, known.get(name))
+        yield _register_row(query, name, known.get(name))
     for it in places:
         if "where" in it:
-            yield from _memory_rows(asked, past, it["name"], *it["where"])
+            yield from _memory_rows(query, past, it["name"], *it["where"])
 
 
-def _where(asked: _PastQuery) -> str:
-    history, xlen = asked.selected.history, asked.selected.program.xlen
-    pc = history.pc(history_position(asked.number)) if asked.number <= len(history) else GAP
+def _where(query: _PastQuery) -> str:
+    history, xlen = query.selected.history, query.selected.program.xlen
+    pc = history.pc(history_position(query.number)) if query.number <= len(history) else GAP
     if pc == GAP:
-        return "at the end of the trace" if asked.number > len(history) else f"before instruction {asked.number}, a gap"
-    return f"before instruction {asked.number}: {address_text(pc, xlen, asked.image.symbol(pc), asked.shown.paint)}"
+        return "at the end of the trace" if query.number > len(history) else f"before instruction {query.number}, a gap"
+    return f"before instruction {query.number}: {address_text(pc, xlen, query.image.symbol(pc), query.shown.paint)}"
 
 
 def _names(past: Past) -> list[str]:
@@ -292,21 +292,21 @@ def _names(past: Past) -> list[str]:
     return ["pc", *X[1:], *(F if traced.flen else ()), *traced.csrs]
 
 
-def _register_row(asked: _PastQuery, name: str, value: int | None) -> str:
-    if not asked.shown.json:
+def _register_row(query: _PastQuery, name: str, value: int | None) -> str:
+    if not query.shown.json:
         return f"{name:<15}{UNAVAILABLE if value is None else f'{value:#x}'}"
-    fields = {"hart": asked.selected.hart, "number": asked.number, "register": name}
+    fields = {"hart": query.selected.hart, "number": query.number, "register": name}
     return json_line(fields if value is None else {**fields, "value": f"{value:#x}"})
 
 
-def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: int) -> Iterator[str]:
-    xlen = asked.selected.program.xlen
+def _memory_rows(query: _PastQuery, past: Past, name: str, address: int, size: int) -> Iterator[str]:
+    xlen = query.selected.program.xlen
     for begin in range(0, size, _BYTES):
-        found = past.memory(history_position(asked.number), address + begin, min(_BYTES, size - begin))
+        found = past.memory(history_position(query.number), address + begin, min(_BYTES, size - begin))
         text = ["--" if byte is None else f"{byte:02x}" for byte in found]
         at = digits(address + begin, xlen)
-        if asked.shown.json:
-            fields = {"hart": asked.selected.hart, "number": asked.number, "what": name, "addr": at}
+        if query.shown.json:
+            fields = {"hart": query.selected.hart, "number": query.number, "what": name, "addr": at}
             yield json_line({**fields, "bytes": [None if byte is None else byte for byte in found]})
         else:
             yield f"{at} <{printable(name)}+{begin}>:\t{' '.join(text)}" if begin or size > _BYTES else (
@@ -314,17 +314,17 @@ def _memory_rows(asked: _PastQuery, past: Past, name: str, address: int, size: i
             )
 
 
-def _place_parameters(text: str, asked: _PastQuery) -> dict[str, object]:
+def _place_parameters(text: str, query: _PastQuery) -> dict[str, object]:
     """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
     name = text.removeprefix("$")
-    is_symbol = not text.startswith("$") and any(asked.image.symbols_named(text))
+    is_symbol = not text.startswith("$") and any(query.image.symbols_named(text))
     if text.startswith("$") or (not is_symbol and (text == "pc" or regno_of(text) is not None)):
         if name != "pc" and regno_of(name) is None:
             raise PastError(f"there is no register {text}")
         return {"name": f"${name}", "register": name}
-    where = memory_place(text, asked.image)
+    where = memory_place(text, query.image)
     if where is None:
-        raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {asked.image.path}")
+        raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {query.image.path}")
     if not 0 < where[1] <= analysis.SIZE_MOST:
         raise PastError(f"{text}: SIZE is 1 to {analysis.SIZE_MOST}")
     return {"name": text, "where": list(where)}

@@ -123,9 +123,9 @@ def _check(request: UsbRequest) -> None:
         raise UsbUsage("-o - and --json both want standard output")
 
 
-def _print_result(request: UsbRequest, found: Mapping[str, object], lines: list[str]) -> None:
+def _print_result(request: UsbRequest, fields: Mapping[str, object], lines: list[str]) -> None:
     if request.json:
-        print(json.dumps(found))
+        print(json.dumps(fields))
     else:
         for line in lines:
             print(columns(line), file=sys.stderr if request.output == "-" else sys.stdout)

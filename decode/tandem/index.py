@@ -376,10 +376,10 @@ class Indexer:
             self._miss(seen.group, pc, f"an instruction at 0x{own:x}")
         return own
 
-    def _miss(self, group: int, pc: int, found: str) -> None:
-        cause: Loss | Stop = Loss(LossCause.GROUPS_MISSING, (pc, found))
+    def _miss(self, group: int, pc: int, what: str) -> None:
+        cause: Loss | Stop = Loss(LossCause.GROUPS_MISSING, (pc, what))
         if self._dialect.untraced_below:
-            cause = Stop(StopReason.GROUPS_MISSING, detail=(pc, found))
+            cause = Stop(StopReason.GROUPS_MISSING, detail=(pc, what))
         if pc < self._dialect.untraced_below:
             cause = Stop(StopReason.UNTRACED, detail=(self._dialect.untraced_below, pc))
         self._break(group, cause, self._trace.offsets[group], loss=False)

@@ -14,19 +14,19 @@ INTEGERS, FLOATS = "integer registers", "floating-point registers"
 
 
 def known_values(
-    it: SelectedHistory, past: Past | None, capture: Capture, position: int, progress: Progress = silent
+    selected: SelectedHistory, past: Past | None, capture: Capture, position: int, progress: Progress = silent
 ) -> ValuesRow:
     """Return how much a past knows."""
     if past is None or past.traced_registers() is None:
-        return ValuesRow(it.hart, "off" if it.values == OFF else "none", history_number(position))
-    row = ValuesRow(it.hart, "trace", history_number(position), here=_known_registers(past, [position]))
-    found = past.knowledge(progress, overwritten=it.overwritten)
+        return ValuesRow(selected.hart, "off" if selected.values == OFF else "none", history_number(position))
+    row = ValuesRow(selected.hart, "trace", history_number(position), here=_known_registers(past, [position]))
+    found = past.knowledge(progress, overwritten=selected.overwritten)
     if found is None:
-        positions = [at for at in sampled_positions(0, len(it.history)) if at < len(it.history)]
+        positions = [at for at in sampled_positions(0, len(selected.history)) if at < len(selected.history)]
         return row._replace(known=_known_registers(past, positions, progress), places=len(positions))
     return row._replace(
         source="reconstructed",
-        start=_start_source(found, capture, it.hart),
+        start=_start_source(found, capture, selected.hart),
         stop=_stop_source(found, capture),
         ram=[(begin, begin + size) for begin, size in found.rams],
         known=[KnownRegisters(INTEGERS, found.known_count, found.registers)],
@@ -54,16 +54,16 @@ def _known_registers(past: Past, positions: list[int], progress: Progress = sile
     return [KnownRegisters(kind, counts[kind], len(names) * len(positions)) for kind, names in kinds.items()]
 
 
-def _start_source(found: Knowledge, capture: Capture, hart: int) -> str:
-    if not found.beginning:
+def _start_source(knowledge: Knowledge, capture: Capture, hart: int) -> str:
+    if not knowledge.beginning:
         return ""
     saved = [it for it in capture.registers if it.hart == hart and it.at is SavedAt.START]
-    if found.memory and any(it.at_entry for it in saved):
+    if knowledge.memory and any(it.at_entry for it in saved):
         return "program"
-    return "memory" if found.memory else "registers"
+    return "memory" if knowledge.memory else "registers"
 
 
-def _stop_source(found: Knowledge, capture: Capture) -> str:
-    if not found.stop:
+def _stop_source(knowledge: Knowledge, capture: Capture) -> str:
+    if not knowledge.stop:
         return ""
-    return "memory" if found.stop_memory or any(it.at is SavedAt.STOP for it in capture.memory) else "registers"
+    return "memory" if knowledge.stop_memory or any(it.at is SavedAt.STOP for it in capture.memory) else "registers"

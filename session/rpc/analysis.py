@@ -119,7 +119,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> JsonMessa
 
 def _register_writer(
     session: Session,
-    it: SelectedHistory,
+    selected: SelectedHistory,
     position: int,
     name: str,
     below: int | None,
@@ -131,9 +131,10 @@ def _register_writer(
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
     if name in ("zero", "x0"):
         return {"none": [f"${name} is always 0: nothing can write it."]}
-    past = past_of(session, it, progress)
+    past = past_of(session, selected, progress)
     if past is None:
-        writers = session.cached(RegisterWriters, it.history, lambda: RegisterWriters(it.history, it.program))
+        history = selected.history
+        writers = session.cached(RegisterWriters, history, lambda: RegisterWriters(history, selected.program))
         found = writers.last(position, number, below, progress)
     else:
         found = past.register_writer(position, number, below)
@@ -141,16 +142,16 @@ def _register_writer(
         counts = ["It counts by itself."] if number >= 0 and is_counter(number) else []
         return {"none": list(dict.fromkeys((none, *found.notes, *counts)))}
     known = None if past is None else past.traced_registers()
-    bits = known.flen if known is not None and number in _FLOATS else it.program.xlen
+    bits = known.flen if known is not None and number in _FLOATS else selected.program.xlen
     written_as = None if found.reported is None else name_of(found.reported)
-    writer = _writer(it, position, found)._replace(bits=bits, written_as=written_as)
+    writer = _writer(selected, position, found)._replace(bits=bits, written_as=written_as)
     return {"writer": writer._asdict(), "below": found.below + 1}
 
 
 def _memory_writer(
-    it: SelectedHistory, past: Past | None, position: int, where: tuple[int, int], below: int | None, none: str
+    selected: SelectedHistory, past: Past | None, position: int, where: tuple[int, int], below: int | None, none: str
 ) -> JsonMessage:
-    image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))
+    image = selected.program.image_of(selected.history.context_at(max(min(position, len(selected.history) - 1), 0)))
     address, size = where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)
     if past is None:
         raise NoTrace(f"the stores are not known: a tandem trace has them (docs/tandem.md); {NO_ACCESSES}")
@@ -158,36 +159,36 @@ def _memory_writer(
     if isinstance(found, NoWrite):
         program = _in_program(image, address, size) if past.traced_registers() is not None else []
         return {"none": [none, *found.notes, *program]}
-    writer = _writer(it, position, found)._replace(where=(address, size))
+    writer = _writer(selected, position, found)._replace(where=(address, size))
     return {"writer": writer._asdict(), "below": found.below + 1}
 
 
-def _writer(it: SelectedHistory, position: int, found: PastWrite) -> ValueWriter:
-    history, at = it.history, found.position
-    row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
+def _writer(selected: SelectedHistory, position: int, write: PastWrite) -> ValueWriter:
+    history, at = selected.history, write.position
+    row = next(iter(rows(history, selected.program, at + 1, at + 2)), None) if at < len(history) else None
     first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
-    store = found.store
+    store = write.store
     return ValueWriter(
-        kind=found.kind,
+        kind=write.kind,
         number=None if row is None else at + 1,
         row=row,
-        group=None if found.group is None else found.group + 1,
+        group=None if write.group is None else write.group + 1,
         ago=position - at - (last - first),
-        happened=_happened(it, found) if found.kind != INSTRUCTION else [],
-        old=found.old,
-        new=found.new,
-        window=found.window,
-        doubts=found.doubts,
+        happened=_happened(selected, write) if write.kind != INSTRUCTION else [],
+        old=write.old,
+        new=write.new,
+        window=write.window,
+        doubts=write.doubts,
         store=None if store is None else (store.address, store.size),
     )
 
 
-def _happened(it: SelectedHistory, found: PastWrite) -> list[Happened]:
+def _happened(selected: SelectedHistory, write: PastWrite) -> list[Happened]:
     """Return the event of a writer that is not an instruction, if it has one."""
     kinds = (EventKind.TRAP, EventKind.SYNC)
-    events = it.history.events_between(found.position, found.position + 1)
-    event = next((event for event in events if found.offset in (None, event.offset) and event.kind in kinds), None)
-    said = None if event is None else describe_event(it.history, it.program, event)
+    events = selected.history.events_between(write.position, write.position + 1)
+    event = next((event for event in events if write.offset in (None, event.offset) and event.kind in kinds), None)
+    said = None if event is None else describe_event(selected.history, selected.program, event)
     return [] if said is None else [said]
 
 

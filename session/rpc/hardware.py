@@ -160,8 +160,8 @@ def _requested_hart(params: Params) -> int:
     return 0 if found is None else found
 
 
-def _states(found: list[HartState]) -> JsonMessage:
-    return {"lines": hart_lines(found)}
+def _states(states: list[HartState]) -> JsonMessage:
+    return {"lines": hart_lines(states)}
 
 
 def snapshot(session: "Session", params: Params, progress: Progress) -> JsonMessage:
@@ -182,20 +182,20 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> JsonMess
         raise NoTrace("no snapshot is being read")
     chip, session.chip = session.chip, None
     try:
-        need = next(chip.reading) if answer is None else chip.reading.send(_whole(answer, chip.extents))
+        need = next(chip.reading) if answer is None else chip.reading.send(_whole_extents(answer, chip.extents))
     except StopIteration as done:
         return protocol.answer(session.open_capture(done.value, "the chip's memory", None))
     session.chip = chip._replace(extents=need)
     return {"need": need}
 
 
-def _whole(answer: MemoryAnswer, asked: Sequence[tuple[int, int]]) -> MemoryAnswer:
+def _whole_extents(answer: MemoryAnswer, extents: Sequence[tuple[int, int]]) -> MemoryAnswer:
     """Return *answer* without pieces of the wrong size, which could not be read. Raises BadRequest for a wrong number
     of pieces.
     """
-    if len(answer) != len(asked):
-        raise BadRequest(f"snapshot: the answer has {len(answer)} pieces of memory, and {len(asked)} were asked for")
-    pairs = zip(asked, answer, strict=True)
+    if len(answer) != len(extents):
+        raise BadRequest(f"snapshot: the answer has {len(answer)} pieces of memory, and {len(extents)} were asked for")
+    pairs = zip(extents, answer, strict=True)
     return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
 
 

@@ -63,7 +63,7 @@ _KINDS = {StackOperationKind.CALL: "call", StackOperationKind.TRAP: "trap", Stac
 
 def frame_rows(
     session: Session,
-    it: SelectedHistory,
+    selected: SelectedHistory,
     number: int,
     first: int,
     count: int,
@@ -75,12 +75,12 @@ def frame_rows(
     *number* may be the one after the last: then all has run, and *pc* is where the program is. Gaps and numbers that
     the history does not have have no frames.
     """
-    if not 1 <= number <= len(it.history) + 1:
+    if not 1 <= number <= len(selected.history) + 1:
         return {"frames": [], "more": False}
     first, count = min(first, _MOST), min(count, _MOST)
-    found = call_frames(session, it, progress)
+    found = call_frames(session, selected, progress)
     position = history_position(number)
-    unwinder = _unwinder(session, it, position, pc, progress)
+    unwinder = _unwinder(session, selected, position, pc, progress)
     if unwinder is None:
         frames = found.frames(position, first, pc)
         rows = [_row(frame, number) for frame in islice(frames, count)]
@@ -93,18 +93,20 @@ def frame_rows(
 
 
 def _unwinder(
-    session: Session, it: SelectedHistory, position: int, pc: int | None, progress: Progress
+    session: Session, selected: SelectedHistory, position: int, pc: int | None, progress: Progress
 ) -> Unwinder | None:
     """Return an unwinder; None if no registers are known, or not those of where the program is."""
     past = (
-        session.debugger.past_of(it, progress) if isinstance(session.debugger, ProxyDebugger) else past_of(session, it)
+        session.debugger.past_of(selected, progress)
+        if isinstance(session.debugger, ProxyDebugger)
+        else past_of(session, selected)
     )
     if past is None or past.traced_registers() is None:
         return None
-    if position == len(it.history) and pc != past.registers(position).get("pc"):
+    if position == len(selected.history) and pc != past.registers(position).get("pc"):
         return None
-    image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
-    return session.cached(_Unwinders, it.history, _Unwinders).unwinder_of(past, image)
+    image = selected.program.image_of(selected.history.context_at(min(position, len(selected.history) - 1)))
+    return session.cached(_Unwinders, selected.history, _Unwinders).unwinder_of(past, image)
 
 
 class _Unwinders:

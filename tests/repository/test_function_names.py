@@ -26,11 +26,7 @@ BANNED = frozenset(("asked", "found", "it", "known", "made", "said", "there", "t
 """Words that say how a thing was come by, not what it is: no parameter, field or function is called so."""
 STILL_BANNED = set(re.findall(r"\S+ \w+", """
 console.bench.bench said
-console.commands.console said
 console.commands.encode made
-console.commands.past asked
-console.commands.tandem.findings found
-console.commands.usb found
 console.gdb_driver.engine there
 console.gdb_driver.state known
 console.options.etrace found
@@ -48,7 +44,6 @@ decode.history.accesses known
 decode.ntrace.items known
 decode.reconstruction.window.links found
 decode.tandem.group_grammar known
-decode.tandem.index found
 decode.tandem.registers whole
 gdbext.commands.coverage asked
 gdbext.commands.goto wanted
@@ -61,16 +56,8 @@ session.formats.sinks wanted
 session.past.live_stop wanted
 session.past.tandem.writers there
 session.queries.info found
-session.queries.known_values found
-session.queries.known_values it
 session.queries.registers found
 session.replay.unwinder found
-session.rpc.analysis found
-session.rpc.analysis it
-session.rpc.hardware _whole
-session.rpc.hardware asked
-session.rpc.hardware found
-session.rpc.replay it
 session.sources.qemu.encoder wanted
 session.trap_causes found
 """))  # fmt: skip

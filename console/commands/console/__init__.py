@@ -59,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
             _needs_the_prompt()
         with (
             ending(),
-            target_of(wanted, lambda text: screen.said("target", text)) as (target, connect),
+            target_of(wanted, lambda text: screen.show_message("target", text)) as (target, connect),
             Engine(
-                wanted.elf, target, gdb=wanted.gdb, init=not arguments.nx, listener=screen.said,
+                wanted.elf, target, gdb=wanted.gdb, init=not arguments.nx, listener=screen.show_message,
                 progress=screen.progress, coloured=shown.paint() is not colours.plain,
                 environ={**os.environ, "RVTRACE_RESULTS": f"{shown.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
             ) as engine,
@@ -121,7 +121,7 @@ class Screen:
         self.busy = command.strip()
         self._line = ProgressLine(self._wanted, self.busy if _LONG.match(self.busy) else "").__enter__()
 
-    def said(self, kind: str, text: str) -> None:
+    def show_message(self, kind: str, text: str) -> None:
         self._line.clear()
         if kind == "log":
             print(text.rstrip("\n"), file=sys.stderr)

@@ -26,11 +26,11 @@ _BARE = (DifferenceKind.ORDER, DifferenceKind.TRAP)
 class FindingObjects:
     """The findings as JSON. Numbers of groups and of the history begin at 1, as everywhere."""
 
-    def __init__(self, found: OpenedTandem, source: Disassemblers) -> None:
-        self._hart, self._groups = found.hart, Groups(found.tandem)
-        self._parameters = found.tandem.trace.parameters
-        self._texts = GroupTexts(source, found.decoded.program, self._parameters.xlen)
-        self._lines = SourceLines(found.decoded.image)
+    def __init__(self, opened_tandem: OpenedTandem, source: Disassemblers) -> None:
+        self._hart, self._groups = opened_tandem.hart, Groups(opened_tandem.tandem)
+        self._parameters = opened_tandem.tandem.trace.parameters
+        self._texts = GroupTexts(source, opened_tandem.decoded.program, self._parameters.xlen)
+        self._lines = SourceLines(opened_tandem.decoded.image)
 
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
         """What hart the model is, and what is not compared."""
@@ -39,26 +39,26 @@ class FindingObjects:
         fields |= {"masked": list(verifier.masked) or None, "absent": sorted(verifier.missing) or None}
         return [json_line(fields)]
 
-    def divergence(self, found: Divergence) -> list[str]:
+    def divergence(self, divergence: Divergence) -> list[str]:
         """One divergence."""
-        row = self._groups.row(found.group)
-        row = row if found.pc is None else row._replace(pc=found.pc)
+        row = self._groups.row(divergence.group)
+        row = row if divergence.pc is None else row._replace(pc=divergence.pc)
         self._texts.learn([row])
-        position = history_number_if_known(found.position)
-        fields: JsonFields = {"divergence": found.number, "group": found.group + 1, "hart": self._hart}
-        fields |= {"trace-byte": found.offset, "position": position}
-        if found.pc is not None:
-            fields |= place(found.pc, self._texts.symbol(found.pc, row.context), self._parameters.xlen)
-            fields["source"] = self._lines.line_at(found.pc) or None
-        if found.instr is not None:
-            fields["opcodes"] = f"{found.instr.word:0{2 * found.instr.length}x}"
+        position = history_number_if_known(divergence.position)
+        fields: JsonFields = {"divergence": divergence.number, "group": divergence.group + 1, "hart": self._hart}
+        fields |= {"trace-byte": divergence.offset, "position": position}
+        if divergence.pc is not None:
+            fields |= place(divergence.pc, self._texts.symbol(divergence.pc, row.context), self._parameters.xlen)
+            fields["source"] = self._lines.line_at(divergence.pc) or None
+        if divergence.instr is not None:
+            fields["opcodes"] = f"{divergence.instr.word:0{2 * divergence.instr.length}x}"
             fields["inst"] = self._texts.text_of(row).instruction
-        fields |= {"trap": _trap_fields(found.trap), "model-trap": _trap_fields(found.model_trap)}
-        fields["differences"] = [self._difference(one) for one in found.differences]
-        if found.registers:
+        fields |= {"trap": _trap_fields(divergence.trap), "model-trap": _trap_fields(divergence.model_trap)}
+        fields["differences"] = [self._difference(one) for one in divergence.differences]
+        if divergence.registers:
             fields["registers"] = {
                 _register_name(regno): self._value_fields(regno, trace=trace, model=model)
-                for regno, trace, model in found.registers
+                for regno, trace, model in divergence.registers
             }
         return [json_line(fields)]
 
@@ -133,13 +133,13 @@ _TITLES = {DifferenceKind.PC: "next pc", DifferenceKind.ADDRESS: "address", Diff
 class Sentences:
     """The findings as text. *last*: the number of groups shown before the first divergence."""
 
-    def __init__(self, found: OpenedTandem, source: Disassemblers, last: int) -> None:
-        self._tandem, self._last = found.tandem, last
-        self._groups = Groups(found.tandem)
-        self._parameters = found.tandem.trace.parameters
-        self._texts = GroupTexts(source, found.decoded.program, self._parameters.xlen)
+    def __init__(self, opened_tandem: OpenedTandem, source: Disassemblers, last: int) -> None:
+        self._tandem, self._last = opened_tandem.tandem, last
+        self._groups = Groups(opened_tandem.tandem)
+        self._parameters = opened_tandem.tandem.trace.parameters
+        self._texts = GroupTexts(source, opened_tandem.decoded.program, self._parameters.xlen)
         self._words = GroupWords(self._groups, self._texts)
-        self._lines = SourceLines(found.decoded.image)
+        self._lines = SourceLines(opened_tandem.decoded.image)
         self._width = self._parameters.xlen // 4
 
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
@@ -155,24 +155,24 @@ class Sentences:
             lines.append(f"the trace never reports {absent}: not compared")
         return [*_aligned(lines), ""]
 
-    def divergence(self, found: Divergence) -> list[str]:
+    def divergence(self, divergence: Divergence) -> list[str]:
         """Return the lines of a divergence; the first one also has the groups before it."""
-        row = self._groups.row(found.group)
-        if found.pc is not None:
-            row = row._replace(pc=found.pc)
+        row = self._groups.row(divergence.group)
+        if divergence.pc is not None:
+            row = row._replace(pc=divergence.pc)
         self._texts.learn([row])
         head = self._words.lines(row)
-        place = f"divergence {found.number}: group {found.group + 1}, trace byte {found.offset:#x}"
-        number = history_number_if_known(found.position)
+        place = f"divergence {divergence.number}: group {divergence.group + 1}, trace byte {divergence.offset:#x}"
+        number = history_number_if_known(divergence.position)
         lines = [place + ("" if number is None else f", number {number} of the history")]
-        if found.number == 1 and self._last:
-            lines += self._before(found.group)
+        if divergence.number == 1 and self._last:
+            lines += self._before(divergence.group)
         lines += [f"  {line}" for line in head]
-        source = "" if found.pc is None else self._lines.line_at(found.pc)
+        source = "" if divergence.pc is None else self._lines.line_at(divergence.pc)
         if source:
             lines.append(f"  source: {source}")
-        lines += [f"  {line}" for line in self._differences(found)]
-        lines += [f"  {line}" for line in self._register_sentences(found)]
+        lines += [f"  {line}" for line in self._differences(divergence)]
+        lines += [f"  {line}" for line in self._register_sentences(divergence)]
         return [*lines, ""]
 
     def _before(self, group: int) -> Iterator[str]:
@@ -182,15 +182,15 @@ class Sentences:
         for row in rows:
             yield from (f"  {line}" for line in self._words.lines(row))
 
-    def _differences(self, found: Divergence) -> Iterator[str]:
-        for one in found.differences:
-            yield f"! {self._difference(one, found)}"
+    def _differences(self, divergence: Divergence) -> Iterator[str]:
+        for one in divergence.differences:
+            yield f"! {self._difference(one, divergence)}"
 
-    def _difference(self, one: Difference, found: Divergence) -> str:
+    def _difference(self, one: Difference, divergence: Divergence) -> str:
         if one.kind is DifferenceKind.ORDER:
             return one.note
         if one.kind is DifferenceKind.TRAP:
-            return f"trap: trace {_model_trap_text(found.trap)}, model {_model_trap_text(found.model_trap)}"
+            return f"trap: trace {_model_trap_text(divergence.trap)}, model {_model_trap_text(divergence.model_trap)}"
         if one.kind in _TITLES:
             return f"{_TITLES[one.kind]}: trace {self._address_text(one.trace)}, model {self._address_text(one.model)}"
         if one.kind is DifferenceKind.STORE or (one.kind is DifferenceKind.LATER and one.size):
@@ -224,12 +224,12 @@ class Sentences:
             return MODES.get(value, str(value))
         return "none" if value is None else value_of(one.place, value, self._parameters)
 
-    def _register_sentences(self, found: Divergence) -> Iterator[str]:
+    def _register_sentences(self, divergence: Divergence) -> Iterator[str]:
         """Return all registers of both states."""
-        if not found.registers:
+        if not divergence.registers:
             return
         yield "registers after it: trace, model"
-        for regno, trace, model in found.registers:
+        for regno, trace, model in divergence.registers:
             name = "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
             values = ["-" if value is None else f"0x{value:0{self._width}x}" for value in (trace, model)]
             differs = " !" if trace is not None and trace != model else ""
