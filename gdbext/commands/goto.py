@@ -45,8 +45,8 @@ def goto(where: str) -> dict[str, Any]:
     if found["moves"]:
         _jump_to(found["number"])
     lines = [*switched, *found["lines"]]
-    if found["found"] is not None:
-        lines.append(find.event_line(FoundRow(*found["found"]), found["of"]))
+    if found["match"] is not None:
+        lines.append(find.event_line(FoundRow(*found["match"]), found["of"]))
     return {**found, "lines": lines}
 
 

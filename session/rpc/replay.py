@@ -10,7 +10,7 @@
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
 | follow_program | context                     | {lines}: gdb has loaded another program                          |
-| goto    | context, pc, number, to or what    | {number, lines, moves, found, of}: where the next resumption leads |
+| goto    | context, pc, number, to or what    | {number, lines, moves, match, of}: where the next resumption leads |
 | registers_known | thread_hart, number, registers | {known}: registers are known; these stay known from there on |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
@@ -21,7 +21,7 @@ folder that only its owner can enter). *elf*: the program of a trace without a t
 goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
 with its parameters, and *nth*, the number in that list, *last*, for its last row, or
 *direction*, "back" or "forth". *pc*: where the program is
-now, if gdb is in the present: a line says if the trace does not lead there. *found*: the event that is gone to, a
+now, if gdb is in the present: a line says if the trace does not lead there. *match*: the event that is gone to, a
 `rows.list_rows.FoundRow`, of *of* such events; None for other places.
 
 frames: the call stack at a number of a history, for gdb's unwinder, as rows `rows.answers.FrameRow`. The first row is

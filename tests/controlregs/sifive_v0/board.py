@@ -91,7 +91,7 @@ def hart() -> Any:
     """One that stands still."""
     situation = Situation(LOW, 3, 0, 0, 0)
     told = {"retired": None, "reports_situation": False, "reports_accesses": False, "situation": situation}
-    return SimpleNamespace(**told, position=0, xlen=64, pc=LOW, now=0, elapsed=0)
+    return SimpleNamespace(**told, position=0, xlen=64, pc=LOW, now=0, elapsed=0, in_progress=None)
 
 
 def board(sram: int = SRAM) -> World:
