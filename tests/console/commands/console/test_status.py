@@ -63,7 +63,7 @@ class Gone:
         self.problem = problem
         self.said_to_user: list[tuple[str, str]] = []
 
-    def said(self, kind: str, text: str) -> None:
+    def listener(self, kind: str, text: str) -> None:
         self.said_to_user.append((kind, text))
 
     def reported_state(self) -> dict[str, object]:
