@@ -27,8 +27,8 @@ from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import QualStatus
-from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.etrace.state import Mode
+from rvtrace_gdb.decode.etrace.state_table import packet_name
 from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Start, StartReason
@@ -82,7 +82,7 @@ class CheckedHart(HartDecoder):
 
     @property
     def _image(self) -> Image:
-        return self._program.image_of(self._state.place.context)
+        return self._program.image_of(self._state.knowledge.context)
 
     def _check_beginning(self, packets: SourcePackets, heads: bytes) -> None:
         """Report a beginning that is missing: an encoder sends a support packet when tracing starts."""
@@ -99,14 +99,14 @@ class CheckedHart(HartDecoder):
 
     def _run_part(self, packets: SourcePackets, head: int | None) -> None:
         """Decode packets without a synchronization, or one packet of format 3, which begins with *head*."""
-        image, mode = self._image, self._state.place.mode
+        image, mode = self._image, self._state.knowledge.mode
         super().run(packets)
         events, piece = self._pieces.fresh(), self._pieces.take()
         messages = [ReportedMessage(*each) for each in zip(packets.payloads, packets.offsets, strict=True)]
         undecided = bool(self._waiting) or self._stopped
-        if undecided or self._state.place.mode is Mode.LOST or any(event.kind in LOSSES for event in events):
+        if undecided or self._state.knowledge.mode is Mode.LOST or any(event.kind in LOSSES for event in events):
             self._checker.drop(lost=True)
-        if undecided or self._state.place.mode is Mode.LOST:
+        if undecided or self._state.knowledge.mode is Mode.LOST:
             return
         if head is None:
             self._add_rows(piece, events, messages, image)
@@ -169,7 +169,7 @@ class CheckedHart(HartDecoder):
         if self._qualification(message.raw) in _ENDED and mode is Mode.ON:
             self._rows.flush(image)
             self._checker.close(Closing(ClosingKind.STOPPED, packet=message), message.offset, piece.end)
-        elif self._state.place.mode is not Mode.ON:
+        elif self._state.knowledge.mode is not Mode.ON:
             self._checker.drop(lost=False)
         else:
             self._checker.part(CheckedPart((), (), 1))

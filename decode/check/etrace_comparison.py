@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.etrace.encoder.state import Resync
 from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
-from rvtrace_gdb.decode.etrace.places import packet_name
+from rvtrace_gdb.decode.etrace.state_table import packet_name
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 

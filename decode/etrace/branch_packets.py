@@ -9,7 +9,6 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Setup
-from rvtrace_gdb.decode.etrace.places import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     HartKnowledge,
@@ -22,6 +21,7 @@ from rvtrace_gdb.decode.etrace.state import (
     WalkGoal,
     WalkProgress,
 )
+from rvtrace_gdb.decode.etrace.state_table import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason
 from rvtrace_gdb.decode.program.instructions import IType
@@ -60,30 +60,30 @@ def _large_count(packet: Packet) -> tuple[Report, ...]:
 class BranchPackets:
     """The steps of packets of formats 0, 1 and 2."""
 
-    def __init__(self, places: StateTable, xlen: int, count_bits: int) -> None:
+    def __init__(self, states: StateTable, xlen: int, count_bits: int) -> None:
         """*count_bits*: as `Options.branch_count_bits`."""
-        self._places = places
+        self._states = states
         self._count_bits = count_bits
         self._mask = (1 << xlen) - 1
 
-    def step(self, place: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
-        """Return the step of *packet* at *place*."""
-        if place.mode is Mode.ADRIFT:
-            return self._resume_at_address(place, packet, ())
-        impossible = self._impossible(place, packet)
+    def step(self, knowledge: HartKnowledge, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:
+        """Return the step of a packet. *knowledge*: what is known before it."""
+        if knowledge.mode is Mode.ADRIFT:
+            return self._resume_at_address(knowledge, packet, ())
+        impossible = self._impossible(knowledge, packet)
         if impossible is not None:
-            return StepResult(self._places.loss(self._places.state(place), EventKind.LOSS, impossible))
-        walker = self._places.walker(place)
-        walk, again = self.start_walk(place, walker, stack)
+            return StepResult(self._states.loss(self._states.state(knowledge), EventKind.LOSS, impossible))
+        walker = self._states.walker(knowledge)
+        walk, again = self.start_walk(knowledge, walker, stack)
         if walk.fault:
-            return self._fault(place, packet, walk)
-        address = self._reported_address(place, packet, tables, again)
+            return self._fault(knowledge, packet, walk)
+        address = self._reported_address(knowledge, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
-            return self._places.mismatch(place, packet, walk, fault)
-        goal = self._goal(place.setup, packet, address)
+            return self._states.mismatch(knowledge, packet, walk, fault)
+        goal = self._goal(knowledge.setup, packet, address)
         if is_uncounted(packet.fields):
-            counted_packet = self._find_count(place, packet, stack, goal)
+            counted_packet = self._find_count(knowledge, packet, stack, goal)
             if isinstance(counted_packet, StepResult):
                 return counted_packet
             packet = counted_packet
@@ -91,10 +91,10 @@ class BranchPackets:
         arrival = self._walk(walker, walk, packet, goal, tables, before)
         training = tables.change(before) if "branch_count" in packet.fields else tables.training(walk.outcomes)
         if arrival is WalkArrival.FAULT:
-            return self._fault(place, packet, walk)
-        following = self._places.state(self._place_after(place, packet, walk, goal, arrival))
+            return self._fault(knowledge, packet, walk)
+        following = self._states.state(self._knowledge_after(knowledge, packet, walk, goal, arrival))
         jumped = (*again, address) if arrival is WalkArrival.JUMPED and address is not None else again
-        targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
+        targets = tables.entries(jumped) if knowledge.setup.modes.jump_target_cache else ()
         effect = TableEffect(training, targets) if training or targets else None
         noted = _large_count(packet)
         step = Step(walk.path, following, noted, calls=walk.calls.effect(), tables=effect)
@@ -103,10 +103,10 @@ class BranchPackets:
             step = replace(step, path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
         return StepResult(step, not walk.calls.overflowed, guard=tuple(before.items()))
 
-    def _impossible(self, place: HartKnowledge, packet: Packet) -> Loss | None:
-        """Return why a packet of these formats is impossible at *place* whatever the program is, None if it is not."""
-        if place.mode is not Mode.ON:
-            cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
+    def _impossible(self, knowledge: HartKnowledge, packet: Packet) -> Loss | None:
+        """Return why a packet of these formats is impossible now, whatever the program is, None if it is not."""
+        if knowledge.mode is not Mode.ON:
+            cause = LossCause.WHILE_OFF if knowledge.mode in STOPPED else LossCause.NO_HANDLER
             return Loss(cause, (packet_name(packet),))
         count = packet.fields.get("branch_count", 0)
         if count >> self._count_bits:
@@ -137,38 +137,40 @@ class BranchPackets:
                 tables.train(walk.last_pc, outcome, before)
         return arrival
 
-    def _place_after(
-        self, place: HartKnowledge, packet: Packet, walk: WalkProgress, goal: WalkGoal, arrival: WalkArrival
+    def _knowledge_after(
+        self, knowledge: HartKnowledge, packet: Packet, walk: WalkProgress, goal: WalkGoal, arrival: WalkArrival
     ) -> HartKnowledge:
-        """Return the place after the *walk* of a packet from *place* to its *goal*."""
+        """Return what is known after the *walk* of a packet to its *goal*."""
         inferred = None
         if arrival is WalkArrival.INFERRED and not packet.fields.get("notify") and goal.address is not None:
-            is_branch = self._places.walker(place).is_branch(walk.last_pc)
+            is_branch = self._states.walker(knowledge).is_branch(walk.last_pc)
             inferred = None if is_branch else InferredAddress(goal.returns, walk.irets)
-        reference = place.reference if goal.address is None else goal.address
-        return place._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
+        reference = knowledge.reference if goal.address is None else goal.address
+        return knowledge._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
 
-    def start_walk(self, place: HartKnowledge, walker: Walker, stack: Stack) -> tuple[WalkProgress, tuple[int, ...]]:
+    def start_walk(
+        self, knowledge: HartKnowledge, walker: Walker, stack: Stack
+    ) -> tuple[WalkProgress, tuple[int, ...]]:
         """Return the start of a packet's walk, and the jump targets on it.
 
         If the code led to the last address and the packet is not format 3, that address was the target of a jump and is
         reached a second time ("Format 2 notify and updiscon fields", case 1). The walk has a fault if the code that
         decides this is missing.
         """
-        walk = walker.start(place.next_pc, place.last_pc, stack)
-        if place.inferred is None:
+        walk = walker.start(knowledge.next_pc, knowledge.last_pc, stack)
+        if knowledge.inferred is None:
             return walk, ()
-        walk.irets = place.inferred.irets
-        arrival = walker.reach(walk, WalkGoal(place.last_pc, inferable=False, returns=place.inferred.returns))
+        walk.irets = knowledge.inferred.irets
+        arrival = walker.reach(walk, WalkGoal(knowledge.last_pc, inferable=False, returns=knowledge.inferred.returns))
         if arrival is WalkArrival.FAULT and walk.missing:  # it is not known whether the code leads there again
             return walk, ()
         if arrival is WalkArrival.FAULT:  # it does not: the encoder had another reason to report the address
-            return walker.start(place.next_pc, place.last_pc, stack), ()
+            return walker.start(knowledge.next_pc, knowledge.last_pc, stack), ()
         walk.irets = 0
-        return walk, (place.last_pc,) if arrival is WalkArrival.JUMPED else ()
+        return walk, (knowledge.last_pc,) if arrival is WalkArrival.JUMPED else ()
 
     def _reported_address(
-        self, place: HartKnowledge, packet: Packet, tables: PredictionTables, again: tuple[int, ...]
+        self, knowledge: HartKnowledge, packet: Packet, tables: PredictionTables, again: tuple[int, ...]
     ) -> int | None:
         """Return the address that a packet reports: None for none, NOT_CACHED if the cache entry is empty."""
         fields = packet.fields
@@ -180,11 +182,11 @@ class BranchPackets:
             return tables.targets.get(index, NOT_CACHED)
         if "address" not in fields:
             return None
-        return self._reported(place, packet)
+        return self._reported(knowledge, packet)
 
-    def _reported(self, place: HartKnowledge, packet: Packet) -> int:
+    def _reported(self, knowledge: HartKnowledge, packet: Packet) -> int:
         """Return the address in a packet, which may be relative to the one before it."""
-        base = 0 if place.setup.modes.full_address else place.reference
+        base = 0 if knowledge.setup.modes.full_address else knowledge.reference
         return base + packet.fields["address"] & self._mask
 
     def _goal(self, setup: Setup, packet: Packet, address: int | None) -> WalkGoal:
@@ -209,16 +211,18 @@ class BranchPackets:
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
-    def _find_count(self, place: HartKnowledge, packet: Packet, stack: Stack, goal: WalkGoal) -> Packet | StepResult:
+    def _find_count(
+        self, knowledge: HartKnowledge, packet: Packet, stack: Stack, goal: WalkGoal
+    ) -> Packet | StepResult:
         """Return the packet with its number of branches, which was not sent; a gap if several are possible."""
-        walker = self._places.walker(place)
+        walker = self._states.walker(knowledge)
         trials: list[_CountTrial] = []
         for count in possible_branch_counts(packet.fields):
             counted = packet._replace(fields={**packet.fields, "branches": count})
-            walk, _ = self.start_walk(place, walker, stack)
+            walk, _ = self.start_walk(knowledge, walker, stack)
             arrival, outcome = self._walk_map(walker, walk, counted, goal)
             if arrival not in (WalkArrival.FAULT, WalkArrival.INFERRED) and not _follows_xret(
-                walker, walk, place.last_pc
+                walker, walk, knowledge.last_pc
             ):
                 arrival, walk.fault = WalkArrival.FAULT, "the packet says that no jump led there (updiscon)"
             trials.append(_CountTrial(counted, walk, arrival, outcome))
@@ -226,16 +230,16 @@ class BranchPackets:
         if not left:
             first = trials[0]
             why = f"no number of branches from {first.packet.fields['branches']} to 30 leads to 0x{goal.address or 0:x}"
-            return self._places.mismatch(place, packet, first.walk, f"{why}: {first.walk.fault}")
+            return self._states.mismatch(knowledge, packet, first.walk, f"{why}: {first.walk.fault}")
         if len(left) == 1:
             return left[0].packet
         return (
-            self._fault(place, packet, left[0].walk)
+            self._fault(knowledge, packet, left[0].walk)
             if left[0].walk.missing
-            else self._ambiguous_count(place, left, goal)
+            else self._ambiguous_count(knowledge, left, goal)
         )
 
-    def _ambiguous_count(self, place: HartKnowledge, trials: list[_CountTrial], goal: WalkGoal) -> StepResult:
+    def _ambiguous_count(self, knowledge: HartKnowledge, trials: list[_CountTrial], goal: WalkGoal) -> StepResult:
         """Return the result if several numbers of branches lead to the address.
 
         The walk of the lowest number is certain, because it is part of all others, and so is the address. The outcome
@@ -248,13 +252,13 @@ class BranchPackets:
         path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
         cacheable = not lowest.walk.calls.overflowed
         if any(trial.outcome != lowest.outcome for trial in trials):
-            return StepResult(Step(path, self._places.lost(place), reports, calls=calls), cacheable)
-        walk = self._places.walker(place).start(NOWHERE, address, None)
-        self._places.walker(place).retire_at(walk, address, lowest.outcome)
-        following = place._replace(next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None)
+            return StepResult(Step(path, self._states.lost(knowledge), reports, calls=calls), cacheable)
+        walk = self._states.walker(knowledge).start(NOWHERE, address, None)
+        self._states.walker(knowledge).retire_at(walk, address, lowest.outcome)
+        following = knowledge._replace(next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None)
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
         return StepResult(
-            Step(path, self._places.state(following), (*reports, resumed), one_instruction(address), calls), cacheable
+            Step(path, self._states.state(following), (*reports, resumed), one_instruction(address), calls), cacheable
         )
 
     def _walk_predicted(
@@ -289,39 +293,39 @@ class BranchPackets:
 
     # Contradictions and missing code
 
-    def _fault(self, place: HartKnowledge, packet: Packet, walk: WalkProgress) -> StepResult:
+    def _fault(self, knowledge: HartKnowledge, packet: Packet, walk: WalkProgress) -> StepResult:
         """Return the result of a walk that has a fault. If it reached missing code, decoding resumes at the next
         address.
         """
-        following = self._places.without_code(place) if walk.missing else None
+        following = self._states.without_code(knowledge) if walk.missing else None
         if (
             following is None
-            or following.place.mode is Mode.LOST
-            or self._places.walker(place).image.knows(walk.place)
+            or following.knowledge.mode is Mode.LOST
+            or self._states.walker(knowledge).image.knows(walk.place)
         ):
-            return self._places.mismatch(place, packet, walk, walk.fault)
-        report = self._places.contradiction(place, packet, walk.place, walk.fault)
+            return self._states.mismatch(knowledge, packet, walk, walk.fault)
+        report = self._states.contradiction(knowledge, packet, walk.place, walk.fault)
         if report.kind is EventKind.MISMATCH:
             return StepResult(Step(walk.path, following, (report,)), retry=True, cacheable=False)
-        result = self._resume_at_address(place, packet, (report,))
+        result = self._resume_at_address(knowledge, packet, (report,))
         return StepResult(replace(result.step, path=walk.path))
 
-    def _resume_at_address(self, place: HartKnowledge, packet: Packet, reports: tuple[Report, ...]) -> StepResult:
+    def _resume_at_address(self, knowledge: HartKnowledge, packet: Packet, reports: tuple[Report, ...]) -> StepResult:
         """Resume at the packet's address, if there is code."""
         fields = packet.fields
         if "address" not in fields:
-            return StepResult(Step(None, self._places.state(place._replace(mode=Mode.ADRIFT)), reports))
-        address = self._reported(place, packet)
-        walker = self._places.walker(place)
+            return StepResult(Step(None, self._states.state(knowledge._replace(mode=Mode.ADRIFT)), reports))
+        address = self._reported(knowledge, packet)
+        walker = self._states.walker(knowledge)
         if walker.is_unknown(address) or (is_uncounted(fields) and walker.is_branch(address)):
-            following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
-            return StepResult(Step(None, self._places.state(following), reports))
+            following = knowledge._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
+            return StepResult(Step(None, self._states.state(following), reports))
         count = fields.get("branches", 0)
         outcome = not fields["branch_map"] >> count - 1 & 1 if count and walker.is_branch(address) else None
         walk = walker.start(NOWHERE, address, None)
         walker.retire_at(walk, address, outcome)
-        following = place._replace(
+        following = knowledge._replace(
             mode=Mode.ON, next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None
         )
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return StepResult(Step(None, self._places.state(following), (*reports, resumed), one_instruction(address)))
+        return StepResult(Step(None, self._states.state(following), (*reports, resumed), one_instruction(address)))

@@ -23,7 +23,6 @@ from rvtrace_gdb.decode.etrace.loss_detection import (
 )
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
-from rvtrace_gdb.decode.etrace.places import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
     Mode,
@@ -36,6 +35,7 @@ from rvtrace_gdb.decode.etrace.state import (
     State,
     Step,
 )
+from rvtrace_gdb.decode.etrace.state_table import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.accesses import locate_accesses
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -70,7 +70,7 @@ class HartDecoder(stepping.HartDecoder):
         self._options = options
         self._step_function = StepFunction(program, options)
         self._state = self._step_function.initial
-        self._setup = self._state.place.setup
+        self._setup = self._state.knowledge.setup
         self._codec = self._codec_of(self._setup)
         self._stack: Stack = None
         self._tables = PredictionTables(self._setup.parameters)
@@ -104,7 +104,7 @@ class HartDecoder(stepping.HartDecoder):
         for candidate in checker.check(packets):
             self._decode_packets(packets.part(done, candidate.at + 1))
             done = candidate.at + 1
-            image = self._program.image_of(self._state.place.context)
+            image = self._program.image_of(self._state.knowledge.context)
             whole = self._lost_at <= candidate.start  # no loss is known in it
             if not self._stopped and whole and checker.is_odd(candidate, self._codec, image):
                 start, end, count, period = *candidate[:3], self._options.sync_packets
@@ -127,9 +127,9 @@ class HartDecoder(stepping.HartDecoder):
     def _run_data(self, packets: SourcePackets) -> None:
         if not self._has_data:
             self._has_data = True
-            if self._state.place.mode is Mode.ON:  # the first access belongs to what ran since decoding resumed
+            if self._state.knowledge.mode is Mode.ON:  # the first access belongs to what ran since decoding resumed
                 self._data.synchronize(self._builder.resumed_at)
-        position = self._builder.position if self._state.place.mode is Mode.ON else -1
+        position = self._builder.position if self._state.knowledge.mode is Mode.ON else -1
         for payload, offset in zip(packets.payloads, packets.offsets, strict=True):
             try:
                 self._data.packet(payload, offset, position)
@@ -311,7 +311,7 @@ class HartDecoder(stepping.HartDecoder):
                 self._lose(LossCause.NO_PACKET, str(error), offset)
                 return True
         resumes = self._step_function.can_resume(self._state, packet)
-        if self._state.place.mode is Mode.LOST and not resumes:
+        if self._state.knowledge.mode is Mode.LOST and not resumes:
             self._unused += size
             return True
         if resumes and self._verifier.active:
@@ -343,7 +343,7 @@ class HartDecoder(stepping.HartDecoder):
     def _reject(self, packet: Packet, offset: int, size: int) -> None:
         """Reject *packet*, because the packets after it contradict it. This is reported once for each gap."""
         self._unused += size
-        if not self._verifier.reported or self._state.place.mode is not Mode.LOST:
+        if not self._verifier.reported or self._state.knowledge.mode is not Mode.LOST:
             self._verifier.reported = True
             self._lose(LossCause.CONTRADICTED, packet_name(packet), offset)
 
@@ -353,11 +353,11 @@ class HartDecoder(stepping.HartDecoder):
     def _remember(self, state: State, payload: bytes, packet: Packet, result: StepResult) -> None:
         """Remember that *payload* leads from *state* to *result*."""
         step, cacheable, guard, _ = result
-        if step.state.place.setup != state.place.setup:
+        if step.state.knowledge.setup != state.knowledge.setup:
             return
         known: dict[Any, Any] = state
         key: Any = payload
-        mode = state.place.mode
+        mode = state.knowledge.mode
         if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
             known[key] = NotCached(packet)
             return
@@ -376,8 +376,8 @@ class HartDecoder(stepping.HartDecoder):
         if step.path is not None:
             self._builder.append(step.path)
         self._stack = step.stack_after(self._stack)
-        if step.state.place.setup is not self._setup:
-            self._set_up(step.state.place.setup)
+        if step.state.knowledge.setup is not self._setup:
+            self._set_up(step.state.knowledge.setup)
         if step.tables is not None:
             self._tables.apply(step.tables)
         self._state = step.state

@@ -220,7 +220,7 @@ class SyncVerifier:
 
     def _verdict(self, state: State, packet: Packet, payloads: Iterable[bytes]) -> SyncVerdict:
         stack: Stack = None
-        setup, tables = state.place.setup, PredictionTables(state.place.setup.parameters)
+        setup, tables = state.knowledge.setup, PredictionTables(state.knowledge.setup.parameters)
         following = iter(payloads)
         for number in range(LOOKAHEAD + 1):
             step = self._step_function.step(state, packet, stack, tables).step
@@ -229,8 +229,8 @@ class SyncVerifier:
             if step.tables is not None:
                 tables.apply(step.tables)
             stack, state = step.stack_after(stack), step.state
-            if state.place.setup != setup:
-                setup, tables = state.place.setup, PredictionTables(state.place.setup.parameters)
+            if state.knowledge.setup != setup:
+                setup, tables = state.knowledge.setup, PredictionTables(state.knowledge.setup.parameters)
             if number == LOOKAHEAD:
                 break
             if (payload := next(following, None)) is None:

@@ -411,13 +411,13 @@ class HartKnowledge(NamedTuple):
 
 
 class State(dict[bytes, "Remembered"]):
-    """A place and the remembered steps from it, by payload."""
+    """What is known of the hart, and the remembered steps from there, by payload."""
 
-    __slots__ = ("place",)
+    __slots__ = ("knowledge",)
 
-    def __init__(self, place: HartKnowledge) -> None:
+    def __init__(self, knowledge: HartKnowledge) -> None:
         super().__init__()
-        self.place = place
+        self.knowledge = knowledge
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The places of the E-Trace decoder, and what packets of all formats do with them: losses, traps, contexts, walkers."""
+"""The states of the E-Trace decoder, and what packets of all formats do with them: losses, traps, contexts, walkers."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1,
 class StepResult(NamedTuple):
     """A step and how it may be used.
 
-    cacheable  whether it may be remembered, because it depends only on place, payload, and what the step contains
+    cacheable  whether it may be remembered, because it depends only on the state, payload, and what the step contains
     guard      the (index, state) of predictor entries on which it also depends
     retry      whether the flow is lost after the step and the same packet is to be decoded again to resume
     """
@@ -48,7 +48,7 @@ def one_instruction(address: int) -> Path:
 
 
 class StateTable:
-    """The places of one program under one set of options, each with the state that remembers the steps from it."""
+    """The states of one program under one set of options: what can be known of a hart, with its remembered steps."""
 
     def __init__(self, program: Program, options: Options) -> None:
         self._program = program
@@ -56,7 +56,7 @@ class StateTable:
         self._walker_of_setup: dict[tuple[ProgramContext, Setup], Walker] = {}
         self._states: dict[HartKnowledge, State] = {}
         setup = Setup(options.parameters, options.modes)
-        place = HartKnowledge(
+        knowledge = HartKnowledge(
             mode=Mode.LOST,
             next_pc=NOWHERE,
             last_pc=NOWHERE,
@@ -66,89 +66,90 @@ class StateTable:
             context=_UNKNOWN,
             setup=setup,
         )
-        self.initial = self.state(place)
+        self.initial = self.state(knowledge)
 
     def forget(self) -> None:
         """Drop all states and their steps. States that a caller still holds stay valid."""
         for state in self._states.values():
             state.clear()
-        self._states = {self.initial.place: self.initial}
+        self._states = {self.initial.knowledge: self.initial}
         for walker in self._walkers.values():
             walker.forget()
         self._walker_of_setup.clear()
 
     def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
         """Return the step of a loss of the flow for the reason *why*."""
-        reports = (*self.pending_trap(state.place, None), Report(kind, why, lost=True))
-        return Step(None, self.lost(state.place), reports, calls=CLEARS)
+        reports = (*self.pending_trap(state.knowledge, None), Report(kind, why, lost=True))
+        return Step(None, self.lost(state.knowledge), reports, calls=CLEARS)
 
-    def context(self, place: HartKnowledge, packet: Packet) -> ProgramContext:
+    def context(self, knowledge: HartKnowledge, packet: Packet) -> ProgramContext:
         """Return the context from the fields privilege and context of a format 3 packet."""
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
-        if place.setup.parameters.privilege_width == 1 and prv == 1:
+        if knowledge.setup.parameters.privilege_width == 1 and prv == 1:
             prv = 3  # one bit distinguishes machine mode from user mode
-        scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
+        scontext = packet.fields.get("context") if knowledge.setup.parameters.context_width else None
         return ProgramContext(prv, virtual, scontext)
 
-    def context_reports(self, place: HartKnowledge, context: ProgramContext) -> tuple[Report, ...]:
+    def context_reports(self, knowledge: HartKnowledge, context: ProgramContext) -> tuple[Report, ...]:
         """Return the report of a change of the context, if it is one."""
-        change = ContextChange(place.context, context)
+        change = ContextChange(knowledge.context, context)
         return (Report(EventKind.CONTEXT, change),) if change.changed else ()
 
-    def pending_trap(self, place: HartKnowledge, handler: int | None) -> tuple[Report, ...]:
+    def pending_trap(self, knowledge: HartKnowledge, handler: int | None) -> tuple[Report, ...]:
         """Return the report of the trap whose handler was not reported with it, if there is one."""
-        if place.trap is None:
+        if knowledge.trap is None:
             return ()
-        trap, epc, _, moved, maybe_moved = place.trap
+        trap, epc, _, moved, maybe_moved = knowledge.trap
         return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, moved=moved, maybe_moved=maybe_moved),)
 
-    def is_gap(self, place: HartKnowledge, address: int) -> tuple[bool, bool]:
+    def is_gap(self, knowledge: HartKnowledge, address: int) -> tuple[bool, bool]:
         """Return `moved` and `maybe_moved` of a report that tracing continues at *address* (NOWHERE: not known)."""
-        if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
+        if knowledge.mode not in STOPPED or (knowledge.next_pc == NOWHERE and knowledge.mode is Mode.HALTED):
             return False, False
-        if place.next_pc == NOWHERE:
+        if knowledge.next_pc == NOWHERE:
             return False, True
-        return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
+        return knowledge.next_pc != address and (address != NOWHERE or knowledge.mode is Mode.OFF), False
 
-    def mismatch(self, place: HartKnowledge, packet: Packet, walk: WalkProgress, why: str) -> StepResult:
+    def mismatch(self, knowledge: HartKnowledge, packet: Packet, walk: WalkProgress, why: str) -> StepResult:
         """Return the result of a packet that contradicts the program, with the walk up to there."""
-        report = self.contradiction(place, packet, walk.place, why)
+        report = self.contradiction(knowledge, packet, walk.place, why)
         calls = walk.calls.effect(clears=True)
-        return StepResult(Step(walk.path, self.lost(place), (report,), calls=calls), not walk.calls.overflowed)
+        return StepResult(Step(walk.path, self.lost(knowledge), (report,), calls=calls), not walk.calls.overflowed)
 
-    def contradiction(self, place: HartKnowledge, packet: Packet, at: int, why: str) -> Report:
+    def contradiction(self, knowledge: HartKnowledge, packet: Packet, at: int, why: str) -> Report:
         """Return the report that *packet* and the program do not agree at an address."""
-        return contradiction_report(self._program, self.walker(place).image, at, why, packet_name(packet))
+        return contradiction_report(self._program, self.walker(knowledge).image, at, why, packet_name(packet))
 
-    def lost(self, place: HartKnowledge) -> State:
+    def lost(self, knowledge: HartKnowledge) -> State:
         """Return the state after a loss: where the hart is is not known."""
-        return self.state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))
+        lost = knowledge._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None)
+        return self.state(lost)
 
-    def state(self, place: HartKnowledge) -> State:
-        """Return the state of a place."""
-        known = self._states.get(place)
+    def state(self, knowledge: HartKnowledge) -> State:
+        """Return the state in which this is known."""
+        known = self._states.get(knowledge)
         if known is None:
-            known = self._states[place] = State(place)
+            known = self._states[knowledge] = State(knowledge)
         return known
 
-    def walker(self, place: HartKnowledge) -> Walker:
-        """Return the walker for the code of a place's context."""
-        key = (place.context, place.setup)
+    def walker(self, knowledge: HartKnowledge) -> Walker:
+        """Return the walker for the code of the hart's context."""
+        key = (knowledge.context, knowledge.setup)
         walker = self._walker_of_setup.get(key)
         if walker is None:
-            image = self._program.image_of(place.context)
-            walker = self._walkers.get((id(image), place.setup))
+            image = self._program.image_of(knowledge.context)
+            walker = self._walkers.get((id(image), knowledge.setup))
             if walker is None:
-                walker = self._walkers[id(image), place.setup] = Walker(image, *place.setup)
+                walker = self._walkers[id(image), knowledge.setup] = Walker(image, *knowledge.setup)
             self._walker_of_setup[key] = walker
         return walker
 
-    def without_code(self, place: HartKnowledge) -> State:
+    def without_code(self, knowledge: HartKnowledge) -> State:
         """Return the state after missing code.
 
         It is ADRIFT, unless later packets depend on calls, branches or jumps there.
         """
-        modes = place.setup.modes
+        modes = knowledge.setup.modes
         if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
-            return self.lost(place)
-        return self.state(place._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
+            return self.lost(knowledge)
+        return self.state(knowledge._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
