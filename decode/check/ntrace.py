@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.framing import Offsets, ShiftedOffsets, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, UNREQUESTED, MalformedMessage, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, UNREQUESTED, MalformedMessage, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
@@ -184,8 +184,7 @@ class CheckedHart(HartDecoder):
         self._checker.drop(lost=False)
 
     def _parse(self, raw: bytes) -> layouts.Message:
-        options = self._options
-        return parse(raw, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+        return self._options.message(raw)
 
 
 def _event_trap(event: Event) -> IngressTrap | None:

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Rcode, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import (
     MIN_HIST_LIMIT,
     EncoderOptions,
@@ -228,8 +228,7 @@ class NtraceComparison(IntervalComparison):
         return raw[_SUM_BYTES if self._summed else 0]
 
     def _parsed(self, raw: bytes) -> layouts.Message:
-        options = self._options
-        return parse(raw, options.src_bits, options.dialect.layouts, extend_addr_msb=options.extend_addr_msb)
+        return self._options.message(raw)
 
     def _parse_waiting(self, raw: bytes) -> layouts.Message:
         """Return a message that waits to be compared."""
@@ -305,15 +304,11 @@ class NtraceScheme:
         return Build(replace(options, **seen), proven=frozenset(_REPEATS & seen.keys()))
 
     def _messages(self, intervals: Sequence[Interval]) -> Iterator[layouts.Message]:
-        options = self._options
         for interval in intervals:
             for part in interval.parts or ():
                 for message in part.messages:
                     with suppress(MalformedMessage):
-                        yield parse(
-                            message.raw, options.src_bits, options.dialect.layouts,
-                            extend_addr_msb=options.extend_addr_msb,
-                        )  # fmt: skip
+                        yield self._options.message(message.raw)
 
     def _source(self, intervals: Sequence[Interval]) -> int:
         return next((message.src for message in self._messages(intervals)), 0)

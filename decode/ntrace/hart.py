@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.ntrace.framing import (
     idle_note,
     is_idle,
 )
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Message, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Message, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, Step
 from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
@@ -254,9 +254,8 @@ class HartDecoder(stepping.HartDecoder):
             self._unused += len(frame)
             self.lose(LostBytes(offset, len(frame), why))
             return None
-        options = self._options
         try:
-            return parse(frame, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+            return self._options.message(frame)
         except MalformedMessage as error:
             self._unused += len(frame)
             self._fail(Loss(LossCause.MALFORMED, (str(error),)), offset)
@@ -373,8 +372,7 @@ class HartDecoder(stepping.HartDecoder):
         step = self._remembered(key)
         if step is not None:
             return step
-        options = self._options
-        message = parse(branch, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+        message = self._options.message(branch)
         if "uaddr" in message.fields:
             message = message._replace(fields={**message.fields, "uaddr": 0})
         return self._step_of_message(key, message)

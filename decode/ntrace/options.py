@@ -22,9 +22,11 @@ from rvtrace_gdb.decode.ntrace.messages import (
     SIFIVE_LAYOUTS,
     BType,
     Evcode,
+    Message,
     MessageLayout,
     Sync,
     Tcode,
+    parse,
 )
 
 _STARTS: Mapping[int, StartReason] = {sync: sync.reason for sync in Sync}
@@ -155,6 +157,13 @@ class Options:
     def sent_address_bits(self) -> int:
         """The significant bits of a transmitted address; 0 for full addresses."""
         return self.dialect.address_bits if self.address_bits is None else self.address_bits
+
+    def message(self, frame: bytes) -> Message:
+        """Return the message in *frame*, whose fields have the meaning that these options give them.
+
+        Raises MalformedMessage.
+        """
+        return parse(frame, self.src_bits, self.dialect.layouts, extend_addr_msb=self.extend_addr_msb)
 
 
 REPEAT_BITS = range(1, 33)

@@ -82,5 +82,5 @@ class Symbols:
 
 
 def _means(pattern: Pattern, names: FunctionNames, symbol: Symbol) -> bool:
-    """Return whether the name of a symbol is meant. Labels of assembler code, and names of C, are what they are."""
+    """Return whether the name of a symbol is meant. Labels of assembler code, and names of C, mean themselves alone."""
     return names.name_of(symbol) != symbol.name and pattern.means(names.name_of(symbol))

@@ -46,7 +46,7 @@ class StartedComponents:
         return [SetUpLost(sink.name, register) for sink, register in moved if register]
 
     def reset_encoder(self) -> SetUpLost | None:
-        """Return that an encoder was reset, if one was: what it would send next cannot continue what it sent before."""
+        """Return the error for an encoder that was reset, None if none was: what it sends next begins anew."""
         changed = self._drive.changed_encoder(self.graph, self.in_force)
         return None if changed is None else SetUpLost(*changed)
 

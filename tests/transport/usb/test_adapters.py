@@ -24,7 +24,7 @@ KEYS = {Driver.ESP: (), Driver.MPSSE: ("interface = 1", "layout = [0x0908, 0x0b1
 """What only some adapters have in [usb] (docs/usb.md)."""
 
 OLIMEX = Adapter(
-    "arm-usb-ocd-h", "Olimex ARM-USB-OCD-H", Driver.MPSSE, ((0x15BA, 0x002B),), "FT2232H", "Olimex's probe",
+    "arm-usb-ocd-h", "Olimex ARM-USB-OCD-H", Driver.MPSSE, ((0xFFFF, 0x002B),), "FT2232H", "Olimex's probe",
     layout=(0x0908, 0x0B1B),
 )  # fmt: skip
 
