@@ -17,9 +17,10 @@ from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
-from rvtrace_gdb.decode.ntrace.framing import Offsets, ShiftedOffsets, is_idle
+from rvtrace_gdb.decode.ntrace.framing import is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, UNREQUESTED, MalformedMessage, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.offsets import Offsets, ShiftedOffsets
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
@@ -205,7 +206,7 @@ class StreamChecker(ntrace.StreamDecoder):
     ) -> None:  # fmt: skip
         super().__init__(
             program, options, checking(progress), wrapped=wrapped, total=total, split=split,
-            builders=lambda source: IncrementalBuilder(),
+            builders=lambda source: IncrementalBuilder(), compiled=False,
         )  # fmt: skip
         self._wrapped = wrapped
 

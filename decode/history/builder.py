@@ -12,11 +12,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
-from typing import NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, RepeatPath, Times
 from rvtrace_gdb.decode.program.csrs import ProgramContext
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.kernel._kernel import Kernel
 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 
@@ -34,7 +37,7 @@ class HistoryBuilder:
 
     def __init__(self) -> None:
         self._pending: list[AnyPath] = []
-        self.append = self._pending.append
+        self.append: Callable[[AnyPath], None] = self._pending.append
         """append(path): record that these instructions ran next. O(1)."""
         self._entries: list[AnyPath] = []
         self._repetitions: dict[tuple[AnyPath, int], RepeatPath] = {}
@@ -49,8 +52,14 @@ class HistoryBuilder:
         self.in_place = self._pending, self._marks.append, self._stamps.append
         """(pending, mark, stamp), for a loop that cannot afford to call `time(now)`: mark(len(pending)), stamp(now)."""
         self._times = Times(array("Q"), array("Q"))
+        self._kernel: Kernel | None = None
         self.code_varies = False
         """Whether paths have code of their own."""
+
+    def collect_in(self, kernel: "Kernel") -> None:
+        """Have *kernel* collect what ran, and the times: its loop appends without us. Nothing may be pending."""
+        self._kernel = kernel
+        self.append = kernel.append
 
     @property
     def position(self) -> int:
@@ -91,8 +100,11 @@ class HistoryBuilder:
 
     def time(self, now: int) -> None:
         """Record the time at this moment, in ticks. O(1)."""
+        if self._kernel is not None:
+            return self._kernel.time(now)
         self._marks.append(len(self._pending))
         self._stamps.append(now)
+        return None
 
     def context(self, context: ProgramContext, after: int = 0) -> None:
         """Record the context of what runs from here on, or from *after* instructions later."""
@@ -138,6 +150,8 @@ class HistoryBuilder:
 
     def flush(self) -> None:
         """Move what was appended to the compact store. This is cheap; a decoder does it once per batch."""
+        if self._kernel is not None:
+            return self._flush_kernel(self._kernel)
         pending = self._pending
         if self._marks:
             self._store_times()
@@ -149,6 +163,13 @@ class HistoryBuilder:
             stored = run.end() + 1
         self._append_entries(pending[stored:])
         pending.clear()
+        return None
+
+    def _flush_kernel(self, kernel: "Kernel") -> None:
+        self._length, *columns = kernel.flush(self._entries, self._length, self._repeated)
+        index, positions, times = (array("Q", column) for column in columns)
+        self._index.extend(index)
+        self._times.extend_arrays(positions, times)
 
     @overload
     def finish(self, accounting: Accounting) -> History: ...

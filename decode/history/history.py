@@ -79,6 +79,14 @@ class Times(Sequence[tuple[int, int]]):
         except OverflowError:
             self._times.extend(time & _TIME_MASK for time in times)
 
+    def extend_arrays(self, positions: "array[int]", times: "array[int]") -> None:
+        """Append times at rising positions, of which the first one may be the last one so far: its time is replaced."""
+        if positions and self._positions and self._positions[-1] == positions[0]:
+            self._positions.pop()
+            self._times.pop()
+        self._positions.extend(positions)
+        self._times.extend(times)
+
     def time_at(self, position: int) -> int | None:
         """Return the last time known at or before *position*, None without one."""
         i = bisect_right(self._positions, position) - 1

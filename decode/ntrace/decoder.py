@@ -3,16 +3,20 @@
 Source: N-Trace 1.0, "Decoding trace from multiple harts".
 """
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.events import Note
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.kernel.loading import KERNEL
 from rvtrace_gdb.decode.ntrace.framing import FrameBatch, MessageFramer, faulty_frames, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
+from rvtrace_gdb.decode.ntrace.kernel_hart import KernelHart
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
+from rvtrace_gdb.decode.ntrace.offsets import ConsecutiveOffsets, ScatteredOffsets, SourceOffsets
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
@@ -67,6 +71,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
     """Decodes the traces of several harts, distinguished by SRC.
 
     memo_limit  greatest number of steps to remember for each hart; 0: none
+    compiled    whether the steps known are taken by the kernel, if there is one
     """
 
     def __init__(
@@ -80,6 +85,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         memo_limit: int = MEMO_LIMIT,
         split: bool = True,
         builders: BuilderFactory = complete_history,
+        compiled: bool = True,
     ) -> None:
         no_default = isinstance(programs, Mapping) and 0 not in programs  # no hart for messages without SRC
         super().__init__(
@@ -87,6 +93,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         )
         self._options = options
         self._memo_limit = memo_limit
+        self._kernel = KERNEL if compiled and memo_limit else None
         self._framer = MessageFramer(wrapped=wrapped)
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
@@ -101,7 +108,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
             elif self._split:
                 self._distribute(item)
             else:
-                self._hart_decoder(0).run(item.frames, _Consecutive(item.frames, item.offset))
+                self._hart_decoder(0).run_batch(item)
             self._progress("decoding", self._framer.total, self._expected)
 
     def _decode_rest(self) -> Iterable[LostBytes]:
@@ -114,18 +121,29 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         return self._framer.total
 
     def _distribute(self, batch: FrameBatch) -> None:
-        """Pass the frames of the batch to their harts, in order.
+        """Pass the frames of the batch to their harts, in order."""
+        found = self._kernel.sort(batch.data, TCODE_BITS, self._options.src_bits) if self._kernel is not None else None
+        if found is None:
+            return self._distribute_frames(batch.frames(), batch.offset)
+        idle, sources = found
+        self._idle += idle
+        for src, data, runs in sources:
+            if self._is_decoded(src):
+                self._hart_decoder(src).run_bytes(data, SourceOffsets(batch.offset, array("I", runs)))
+            else:
+                self._skipped += len(data)
+        return None
 
-        At a damaged frame every hart may have lost a message.
-        """
-        start, offset = 0, batch.offset
-        for damaged in faulty_frames(batch.frames):
-            self._decode_undamaged(batch.frames[start:damaged], offset)
-            frame = batch.frames[damaged]
-            offset += sum(map(len, batch.frames[start:damaged]))
+    def _distribute_frames(self, frames: list[bytes], offset: int) -> None:
+        """Pass frames, the first one at *offset*, to their harts. At a damaged one any may have lost a message."""
+        start = 0
+        for damaged in faulty_frames(frames):
+            self._decode_undamaged(frames[start:damaged], offset)
+            frame = frames[damaged]
+            offset += sum(map(len, frames[start:damaged]))
             self._record_lost_bytes(LostBytes(offset, len(frame), frame_fault(frame) or ""))
             start, offset = damaged + 1, offset + len(frame)
-        self._decode_undamaged(batch.frames[start:], offset)
+        self._decode_undamaged(frames[start:], offset)
 
     def _decode_undamaged(self, frames: list[bytes], offset: int) -> None:
         """Decode undamaged frames; the first one is at *offset*."""
@@ -133,7 +151,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         if self._note_filling(frames, sources, offset):
             return
         if len(set(sources)) == 1 and self._is_decoded(sources[0]):
-            self._hart_decoder(sources[0]).run(frames, _Consecutive(frames, offset))
+            self._hart_decoder(sources[0]).run(frames, ConsecutiveOffsets(frames, offset))
             return
         offsets = list(accumulate(map(len, frames), initial=offset))
         indices: dict[int, list[int]] = defaultdict(list)
@@ -141,7 +159,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
             indices[src].append(i)
         for src, own in indices.items():
             if self._is_decoded(src):
-                self._hart_decoder(src).run([frames[i] for i in own], _Scattered(offsets, own))
+                self._hart_decoder(src).run([frames[i] for i in own], ScatteredOffsets(offsets, own))
             elif src == _FILLING:
                 self._idle += sum(len(frames[i]) for i in own)
             else:
@@ -183,7 +201,10 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         return super()._is_decoded(source)
 
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
-        return HartDecoder(program, self._options, self._walkers, memo_limit=self._memo_limit, builder=builder)
+        walkers, limit = self._walkers, self._memo_limit
+        if self._kernel is None:
+            return HartDecoder(program, self._options, walkers, memo_limit=limit, builder=builder)
+        return KernelHart(self._kernel, program, self._options, walkers, memo_limit=limit, builder=builder)
 
     def _hart_decoder(self, source: int) -> HartDecoder:
         """Return the decoder of a hart, after reporting pending losses and notes to it."""
@@ -202,33 +223,3 @@ def source_of(frame: bytes, src_bits: int) -> int:
         if byte & 0b11:
             break
     return value >> TCODE_BITS & (1 << src_bits) - 1
-
-
-class _Consecutive:
-    """The byte offsets of consecutive frames. They are needed only for reports, mostly in ascending order."""
-
-    def __init__(self, frames: Sequence[bytes], offset: int) -> None:
-        self._frames = frames
-        self._index = 0
-        self._offset = offset
-
-    def offset_of(self, index: int) -> int:
-        """Return the offset of frame *index*."""
-        if index < self._index:
-            self._offset -= sum(map(len, self._frames[index : self._index]))
-        else:
-            self._offset += sum(map(len, self._frames[self._index : index]))
-        self._index = index
-        return self._offset
-
-
-class _Scattered:
-    """The byte offsets of the frames of one hart among those of all harts."""
-
-    def __init__(self, offsets: Sequence[int], own: Sequence[int]) -> None:
-        self._offsets = offsets
-        self._own = own
-
-    def offset_of(self, index: int) -> int:
-        """Return the offset of the hart's frame *index*."""
-        return self._offsets[self._own[index]]

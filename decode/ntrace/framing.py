@@ -24,10 +24,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 from operator import add, itemgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, MessageLayout, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.offsets import Offsets
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes, MessageCountJudge
 
@@ -56,7 +57,22 @@ class FrameBatch(NamedTuple):
     """Consecutive frames without any byte between them. *offset*: the trace offset of the first byte."""
 
     offset: int
-    frames: list[bytes]
+    data: bytes
+
+    def frames(self) -> list[bytes]:
+        """Return the frames one by one."""
+        return split_frames(self.data)
+
+
+def split_frames(data: bytes) -> list[bytes]:
+    """Return the frames in *data*, which ends with one."""
+    return _FRAME.findall(data)
+
+
+def first_frame(data: bytes, at: int) -> bytes:
+    """Return the frame in *data* that starts at byte *at*."""
+    found = _FRAME.match(data, at)
+    return data[at:] if found is None else found[0]
 
 
 def is_idle(frame: bytes) -> bool:
@@ -133,7 +149,7 @@ class MessageFramer:
         if end:
             whole = bytes(self._tail) + data[:end]
             self._tail.clear()
-            yield FrameBatch(offset, _FRAME.findall(whole))
+            yield FrameBatch(offset, whole)
         self._keep_incomplete(data[end:])
 
     def _keep_incomplete(self, rest: bytes) -> None:
@@ -274,7 +290,7 @@ def _message_patterns(layout: MessageLayout, src_bits: int) -> Iterator[bytes]:
     if decides is None:
         yield first + _INNER_FIELD * (groups - 1) + _LAST_FIELD
         return
-    low, bits = _field_position(layout, decides[0], src_bits)
+    low, bits = field_position(layout, decides[0], src_bits)
     before = first + _byte_class(_MSEO_CONTINUE) * (low // MDO_BITS - 1)
     for present in (True, False):
         following = groups - 2 + present  # groups after the first one
@@ -307,7 +323,7 @@ def _deciding_field(shift: int, bits: int, value: int, present: bool, mseo: Iter
     return b"(?:%s%s|%s)" % (_byte_class(_MSEO_CONTINUE, low), _byte_class(mseo, lambda mdo: not high(mdo)), others)
 
 
-def _field_position(layout: MessageLayout, name: str, src_bits: int) -> tuple[int, int]:
+def field_position(layout: MessageLayout, name: str, src_bits: int) -> tuple[int, int]:
     """Return the position of a fixed field in its message: its lowest bit and its width."""
     low = TCODE_BITS + src_bits
     for field in layout.fixed:
@@ -345,26 +361,6 @@ _OTHER_THAN_OWNERSHIP = re.compile(
 )
 _FIRST = itemgetter(0)
 _HEADS_REMEMBERED = 1 << 12
-
-
-class Offsets(Protocol):
-    """The byte offsets of frames in the trace."""
-
-    def offset_of(self, index: int) -> int:
-        """Return the byte offset of frame *index*; cheap if called with rising numbers."""
-        ...
-
-
-class ShiftedOffsets:
-    """The byte offsets of frames whose first *skipped* are left out."""
-
-    def __init__(self, offsets: Offsets, skipped: int) -> None:
-        self._offsets = offsets
-        self._skipped = skipped
-
-    def offset_of(self, index: int) -> int:
-        """Return the byte offset of frame *index*."""
-        return self._offsets.offset_of(index + self._skipped)
 
 
 class OddMessageStretch(NamedTuple):

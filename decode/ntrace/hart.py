@@ -4,25 +4,26 @@ A step depends on its state, the message, sometimes the count `ahead`, and somet
 state keeps its steps by the bytes of the message or by (message, ahead).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.framing import (
+    FrameBatch,
     MessageClock,
     MessagePeriodChecker,
     OddMessageStretch,
-    Offsets,
-    ShiftedOffsets,
     frame_fault,
     idle_note,
     is_idle,
+    split_frames,
 )
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Message, Tcode
+from rvtrace_gdb.decode.ntrace.offsets import ConsecutiveOffsets, FrameOffsets, Offsets, ShiftedOffsets
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import Mode, Step
+from rvtrace_gdb.decode.ntrace.state import Mode, State, Step
 from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
@@ -31,11 +32,11 @@ from rvtrace_gdb.decode.stepping.control_flow import Stack, WalkCalls, after, pu
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
-_BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
-_NO_BRANCHES = bytes(tcode << 2 for tcode in (*HANDLERS, Tcode.ERROR) if tcode << 2 not in _BRANCHES)
+BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
+NO_BRANCHES = bytes(tcode << 2 for tcode in (*HANDLERS, Tcode.ERROR) if tcode << 2 not in BRANCHES)
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
 _LISTED = 16  # approximate number of repetitions of a trap that become events
-_AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
+AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
 
 
 class HartDecoder(stepping.HartDecoder):
@@ -72,6 +73,18 @@ class HartDecoder(stepping.HartDecoder):
         self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
         self._idle_noted = False
         self._back_noted = False  # whether it was noted that the time goes back
+
+    def run_batch(self, batch: FrameBatch) -> None:
+        """Decode messages that are all of this hart."""
+        frames = batch.frames()
+        self.run(frames, ConsecutiveOffsets(frames, batch.offset))
+
+    def run_bytes(self, data: bytes, offset_of: Callable[[int], int]) -> None:
+        """Decode the messages in *data*, which come from other places of the trace; *offset_of* says of each
+        byte which.
+        """
+        frames = split_frames(data)
+        self.run(frames, FrameOffsets(frames, offset_of))
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode the next messages, one frame each."""
@@ -266,9 +279,12 @@ class HartDecoder(stepping.HartDecoder):
         state, ahead = self._state, self._ahead
         step = self._step_function.step(state, message, ahead, self._stack)
         if self._memory.count(StepMemory.size(key, step.path, step.calls)):
-            known_by = (key, ahead) if ahead and (step.counted or ahead < 0) else key
-            StepMemory.add(state, known_by, step, step.calls, counted=step.counted)
+            self._remember(state, key, ahead if ahead and (step.counted or ahead < 0) else 0, step)
         return step
+
+    def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
+        """Remember a step from *state*, under *ahead*, too, if it depends on that."""
+        StepMemory.add(state, (key, ahead) if ahead else key, step, step.calls, counted=step.counted)
 
     def _remembered(self, message: bytes) -> Step | None:
         """Return the remembered step of a message in the current state. (The hot paths do the same inline.)"""
@@ -303,8 +319,8 @@ class HartDecoder(stepping.HartDecoder):
         """
         for i in range(index - 1, self._searched - 1, -1):
             frame = frames[i]
-            if frame[0] in _BRANCHES or frame[0] in _NO_BRANCHES:
-                self._branch = frame if frame[0] in _BRANCHES else None
+            if frame[0] in BRANCHES or frame[0] in NO_BRANCHES:
+                self._branch = frame if frame[0] in BRANCHES else None
                 break
         self._searched = index
         if self._branch is None or not self._options.timestamps:
@@ -368,7 +384,7 @@ class HartDecoder(stepping.HartDecoder):
 
     def _repeated_step(self, branch: bytes) -> Step:
         """Return the step of a repeated branch message. U-ADDR is not applied again."""
-        key = _AGAIN + branch
+        key = AGAIN + branch
         step = self._remembered(key)
         if step is not None:
             return step

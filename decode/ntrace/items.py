@@ -148,7 +148,7 @@ class Itemizer:
 
     def _batch(self, batch: FrameBatch) -> Iterator[Item]:
         offset = self._start + batch.offset
-        for frame in batch.frames:
+        for frame in batch.frames():
             if is_idle(frame):
                 self._fill(offset, frame)
             else:

@@ -186,7 +186,7 @@ Stack = tuple[int, "Stack", int] | None
 
 MAX_DEPTH = 1 << 11
 """Deeper stacks lose their oldest entries. The standard's encoders remember 32 calls, the deepest known 1023."""
-_KEPT = MAX_DEPTH // 2
+KEPT_DEPTH = MAX_DEPTH // 2
 
 
 def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
@@ -202,7 +202,7 @@ def pushed(stack: Stack, addresses: Sequence[int]) -> Stack:
     """Return *stack* with these return addresses on it, the last one on top."""
     depth = stack[2] if stack is not None else 0
     if depth + len(addresses) > MAX_DEPTH:
-        stack, addresses = None, [*_newest(stack, _KEPT - len(addresses)), *addresses[-_KEPT:]]
+        stack, addresses = None, [*_newest(stack, KEPT_DEPTH - len(addresses)), *addresses[-KEPT_DEPTH:]]
         depth = 0
     for address in addresses:
         depth += 1

@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 MEMO_LIMIT = 1 << 17
 """The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
 
-_DEEPEST = 64  # return addresses that a remembered step pops at most; steps with more are too rare for as many forks
+DEEPEST = 64  # return addresses that a remembered step pops at most; steps with more are too rare for as many forks
 _ONE_STEP = 64  # pointers
 _LONGEST = 1 << 60  # instructions of a history; only noise reports more
 
@@ -88,7 +88,7 @@ class StepMemory:
         A step that pops very many is not remembered.
         """
         taken = calls.taken if calls is not None else ()
-        if len(taken) > _DEEPEST:
+        if len(taken) > DEEPEST:
             return
         for address in taken:
             fork = steps.get(key)

@@ -251,7 +251,7 @@ def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int
     found = set()
     first_bytes = {tcode << 8 - MDO_BITS for tcode, layout in options.dialect.layouts.items() if layout.synchronizes}
     for batch in MessageFramer(wrapped=wrapped).feed(data):
-        for frame in batch.frames if isinstance(batch, FrameBatch) else ():
+        for frame in batch.frames() if isinstance(batch, FrameBatch) else ():
             if frame[0] in first_bytes:
                 found.add(source_of(frame, options.src_bits))
     return sorted(found) or [0]

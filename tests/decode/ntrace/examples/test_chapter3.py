@@ -25,7 +25,7 @@ IMAGE = image_of((0x100, [asm.C_NOP] * 0x7C + [asm.c_jr(6)]), (0x200, [asm.C_NOP
 
 
 def frames(stream: bytes) -> list[bytes]:
-    return [frame for item in MessageFramer().feed(stream) if isinstance(item, FrameBatch) for frame in item.frames]
+    return [frame for item in MessageFramer().feed(stream) if isinstance(item, FrameBatch) for frame in item.frames()]
 
 
 # Bytes by their MSEO, with arbitrary MDO: 00 is 0xA4, 01 is 0x15, 11 is 0x4B; 0xFF is idle.

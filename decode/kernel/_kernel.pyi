@@ -1,0 +1,61 @@
+from collections.abc import Callable
+from typing import Any
+
+SOURCE: str
+
+_Stack = tuple[int, Any, int] | None
+
+class Kernel:
+    """The remembered steps of a hart, and the loop that takes them. See loop.h for the numbers.
+
+    kinds       one `FrameKind` of loop.h for each value of a frame's first byte
+    timed       whether frames end with timestamps
+    xor_times   whether timestamps are the XOR with the last time
+    time_bits   width of the counter of timestamps; 0: it does not wrap
+    max_depth   greatest depth of the call stack; kept_depth: what is kept of a deeper one
+    """
+
+    def __new__(
+        cls, kinds: bytes, timed: bool, xor_times: bool, time_bits: int, max_depth: int, kept_depth: int, /
+    ) -> Kernel: ...
+    def append(self, path: Any, /) -> None: ...
+    def time(self, now: int, /) -> None: ...
+    def place(self) -> tuple[int, int, _Stack, int | None]:
+        """Return (state, ahead, stack, now)."""
+    def go(self, state: int, ahead: int, stack: _Stack, now: int | None, /) -> None: ...
+    def flow(self) -> tuple[int, int, int]:
+        """Return and forget the last frame about the flow: whether it is a branch (1, else 2), where it is in the data,
+        and its length; 0 first if there was none."""
+    def accept_earlier_times(self) -> None:
+        """Do not stop where the time goes back."""
+    def learn(
+        self,
+        state: int,
+        frame: bytes,
+        ahead: int,
+        taken: tuple[int | None, ...],
+        following: int,
+        change: int,
+        path: Any,
+        left: tuple[int, ...],
+        flags: int,
+        /,
+    ) -> int:
+        """Remember a step, and return its number."""
+    def forget(self) -> None: ...
+    def run(self, data: bytes, at: int, end: int, /) -> tuple[int, int, int, int, int]:
+        """Take the steps that are known from byte *at* on. Return (why it stopped, where, the length of the frame,
+        the length without its timestamp, the number of the step that was taken)."""
+    def flush(
+        self, entries: list[Any], length: int, repeated: Callable[[Any, int], Any], /
+    ) -> tuple[int, bytes, bytes, bytes]:
+        """Append to *entries* what ran. Return (their length, indexed positions, positions of times, times)."""
+    def idle(self) -> int:
+        """Return and forget the number of idle bytes."""
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Return the number of steps, of their paths, of other paths that are pending, and of bytes."""
+
+def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, bytes, bytes]]] | None:
+    """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its
+    frames, and from where in the data they come: pairs of 32-bit numbers (from this byte of the frames on, from that of
+    the data on). None: there is something else than frames."""

@@ -1,0 +1,213 @@
+"""The decoder of one hart whose remembered steps the kernel takes (decode/kernel).
+
+The kernel has a copy of each step that is remembered, and works on whole buffers. It stops at a frame for which it has
+no step, at one whose step has reports, and at what is not as a frame or a timestamp usually is. Such a frame is decoded
+here, as without the kernel, which learns the step. So what a message means is known only here, and the history is the
+same either way.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Note, NoteCause
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, field_position, first_frame
+from rvtrace_gdb.decode.ntrace.hart import AGAIN, BRANCHES, NO_BRANCHES, HartDecoder
+from rvtrace_gdb.decode.ntrace.messages import MessageLayout
+from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, ConsecutiveOffsets, Offsets
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.state import State, Step
+from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH
+from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, StepMemory
+from rvtrace_gdb.decode.stepping.reports import Report
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.kernel._kernel import Kernel
+
+# enum Stop of decode/kernel/loop.h: why the loop stopped.
+_AT_END, _UNKNOWN, _REPORTS, _ODD = range(4)
+
+# enum Flow: whether a frame is a branch that a later message may repeat.
+_NO_FLOW, _BRANCH, _OTHER_FLOW = range(3)
+
+# The flags of a step.
+_COUNTED, _HAS_REPORTS, _CALLS, _CLEARS = 1, 2, 4, 8
+
+_AHEAD = range(-(1 << 31), 1 << 31)  # what the kernel can keep of the number `ahead`
+
+
+class KernelHart(HartDecoder):
+    """Decodes the messages of one hart. *module* has the kernel; the other arguments are those of `HartDecoder`.
+
+    Between two calls everything is here, as in a `HartDecoder`; the kernel has it while it runs.
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        program: Program,
+        options: Options,
+        walkers: Walkers | None = None,
+        *,
+        memo_limit: int = MEMO_LIMIT,
+        builder: HistoryBuilder | None = None,
+    ) -> None:
+        super().__init__(program, options, walkers, memo_limit=memo_limit, builder=builder)
+        self._memory = StepMemory(self._forget, memo_limit)
+        self._kernel: Kernel = module.Kernel(
+            _frame_kinds(options),
+            options.timestamps,
+            options.dialect.xor_timestamps,
+            options.timestamp_bits,
+            MAX_DEPTH,
+            KEPT_DEPTH,
+        )
+        self._builder.collect_in(self._kernel)
+        self._states: list[State] = []  # by the number that the kernel has for each
+        self._numbers: dict[int, int] = {}  # by the identity of the state
+        self._step_reports: dict[int, tuple[Report, ...]] = {}  # by the kernel's number of the step
+
+    def run_batch(self, batch: FrameBatch) -> None:
+        self.run_bytes(batch.data, batch.offset.__add__)
+
+    def run_bytes(self, data: bytes, offset_of: Callable[[int], int]) -> None:
+        if self._period_checker is not None:
+            return super().run_bytes(data, offset_of)
+        self._total += len(data)
+        if self._stopped:
+            self._unused += len(data)
+        else:
+            self._decode_bytes(data, offset_of)
+        return self._end_batch(lambda: offset_of(_last_frame(data)))
+
+    def _run_frames(self, frames: list[bytes], offsets: Offsets) -> None:
+        self._decode_bytes(b"".join(frames), ByteOffsets(frames, offsets))
+
+    def _decode_bytes(self, data: bytes, offset_of: Callable[[int], int]) -> None:
+        kernel, at, end = self._kernel, 0, len(data)
+        self._give_place()
+        while not self._stopped:
+            stop, at, length, body, step = kernel.run(data, at, end)
+            if stop == _AT_END:
+                break
+            if stop == _REPORTS:
+                self._report(self._step_reports[step], offset_of(at))
+                if body < length:
+                    self._take_place(data)
+                    self._record_time(self._clock.now)
+                at += length
+            else:
+                at += self._decode_frame(data, at, offset_of(at))
+        self._unused += end - at
+        self._take_place(data)
+        self._idle += kernel.idle()
+
+    def _decode_frame(self, data: bytes, at: int, offset: int) -> int:
+        """Decode the frame at *at*, which the kernel cannot, and return its length."""
+        self._take_place(data)
+        frame = first_frame(data, at)
+        body, now = frame, None
+        if self._options.timestamps:
+            (body,), (now,) = self._clock.read([frame])
+        step = self._remembered(body)
+        if step is not None:
+            self._apply_step(step, offset)
+        else:
+            self._decode_new(frame, body, [frame], 0, ConsecutiveOffsets([frame], offset))
+        self._remember_branch([frame])
+        self._record_time(now)
+        self._note_time_back(offset)
+        self._give_place()
+        return len(frame)
+
+    def _record_time(self, now: int | None) -> None:
+        if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet
+            self._builder.time(now)
+
+    def _note_time_back(self, offset: int) -> None:
+        back = self._clock.back
+        if back is not None and not self._back_noted:
+            self._back_noted = True
+            self._kernel.accept_earlier_times()
+            if not self._stopped:
+                self.note(offset, Note(NoteCause.TIME_BACK, (back.before, back.now)))
+
+    # What the kernel has
+
+    def _give_place(self) -> None:
+        """Let the kernel go on from where this decoder is."""
+        now = self._clock.now if self._options.timestamps else None
+        self._kernel.go(self._number_of(self._state), self._ahead, self._stack, now)
+
+    def _take_place(self, data: bytes) -> None:
+        """Go on from where the kernel is in *data*."""
+        number, self._ahead, self._stack, now = self._kernel.place()
+        self._state = self._states[number]
+        if now is not None:  # else it has not been set yet, or the kernel cannot count so far and did not change it
+            self._clock.now = now
+        flow, at, length = self._kernel.flow()
+        if flow != _NO_FLOW:
+            self._branch = data[at : at + length] if flow == _BRANCH else None
+
+    def _number_of(self, state: State) -> int:
+        number = self._numbers.get(id(state))
+        if number is None:
+            number = self._numbers[id(state)] = len(self._states)
+            self._states.append(state)
+        return number
+
+    def _forget(self) -> None:
+        """Forget all steps, here and in the kernel."""
+        self._step_function.forget()
+        self._kernel.forget()
+        self._states.clear()
+        self._numbers.clear()
+        self._step_reports.clear()
+
+    def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
+        super()._remember(state, key, ahead, step)
+        calls = step.calls
+        taken = () if calls is None else calls.taken
+        left = () if calls is None or calls.clears else calls.left
+        if key.startswith(AGAIN) or len(key) > MAX_FRAME or len(taken) > DEEPEST or len(left) > MAX_DEPTH:
+            return  # the kernel meets no such frame, or it is too rare
+        if ahead not in _AHEAD or step.ahead not in _AHEAD:
+            return
+        flags = step.counted * _COUNTED | bool(step.reports) * _HAS_REPORTS
+        if calls is not None:
+            flags |= _CALLS | calls.clears * _CLEARS
+        here, following = self._number_of(state), self._number_of(step.state)
+        number = self._kernel.learn(here, key, ahead, taken, following, step.ahead, step.path, left, flags)
+        if step.reports:
+            self._step_reports[number] = step.reports
+
+
+def _last_frame(data: bytes) -> int:
+    """Return where the last frame in *data* starts."""
+    at = 0
+    while at + (length := len(first_frame(data, at))) < len(data):
+        at += length
+    return at
+
+
+def _frame_kinds(options: Options) -> bytes:
+    """Return the kind of a frame by its first byte, as `FrameKind` of loop.h has it."""
+    kinds = bytearray(256 * 6)
+    for layout in options.dialect.layouts.values():
+        first = layout.tcode << 2
+        kinds[6 * first + 1 : 6 * first + 6] = bytes((layout.synchronizes, *_timestamp_place(layout, options.src_bits)))
+    for first in range(256):
+        kinds[6 * first] = _BRANCH if first in BRANCHES else _OTHER_FLOW if first in NO_BRANCHES else _NO_FLOW
+    return bytes(kinds)
+
+
+def _timestamp_place(layout: MessageLayout, src_bits: int) -> tuple[int, int, int, int]:
+    """Return the number of fields before TSTAMP, and which value of which bits means that there is one more."""
+    fields = max(len(layout.variable), 1)
+    decides = next((field.when for field in layout.variable if field.when is not None), None)
+    if decides is None:
+        return fields, 0, 0, 0
+    return fields - 1, *field_position(layout, decides[0], src_bits), decides[1]

@@ -1,0 +1,33 @@
+"""What pyproject.toml cannot say: the compiled kernel, one build for all Pythons from 3.11 on, if there is a compiler.
+
+RVTRACE_KERNEL_FLAGS: more arguments of the compiler and the linker, as for a build under sanitizers.
+"""
+
+import os
+import sysconfig
+from pathlib import Path
+from runpy import run_path
+from shlex import split
+
+from setuptools import Extension, setup
+
+FOLDER = Path("rvtrace_gdb/decode/kernel")
+FLAGS = split(os.environ.get("RVTRACE_KERNEL_FLAGS", ""))
+
+kernel = Extension(
+    "rvtrace_gdb.decode.kernel._kernel",
+    sorted(map(str, FOLDER.glob("*.c"))),
+    depends=sorted(map(str, FOLDER.glob("*.h"))),
+    define_macros=[("KERNEL_SOURCE", f'"{run_path(str(FOLDER / "source.py"))["source_hash"](FOLDER)}"')],
+    extra_compile_args=["-std=c11", "-O3", *FLAGS],
+    extra_link_args=FLAGS,
+    py_limited_api=True,
+    # Where it cannot be compiled, the decoders do without.
+    optional=True,
+)
+
+setup(
+    # A free-threaded Python has no limited API.
+    ext_modules=[] if sysconfig.get_config_var("Py_GIL_DISABLED") else [kernel],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
