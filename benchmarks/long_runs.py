@@ -44,11 +44,13 @@ Items = list[Block | IngressTrap]
 
 
 class Setting(NamedTuple):
-    """One way to trace: what makes a message each, and what reads them; None: with the usual limit of the memo."""
+    """One way to trace: what makes a message each, and what reads them; None: with the usual limit of the memo. The
+    keyword `compiled` of *decoder* says whether with the kernel.
+    """
 
     name: str
     encode: Callable[[Items], list[bytes]]
-    decoder: Callable[[Image, int | None], StreamDecoder[Any]]
+    decoder: Callable[..., StreamDecoder[Any]]
 
 
 def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Setting:
@@ -66,9 +68,9 @@ def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Settin
         made.stop(Evcode.DEBUG_MODE)
         return messages
 
-    def decode(image: Image, limit: int | None) -> StreamDecoder[Any]:
+    def decode(image: Image, limit: int | None, *, compiled: bool = True) -> StreamDecoder[Any]:
         memo = MEMO_LIMIT if limit is None else limit
-        return ntrace.StreamDecoder(image, Options(**decoder), memo_limit=memo, split=False)
+        return ntrace.StreamDecoder(image, Options(**decoder), memo_limit=memo, split=False, compiled=compiled)
 
     return Setting(name, encode, decode)
 

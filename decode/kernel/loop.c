@@ -370,6 +370,16 @@ enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
             }
         }
         place->body = body;
+        if (kind->flow != NO_FLOW) {
+            loop->flow = kind->flow;
+            loop->flow_at = at;
+            loop->flow_length = frame.length;
+        }
+        if (body < frame.length) {
+            loop->now = now;
+            if (kind->synchronizes)
+                loop->clock = CLOCK_SET;
+        }
         size_t below = loop->depth;
         Key key = key_of_frame(state, &frame, body);
         uint32_t value = step_of_fork(loop, known_value(loop, &key, ahead), &below);
@@ -378,25 +388,15 @@ enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
             break;
         }
         const Step *step = &loop->steps[value - 1];
-        if (kind->flow != NO_FLOW) {
-            loop->flow = kind->flow;
-            loop->flow_at = at;
-            loop->flow_length = frame.length;
-        }
         if (step->path != NO_PATH)
             loop->pending[loop->pending_amount.count++] = step->path;
         ahead += step->ahead;
         state = step->state;
         if (step->flags & CALLS)
             loop->depth = push(loop, step->flags & CLEARS ? 0 : below, loop->left + step->left, step->left_count);
-        if (body < frame.length) {
-            if (kind->synchronizes)
-                loop->clock = CLOCK_SET;
-            loop->now = now;
-            /* Else some instructions before this time are not decoded yet, or the report comes before it. */
-            if (loop->clock == CLOCK_SET && ahead >= 0 && !(step->flags & HAS_REPORTS))
-                loop->marks[loop->mark_amount.count++] = (TimeMark){loop->pending_amount.count, now};
-        }
+        /* Else some instructions before this time are not decoded yet, or the report comes before it. */
+        if (body < frame.length && loop->clock == CLOCK_SET && ahead >= 0 && !(step->flags & HAS_REPORTS))
+            loop->marks[loop->mark_amount.count++] = (TimeMark){loop->pending_amount.count, now};
         if (step->flags & HAS_REPORTS) {
             place->step = value;
             stop = REPORTS;

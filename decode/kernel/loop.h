@@ -19,7 +19,7 @@ typedef struct {
 
 enum Stop {
     AT_END,
-    UNKNOWN,  /* no step is known for this frame */
+    UNKNOWN,  /* no step is known for this frame; its time was read */
     REPORTS,  /* this frame's step was taken, and Python has something to report */
     ODD,      /* a frame, or a timestamp, that only Python can judge */
     FULL,     /* there is no room for more paths: to be made, and to go on */

@@ -6,7 +6,7 @@ here, as without the kernel, which learns the step. So what a message means is k
 same either way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,8 @@ class KernelHart(HartDecoder):
         )
         self._builder.collect_in(self._kernel)
         self._states: list[State] = []  # by the number that the kernel has for each
-        self._numbers: dict[int, int] = {}  # by the identity of the state
+        self._refused = False  # whether Python remembers a step that the kernel did not take
+        self._data = b""  # what the kernel works on
         self._step_reports: dict[int, tuple[Report, ...]] = {}  # by the kernel's number of the step
 
     def run_batch(self, batch: FrameBatch) -> None:
@@ -88,6 +89,7 @@ class KernelHart(HartDecoder):
 
     def _decode_bytes(self, data: bytes, offset_of: Callable[[int], int]) -> None:
         kernel, at, end = self._kernel, 0, len(data)
+        self._data = data
         self._give_place()
         while not self._stopped:
             stop, at, length, body, step = kernel.run(data, at, end)
@@ -96,19 +98,35 @@ class KernelHart(HartDecoder):
             if stop == _REPORTS:
                 self._report(self._step_reports[step], offset_of(at))
                 if body < length:
-                    self._take_place(data)
+                    self._take_place()
                     self._record_time(self._clock.now)
                 at += length
             else:
-                at += self._decode_frame(data, at, offset_of(at))
+                self._take_place()
+                if stop == _UNKNOWN:
+                    self._decode_unknown(data[at : at + length], body, offset_of(at))
+                else:
+                    length = self._decode_odd(first_frame(data, at), offset_of(at))
+                self._give_place()
+                at += length
         self._unused += end - at
-        self._take_place(data)
+        self._take_place()
+        self._take_branch()
         self._idle += kernel.idle()
 
-    def _decode_frame(self, data: bytes, at: int, offset: int) -> int:
-        """Decode the frame at *at*, which the kernel cannot, and return its length."""
-        self._take_place(data)
-        frame = first_frame(data, at)
+    def _decode_unknown(self, frame: bytes, length: int, offset: int) -> None:
+        """Decode a frame without a step, of which *length* bytes come before the timestamp."""
+        body = frame[:length]
+        step = self._remembered(body) if self._refused else None
+        if step is not None:
+            self._apply_step(step, offset)
+        else:
+            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
+        if length < len(frame):
+            self._record_time(self._clock.now)
+
+    def _decode_odd(self, frame: bytes, offset: int) -> int:
+        """Decode a frame whose bytes, or whose timestamp, the kernel does not judge, and return its length."""
         body, now = frame, None
         if self._options.timestamps:
             (body,), (now,) = self._clock.read([frame])
@@ -116,11 +134,10 @@ class KernelHart(HartDecoder):
         if step is not None:
             self._apply_step(step, offset)
         else:
-            self._decode_new(frame, body, [frame], 0, ConsecutiveOffsets([frame], offset))
-        self._remember_branch([frame])
+            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
+        self._remember_branch((frame,))
         self._record_time(now)
         self._note_time_back(offset)
-        self._give_place()
         return len(frame)
 
     def _record_time(self, now: int | None) -> None:
@@ -142,20 +159,27 @@ class KernelHart(HartDecoder):
         now = self._clock.now if self._options.timestamps else None
         self._kernel.go(self._number_of(self._state), self._ahead, self._stack, now)
 
-    def _take_place(self, data: bytes) -> None:
-        """Go on from where the kernel is in *data*."""
+    def _take_place(self) -> None:
+        """Go on from where the kernel is."""
         number, self._ahead, self._stack, now = self._kernel.place()
         self._state = self._states[number]
         if now is not None:  # else it has not been set yet, or the kernel cannot count so far and did not change it
             self._clock.now = now
+
+    def _take_branch(self) -> None:
+        """Let `_branch` be the last branch, if the kernel met a frame about the flow."""
         flow, at, length = self._kernel.flow()
         if flow != _NO_FLOW:
-            self._branch = data[at : at + length] if flow == _BRANCH else None
+            self._branch = self._data[at : at + length] if flow == _BRANCH else None
+
+    def _branch_before(self, frames: Sequence[bytes], index: int) -> bytes | None:
+        self._take_branch()
+        return super()._branch_before(frames, index)
 
     def _number_of(self, state: State) -> int:
-        number = self._numbers.get(id(state))
-        if number is None:
-            number = self._numbers[id(state)] = len(self._states)
+        number = state.number
+        if number < 0:
+            number = state.number = len(self._states)
             self._states.append(state)
         return number
 
@@ -163,8 +187,10 @@ class KernelHart(HartDecoder):
         """Forget all steps, here and in the kernel."""
         self._step_function.forget()
         self._kernel.forget()
+        for state in self._states:
+            state.number = -1
         self._states.clear()
-        self._numbers.clear()
+        self._refused = False
         self._step_reports.clear()
 
     def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
@@ -172,9 +198,10 @@ class KernelHart(HartDecoder):
         calls = step.calls
         taken = () if calls is None else calls.taken
         left = () if calls is None or calls.clears else calls.left
-        if key.startswith(AGAIN) or len(key) > MAX_FRAME or len(taken) > DEEPEST or len(left) > MAX_DEPTH:
-            return  # the kernel meets no such frame, or it is too rare
-        if ahead not in _AHEAD or step.ahead not in _AHEAD:
+        if key.startswith(AGAIN) or len(taken) > DEEPEST:
+            return  # the kernel meets no such frame; Python does not remember it either
+        if len(key) > MAX_FRAME or len(left) > MAX_DEPTH or ahead not in _AHEAD or step.ahead not in _AHEAD:
+            self._refused = True
             return
         flags = step.counted * _COUNTED | bool(step.reports) * _HAS_REPORTS
         if calls is not None:

@@ -36,9 +36,10 @@ class State(dict[bytes | tuple[bytes, int], "Step | Fork[Step]"]):
     context    the context of the hart as reported by Ownership messages
     branch     the address of a branch at which a synchronizing message was sent without a HIST bit for it, if the next
                message may count it again (`Dialect.recounts_branch`); else NOWHERE
+    number     the kernel's number of the state, -1 if it has none
     """
 
-    __slots__ = ("branch", "context", "mode", "pc", "reference")
+    __slots__ = ("branch", "context", "mode", "number", "pc", "reference")
 
     def __init__(self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE) -> None:
         super().__init__()
@@ -47,6 +48,7 @@ class State(dict[bytes | tuple[bytes, int], "Step | Fork[Step]"]):
         self.pc = pc
         self.reference = reference
         self.context = context
+        self.number = -1
 
 
 @dataclass(slots=True)
