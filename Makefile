@@ -20,17 +20,18 @@ help:
 	@echo "make docs                the documentation as a site, in build/site"
 	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
-# A stamp per set of extras: pip runs again only when pyproject.toml changes.
+# A stamp per set of extras: pip runs again only when pyproject.toml or what setup.py compiles changes.
+BUILT := pyproject.toml setup.py $(wildcard decode/kernel/*.[ch])
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
-$(VENV)/.run: pyproject.toml | $(VENV)/.made
+$(VENV)/.run: $(BUILT) | $(VENV)/.made
 	$(PIP) install --editable '.[console,usb]'
 	@touch $@
-$(VENV)/.test: pyproject.toml | $(VENV)/.made
+$(VENV)/.test: $(BUILT) | $(VENV)/.made
 	$(PIP) install --editable '.[test]'
 	@touch $@ $(VENV)/.run
-$(VENV)/.check: pyproject.toml | $(VENV)/.made
+$(VENV)/.check: $(BUILT) | $(VENV)/.made
 	$(PIP) install --editable '.[test,check]'
 	@touch $@ $(VENV)/.run $(VENV)/.test
 
@@ -77,6 +78,7 @@ build/examples/two_harts.elf: $(wildcard examples/two_harts/*) examples/link.ld
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
+	@$(BIN)/python setup.py -q build_ext --inplace # `make check` may have come before the compiler
 	@scripts/setup-dap-clients || true
 	$(PYTEST) $(ARGS)
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.long_runs import Setting, encoded, timed
+from long_runs import Setting, encoded, timed
+
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import ABSENT, KERNEL
 from rvtrace_gdb.decode.program.image import Image

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.commands import Subcommand, add_commands
 from rvtrace_gdb.console.help_pages import PAGES
-from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.session.version import tool_and_kernel
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import OutOfMemory, frozen_startup
 from rvtrace_gdb.support.text import printable
@@ -51,10 +51,18 @@ COMMANDS = (
 """The sub-commands, in the order of the help."""
 
 
+class _Version(argparse.Action):
+    """Print the version and end; it is found out only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: object, **options: object) -> None:
+        print(tool_and_kernel())
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
-    root.add_argument("-V", "--version", action="version", version=tool())
+    root.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")
     add_commands(root, COMMANDS)
     return root
 

@@ -7,6 +7,14 @@ from os.path import basename, join
 
 
 @cache
+def tool_and_kernel() -> str:
+    """Return the name and version of this program, and whether it decodes with its compiled kernel."""
+    from rvtrace_gdb.decode.kernel.loading import ABSENT
+
+    return f"{tool()}, " + (f"without the compiled kernel ({ABSENT})" if ABSENT else "with the compiled kernel")
+
+
+@cache
 def tool() -> str:
     """Return the name and version of this program."""
     # pip's folder has the version in its name. Loading importlib.metadata would take a tenth of every start.

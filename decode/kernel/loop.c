@@ -281,8 +281,6 @@ static size_t push(Loop *loop, size_t below, const uint64_t *left, size_t count)
     loop->stack_changed = 1;
     if (below + count > loop->max_depth) {
         size_t kept = count < loop->kept_depth ? loop->kept_depth - count : 0;
-        if (kept > below)
-            kept = below;
         memmove(loop->stack, loop->stack + below - kept, kept * sizeof *left);
         if (count > loop->kept_depth) {
             left += count - loop->kept_depth;

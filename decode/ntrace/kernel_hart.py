@@ -117,11 +117,7 @@ class KernelHart(HartDecoder):
     def _decode_unknown(self, frame: bytes, length: int, offset: int) -> None:
         """Decode a frame without a step, of which *length* bytes come before the timestamp."""
         body = frame[:length]
-        step = self._remembered(body) if self._refused else None
-        if step is not None:
-            self._apply_step(step, offset)
-        else:
-            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
+        self._decode_frame(frame, body, self._remembered(body) if self._refused else None, offset)
         if length < len(frame):
             self._record_time(self._clock.now)
 
@@ -130,15 +126,17 @@ class KernelHart(HartDecoder):
         body, now = frame, None
         if self._options.timestamps:
             (body,), (now,) = self._clock.read([frame])
-        step = self._remembered(body)
-        if step is not None:
-            self._apply_step(step, offset)
-        else:
-            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
+        self._decode_frame(frame, body, self._remembered(body), offset)
         self._remember_branch((frame,))
         self._record_time(now)
         self._note_time_back(offset)
         return len(frame)
+
+    def _decode_frame(self, frame: bytes, body: bytes, step: Step | None, offset: int) -> None:
+        if step is not None:
+            self._apply_step(step, offset)
+        else:
+            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
 
     def _record_time(self, now: int | None) -> None:
         if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet

@@ -30,7 +30,14 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+\n", capsys.readouterr().out)
+    assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+, with(out)? the compiled kernel( \(.+\))?\n", capsys.readouterr().out)
+
+
+def test_the_version_tells_that_the_kernel_is_left_out() -> None:
+    command = [sys.executable, "-m", "rvtrace_gdb", "--version"]
+    environ = {**os.environ, "RVTRACE_KERNEL": "0"}
+    told = subprocess.run(command, cwd=HOME, env=environ, capture_output=True, text=True, check=True).stdout
+    assert told.endswith(", without the compiled kernel (RVTRACE_KERNEL is 0)\n")
 
 
 @pytest.mark.parametrize(("words", "same"), [
@@ -72,9 +79,9 @@ except SystemExit:
         done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
         return done.stderr.splitlines()[-1].split()
 
-    at_start = loaded("--version")
+    at_start = loaded("--help")
     assert len(at_start) <= 15
-    assert loaded("--help") == at_start
+    assert {name.rpartition(".kernel")[0] for name in {*loaded("--version")} - {*at_start}} >= {"rvtrace_gdb.decode"}
     assert set(loaded("gdb-script", "--help")) == {*at_start, "rvtrace_gdb.console.commands.gdb_script"}
     commands = {f"rvtrace_gdb.console.commands.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
     assert commands & set(at_start) == set()

@@ -54,8 +54,11 @@ def is_there(dotted: str) -> bool:
     path, words = HOME, dotted.split(".")
     while words and (path / words[0]).is_dir():
         path /= words.pop(0)
-    if words and (path / f"{words[0]}.py").is_file():
-        path /= f"{words.pop(0)}.py"
+    module = [path / f"{words[0]}{suffix}" for suffix in (".py", ".pyi")] if words else []  # .pyi: of a compiled one
+    found = next(filter(Path.is_file, module), None)
+    if found is not None:
+        path = found
+        words.pop(0)
     elif words:
         path /= "__init__.py"
     return not words or (path.is_file() and set(words) <= names_in(path))

@@ -16,10 +16,13 @@ from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.kernel.loading import KERNEL
 from rvtrace_gdb.decode.ntrace import kernel_hart
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
-from rvtrace_gdb.decode.ntrace.options import Options
-from tests.decode.kernel_cases import decoded_both_ways, followed_both_ways
+from rvtrace_gdb.decode.ntrace.messages import Sync
+from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, ImplicitReturn, Options
+from rvtrace_gdb.decode.program.image import Image
+from tests.decode import assembler as asm
+from tests.decode.kernel.histories import decoded_both_ways, followed_both_ways
 from tests.decode.ntrace.encodings import SOURCES, Case, any_fields, periodic
-from tests.decode.ntrace.messages import located
+from tests.decode.ntrace.messages import image_of, located, message, started
 from tests.helpers.amounts import some_of
 
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="there is no kernel to compare with")
@@ -188,3 +191,52 @@ def test_arguments_that_would_reach_beyond_the_data_are_refused() -> None:
     for wrong in ("number", None, (1,)):
         with pytest.raises((TypeError, IndexError)):
             kernel.go(0, 0, ("a", wrong, 2), None)
+
+
+LOOP = image_of((0x100, [asm.c_beqz(0), asm.C_NOP]))
+
+
+@examples
+@given(seeds, st.sampled_from([0, 12, 40, 61, 62, 64]), st.sampled_from([RATIFIED, SIFIVE]))
+def test_clocks_that_wrap_go_back_and_overflow(seed: int, bits: int, dialect: Dialect) -> None:
+    rng = random.Random(seed)
+    large = [1 << rng.randrange(80) for _ in range(3)] if rng.random() < 0.5 else [4000]
+
+    def tstamp() -> int | None:
+        return rng.choice([None, rng.randrange(5), rng.randrange(4096), rng.choice([7, 7, 7, *large])])
+
+    messages = [started(tstamp=rng.randrange(4000))]
+    for _ in range(200):
+        sync = rng.random() < 0.1
+        branch = message("DirectBranchSync", sync=Sync.PERIODIC, icnt=1, faddr=0x80, tstamp=tstamp())
+        messages.append(branch if sync else message("DirectBranch", icnt=1, tstamp=tstamp()))
+    options = Options(btm=True, timestamps=True, timestamp_bits=bits, dialect=dialect)
+    same(partial(StreamDecoder, LOOP, options), chunks(b"".join(messages), rng))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_call_stack_deeper_than_what_is_kept(seed: int) -> None:
+    """A function that calls itself at two places, thousands of times, and returns."""
+    code = [asm.c_beqz(12), asm.c_beqz(6), asm.jal(-4, 1), asm.jal(-8, 1), asm.c_jr(1)]
+    image = image_of((0x100, code))
+    rng = random.Random(seed)
+    messages = [started()]
+    for deeper in (True, False, True, False):
+        for _ in range(rng.randrange(150, 400)):
+            outcomes = rng.choice([0, 0x1540, rng.getrandbits(30) & 0x15555555] if deeper else [0x3FFFFFFF, 0x2A])
+            messages.append(message("ResourceFull", rcode=1, rdata=1 << 30 | outcomes))
+    options = Options(implicit_return=ImplicitReturn.FULL_STACK)
+    data = b"".join(messages)
+    same(partial(StreamDecoder, image, options), chunks(data, rng))
+    assert max(depths(image, options, data)) > 1500
+
+
+def depths(image: Image, options: Options, data: bytes) -> list[int]:
+    """The depth of the call stack after each message."""
+    decoder = StreamDecoder(image, options)
+    found = []
+    for raw in [raw for _, raw in located(data)]:
+        decoder.feed(raw)
+        stack = decoder._harts[0]._stack
+        found.append(stack[2] if stack is not None else 0)
+    return found
