@@ -8,14 +8,14 @@ same either way.
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, field_position, first_frame
 from rvtrace_gdb.decode.ntrace.hart import AGAIN, BRANCHES, NO_BRANCHES, HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MessageLayout
-from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, ConsecutiveOffsets, Offsets
+from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, Offsets
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import State, Step
 from rvtrace_gdb.decode.ntrace.walk import Walkers
@@ -117,7 +117,10 @@ class KernelHart(HartDecoder):
     def _decode_unknown(self, frame: bytes, length: int, offset: int) -> None:
         """Decode a frame without a step, of which *length* bytes come before the timestamp."""
         body = frame[:length]
-        self._decode_frame(frame, body, self._remembered(body) if self._refused else None, offset)
+        if self._refused:
+            self._decode_frame(frame, body, self._remembered(body), offset)
+        else:
+            self._decode_new(frame, body, (frame,), 0, _OnlyOffset(offset))
         if length < len(frame):
             self._record_time(self._clock.now)
 
@@ -136,7 +139,7 @@ class KernelHart(HartDecoder):
         if step is not None:
             self._apply_step(step, offset)
         else:
-            self._decode_new(frame, body, (frame,), 0, ConsecutiveOffsets((frame,), offset))
+            self._decode_new(frame, body, (frame,), 0, _OnlyOffset(offset))
 
     def _record_time(self, now: int | None) -> None:
         if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet
@@ -154,8 +157,10 @@ class KernelHart(HartDecoder):
 
     def _give_place(self) -> None:
         """Let the kernel go on from where this decoder is."""
-        now = self._clock.now if self._options.timestamps else None
-        self._kernel.go(self._number_of(self._state), self._ahead, self._stack, now)
+        number = self._state.number
+        if number < 0:
+            number = self._number_of(self._state)
+        self._kernel.go(number, self._ahead, self._stack, self._clock.now)  # which is None without timestamps
 
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
@@ -201,13 +206,25 @@ class KernelHart(HartDecoder):
         if len(key) > MAX_FRAME or len(left) > MAX_DEPTH or ahead not in _AHEAD or step.ahead not in _AHEAD:
             self._refused = True
             return
-        flags = step.counted * _COUNTED | bool(step.reports) * _HAS_REPORTS
+        flags = (_COUNTED if step.counted else 0) | (_HAS_REPORTS if step.reports else 0)
         if calls is not None:
             flags |= _CALLS | calls.clears * _CLEARS
-        here, following = self._number_of(state), self._number_of(step.state)
-        number = self._kernel.learn(here, key, ahead, taken, following, step.ahead, step.path, left, flags)
+        here, then = state.number, step.state.number
+        if here < 0 or then < 0:
+            here, then = self._number_of(state), self._number_of(step.state)
+        number = self._kernel.learn(here, key, ahead, taken, then, step.ahead, step.path, left, flags)
         if step.reports:
             self._step_reports[number] = step.reports
+
+
+class _OnlyOffset(NamedTuple):
+    """The offset of a single frame."""
+
+    offset: int
+
+    def offset_of(self, index: int) -> int:
+        """Return the offset, whatever frame is asked for."""
+        return self.offset
 
 
 def _last_frame(data: bytes) -> int:
