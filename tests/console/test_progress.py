@@ -306,9 +306,13 @@ AGAIN = 'until "$@"; echo end $?; [ -e "$0" ]; do :; done; echo over; exec sleep
 """For sh: a command, and another time if the file $0 is not there when it ends, because nobody saw its bar."""
 
 
+SLOWLY = {"RVTRACE_KERNEL": "0"}
+"""With the kernel this stream takes less time than has to pass before there is a bar."""
+
+
 def test_a_command_shows_a_bar_that_goes_away(stream: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rvtrace_gdb", *words(stream), "1,+3"]
-    environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "LC_ALL": "", "LANG": "C.UTF-8"}
+    environ = {**gdb_environ(), **SLOWLY, "PYTHONPATH": str(HOME), "LC_ALL": "", "LANG": "C.UTF-8"}
     seen = tmp_path / "seen"
     with Terminal(["sh", "-c", AGAIN, str(seen), *command], 100, 24, environ) as terminal:
         terminal.wait(lambda screen: BAR.search(screen), "a bar", moving=True)
@@ -368,7 +372,7 @@ def test_gdb_shows_the_same(stream: Path, tmp_path: Path) -> None:
         capture_of(RawImport("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file
     )
     command = [GDB, "-q", "-nx", "-ex", "set height 0", "-ex", SOURCE, "-ex", f"trace open {file}", str(elf)]
-    environ = {**gdb_environ(), "LC_ALL": "C.UTF-8"}
+    environ = {**gdb_environ(), **SLOWLY, "LC_ALL": "C.UTF-8"}
     with Terminal(command, 100, 24, environ) as terminal:
         terminal.wait(lambda screen: screen.rstrip().endswith("(gdb)") and "encoder0" in screen, "a prompt")
         terminal.enter("trace gaps")

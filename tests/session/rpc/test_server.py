@@ -346,7 +346,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
-    assert len(opened) <= 129
+    assert len(opened) <= 135
 
 
 @pytest.mark.parametrize(
