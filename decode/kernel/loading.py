@@ -23,3 +23,8 @@ def _load() -> tuple[ModuleType | None, str]:
 
 
 KERNEL, ABSENT = _load()
+
+
+def kernel() -> ModuleType | None:
+    """Return the kernel to use now, None to do without: a process that was forked may have another environment."""
+    return None if os.environ.get("RVTRACE_KERNEL") == "0" else KERNEL

@@ -11,7 +11,7 @@ from itertools import accumulate
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.events import Note
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.kernel.loading import KERNEL
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.ntrace.framing import FrameBatch, MessageFramer, faulty_frames, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.hart import HartDecoder
 from rvtrace_gdb.decode.ntrace.kernel_hart import KernelHart
@@ -93,7 +93,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         )
         self._options = options
         self._memo_limit = memo_limit
-        self._kernel = KERNEL if compiled and memo_limit else None
+        self._kernel = kernel() if compiled and memo_limit else None
         self._framer = MessageFramer(wrapped=wrapped)
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rvtrace_gdb.decode.kernel.loading import KERNEL
-from rvtrace_gdb.decode.ntrace import decoder
+from rvtrace_gdb.decode.kernel import loading
 
-LOOPS = ["Python"] if KERNEL is None else ["kernel", "Python"]
+LOOPS = ["Python"] if loading.KERNEL is None else ["kernel", "Python"]
 
 
 @pytest.fixture(scope="module", autouse=True, params=LOOPS)
@@ -15,5 +14,5 @@ def loop(request: pytest.FixtureRequest) -> Iterator[None]:
     """What takes the steps that are remembered."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "Python":
-            patch.setattr(decoder, "KERNEL", None)
+            patch.setattr(loading, "KERNEL", None)
         yield
