@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from long_runs import Setting, encoded, timed
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.kernel.loading import ABSENT, KERNEL
+from rvtrace_gdb.decode.kernel.loading import absence
 from rvtrace_gdb.decode.program.image import Image
 
 ROUNDS = 3
@@ -29,8 +29,8 @@ class Seconds(NamedTuple):
 
 
 def main() -> None:
-    if KERNEL is None:
-        raise SystemExit(f"there is no kernel: {ABSENT}")
+    if absence():
+        raise SystemExit(f"there is no kernel: {absence()}")
     sys.argv[1:] = sys.argv[1:] or ["20"]
     print(f"{'':27}{'cold: Minstr/s':>24}{'':9}{'warm: Minstr/s':>24}")
     print(f"{'':27}" + 2 * f"{'kernel':>12}{'Python':>12}{'ratio':>9}")

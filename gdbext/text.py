@@ -29,6 +29,11 @@ def columns(text: str) -> str:
     return text if text.isprintable() else "\t".join(map(printable, text.split("\t")))
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, "1 cycle", "2 cycles"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def print_line(line: object) -> None:
     """Print a line, with its unprintable characters escaped so that it stays one line."""
     print(shown(str(line)))

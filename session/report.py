@@ -165,9 +165,9 @@ def history(text: str) -> Line:
 
 def _ran(history: History) -> str:
     kinds = Counter(event.kind for event in history.events)
-    parts = [_counted_text(history.instructions, "instruction"), _counted_text(history.gaps, "gap")]
+    parts = [counted(history.instructions, "instruction"), counted(history.gaps, "gap")]
     parts += [
-        _counted_text(kinds[kind], name)
+        counted(kinds[kind], name)
         for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))
         if kinds[kind]
     ]
@@ -302,7 +302,3 @@ def _image_text(image: CapturedImage) -> str:
     values = ", ".join(f"{name} {int(value)}" for name, value in named if value is not None) or "all contexts"
     missing = "".join(f", {what} is missing" for what in dict.fromkeys(what for _, _, what in image.absent))
     return f"{image.name} for {values}: {counted(sum(len(data) for _, data in image.code), 'byte')}{missing}"
-
-
-def _counted_text(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -6,12 +6,12 @@ from glob import escape, glob
 from os.path import basename, join
 
 
-@cache
 def tool_and_kernel() -> str:
     """Return the name and version of this program, and whether it decodes with its compiled kernel."""
-    from rvtrace_gdb.decode.kernel.loading import ABSENT
+    from rvtrace_gdb.decode.kernel.loading import absence
 
-    return f"{tool()}, " + (f"without the compiled kernel ({ABSENT})" if ABSENT else "with the compiled kernel")
+    why = absence()
+    return f"{tool()}, " + (f"without the compiled kernel ({why})" if why else "with the compiled kernel")
 
 
 @cache

@@ -383,10 +383,9 @@ class Engine(Closeable):
         Where Ctrl-C came while gdb 13 computed one, it keeps what is half of a frame, and aborts at the next step:
         "compute_frame_id: Assertion `frame_id_p (fi->this_id.value)' failed".
         """
-        token = self.mi.send(f"-interpreter-exec console {quoted('maintenance flush register-cache')}")
-        with self.quietly():
-            self.mi.wait(lambda: self.mi.answered(token) is not None, seconds=INTERRUPT_SECONDS)
-        self.mi.forget(token)
+        command = f"-interpreter-exec console {quoted('maintenance flush register-cache')}"
+        with self.quietly(), contextlib.suppress(GdbError, GdbTimeout):
+            self.mi.command(command, INTERRUPT_SECONDS)
 
     def _limit_interrupts(self, interrupted: int) -> None:
         """Kill gdb and raise GdbGone after too many interrupts without effect."""

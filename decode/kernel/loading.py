@@ -1,18 +1,26 @@
-"""The kernel, if there is one that was made of this source: `KERNEL`. Else `ABSENT` says why not.
-
-RVTRACE_KERNEL=0 in the environment: do without it.
-"""
+"""The kernel, if there is one that was made of this source."""
 
 import os
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from rvtrace_gdb.decode.kernel.source import source_hash
 
 
-def _load() -> tuple[ModuleType | None, str]:
-    if os.environ.get("RVTRACE_KERNEL") == "0":
-        return None, "RVTRACE_KERNEL is 0"
+def kernel() -> ModuleType | None:
+    """Return the kernel to use, None if there is none or RVTRACE_KERNEL is 0 in the environment now."""
+    return None if absence() else _built()[0]
+
+
+def absence() -> str:
+    """Return why no kernel is used, "" if one is."""
+    return "RVTRACE_KERNEL is 0" if os.environ.get("RVTRACE_KERNEL") == "0" else _built()[1]
+
+
+@cache
+def _built() -> tuple[ModuleType | None, str]:
+    """Return the kernel, else why there is none."""
     try:
         from rvtrace_gdb.decode.kernel import _kernel
     except ImportError:
@@ -20,11 +28,3 @@ def _load() -> tuple[ModuleType | None, str]:
     if source_hash(Path(__file__).parent) != _kernel.SOURCE:
         return None, "it was built from another source"
     return _kernel, ""
-
-
-KERNEL, ABSENT = _load()
-
-
-def kernel() -> ModuleType | None:
-    """Return the kernel to use now, None to do without: a process that was forked may have another environment."""
-    return None if os.environ.get("RVTRACE_KERNEL") == "0" else KERNEL

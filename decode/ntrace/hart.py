@@ -58,7 +58,6 @@ class HartDecoder(stepping.HartDecoder):
     ) -> None:
         super().__init__(builder, stop_at_error=options.stop_at_error)
         self._options = options
-        self._layouts = options.dialect.layouts
         self._step_function = StepFunction(program, options, walkers)
         self._clock = MessageClock(options)
         self._state = self._step_function.lost

@@ -20,7 +20,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import blocks, disassembly, listing, neutral
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
-from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.gdbext.text import counted, printable
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Between, Page, Place, RecordRow
 
 ANOTHER_MODE = "[a mode that is not recorded]"
@@ -114,7 +114,7 @@ def _facts(row: RecordRow) -> Iterator[str]:
     if row.mispredicted:
         yield "mispredicted"
     if row.cycles is not None:
-        yield f"{'at least ' if row.saturated else ''}{_counted_text(row.cycles, 'cycle')}"
+        yield f"{'at least ' if row.saturated else ''}{counted(row.cycles, 'cycle')}"
 
 
 def _between_text(between: Between, since: str = "") -> str:
@@ -123,12 +123,8 @@ def _between_text(between: Between, since: str = "") -> str:
     numbers = f": {first},{last}" if first <= last else ""
     if why:
         return f"partly known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
-    count = _counted_text(between.instructions or 0, "instruction") if numbers else "no instruction"
+    count = counted(between.instructions or 0, "instruction") if numbers else "no instruction"
     return f"{count}{since}{numbers}"
-
-
-def _counted_text(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 _CALL_BYTES = (2, 4)

@@ -23,7 +23,7 @@ from rvtrace_gdb.gdbext.mi.fields import MiRows
 from rvtrace_gdb.gdbext.options import Option, OptionError, Table
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.text import counted, print_line
 from rvtrace_gdb.gdbext.tracer import arguments
 from rvtrace_gdb.rows.list_rows import RecordRow
 from rvtrace_gdb.rows.list_text import RowFields
@@ -95,9 +95,9 @@ class TransferCounts:
 
     def __str__(self) -> str:
         total = sum(self.times.values())
-        text = f"{_counted_text(total, 'transfer')} at {_counted_text(self.stops, 'stop')}, {len(self.times)} different"
+        text = f"{counted(total, 'transfer')} at {counted(self.stops, 'stop')}, {len(self.times)} different"
         if self.full:
-            text += f"; the records were full at {_counted_text(self.full, 'stop')}: older ones are not counted"
+            text += f"; the records were full at {counted(self.full, 'stop')}: older ones are not counted"
         return text
 
 
@@ -219,10 +219,6 @@ def _interrupt() -> None:
     if thread is not None and thread.is_valid() and thread.is_running():
         with contextlib.suppress(gdb.error):
             gdb.execute("interrupt")
-
-
-def _counted_text(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 COMMANDS = (CtrCountCommand, ShowCountsCommand, SampleCommand)

@@ -57,6 +57,7 @@ from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.text import counted
 
 EncoderTraceOptions = NTrace | EtraceTraceOptions
 """How to read a trace that encoders sent."""
@@ -331,7 +332,7 @@ class _MessageShare(NamedTuple):
 def empty_history(histories: HartHistories) -> str | None:
     """Return a text if the trace contains nothing but idle bytes, else None. *histories*: the decoded histories."""
     total, _, idle, _ = histories.accounting
-    return f"is empty: {_counted_text(total, 'idle byte')}, no message" if total == idle > 0 else None
+    return f"is empty: {counted(total, 'idle byte')}, no message" if total == idle > 0 else None
 
 
 def why_unreadable(capture: Capture, histories: HartHistories) -> str | None:
@@ -364,8 +365,8 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
         if advice:
             return advice
     first = "the first " if size > _LOOKED_AT else ""
-    of = f"of {first}{_counted_text(size or len(captured.data), 'byte')} {sensible} are messages"
-    ran = _counted_text(instructions, "instruction")
+    of = f"of {first}{counted(size or len(captured.data), 'byte')} {sensible} are messages"
+    ran = counted(instructions, "instruction")
     return f"cannot be read as {kind.name}: {of}, {ran} ran: is it a trace, and was it made with these options?"
 
 
@@ -406,7 +407,3 @@ def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     if isinstance(trace_options, EtraceTraceOptions):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)
     return lambda item: not wording.is_odd(item)
-
-
-def _counted_text(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

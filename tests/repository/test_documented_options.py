@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.repository.test_rooms import tree
+
 ROOT = Path(__file__).parent.parent.parent
 ROOMS = ("console", "controlregs", "decode", "session", "transport", "views")
 NAMES = re.compile(r"(Options|Parameters|Modes)$")
@@ -27,7 +29,7 @@ OPTIONS = {
     f"{path.relative_to(ROOT)}:{definition.name}": definition
     for room in ROOMS
     for path in sorted((ROOT / room).rglob("*.py"))
-    for definition in ast.parse(path.read_text(encoding="utf-8")).body
+    for definition in tree(path).body
     if isinstance(definition, ast.ClassDef) and NAMES.search(definition.name) and documented_in(definition)
 }
 

@@ -4,10 +4,9 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 
 from tests.repository.test_class_names import FORMATS
-from tests.repository.test_rooms import modules
+from tests.repository.test_rooms import modules, tree
 
 MOST = 5
 """So many modules may have a function of the same name, besides implementations of one interface."""
@@ -64,9 +63,8 @@ session.trap_causes found
 """Those of before this test, and fields that programs read in JSON: the list only gets shorter."""
 
 
-@cache
 def _trees() -> tuple[tuple[str, ast.Module], ...]:
-    return tuple((module, ast.parse(path.read_text(encoding="utf-8"))) for module, path in modules())
+    return tuple((module, tree(path)) for module, path in modules())
 
 
 def _methods(node: ast.ClassDef | ast.Module) -> set[str]:

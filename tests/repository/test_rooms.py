@@ -61,13 +61,19 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 @cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file, which several tests look at: it is not to be changed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> tuple[str, ...]:
     """Absolute names of all modules a file imports, at any depth; of this package in full: `from x import y` is x.y."""
     return tuple(_imports(path))
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.kernel.loading import KERNEL
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.ntrace import kernel_hart
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.messages import Sync
@@ -25,6 +25,7 @@ from tests.decode.ntrace.encodings import SOURCES, Case, any_fields, periodic
 from tests.decode.ntrace.messages import image_of, located, message, started
 from tests.helpers.amounts import some_of
 
+KERNEL = kernel()
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="there is no kernel to compare with")
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rvtrace_gdb.decode.kernel import loading
+from rvtrace_gdb.decode.kernel.loading import kernel
 
-LOOPS = ["Python"] if loading.KERNEL is None else ["kernel", "Python"]
+LOOPS = ["Python"] if kernel() is None else ["kernel", "Python"]
 
 
 @pytest.fixture(scope="module", autouse=True, params=LOOPS)
@@ -14,5 +14,5 @@ def loop(request: pytest.FixtureRequest) -> Iterator[None]:
     """What takes the steps that are remembered."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "Python":
-            patch.setattr(loading, "KERNEL", None)
+            patch.setenv("RVTRACE_KERNEL", "0")
         yield
