@@ -176,17 +176,12 @@ class Listing(NamedTuple):
     hart: int | None = None
 
 
-class _Interrupted(NamedTuple):
-    """A decoding that may have been interrupted, and what it decodes."""
+class _BegunDecoding(NamedTuple):
+    """A decoding that may have been interrupted, or whose sinks may have more by now, and what it decodes with."""
 
-    sinks: tuple[Captured, ...]
     encoders: tuple[CapturedEncoder, ...]
     image: Image
     decoding: SinkDecoding
-
-    def is_of(self, sinks: tuple[Captured, ...], encoders: tuple[CapturedEncoder, ...], image: Image) -> bool:
-        """Return whether it decodes the same bytes with the same program."""
-        return self.image is image and self.sinks == sinks and self.encoders == encoders
 
 
 class DecodedCapture:
@@ -217,7 +212,7 @@ class DecodedCapture:
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
         self._reported: set[str] = set()
-        self._interrupted: _Interrupted | None = None
+        self._begun: _BegunDecoding | None = None
 
     @property
     def elf(self) -> str | None:
@@ -240,7 +235,8 @@ class DecodedCapture:
         if before is not None and before.image is image and before.sinks == sinks:
             return before if before.traps == self.traps else self._with_notes(before)
         image, found = self._decode_sinks(sinks, image, progress)
-        self._interrupted = None
+        if self._target is None:
+            self._begun = None  # nothing more will come
         program = self._program.in_contexts(image)
         if self.traps or self.capture.traps:
             from rvtrace_gdb.session.trap_causes import explained  # few captures have any
@@ -341,23 +337,30 @@ class DecodedCapture:
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
         the trace, the code that is in memory now is also tried.
         """
-        if self._interrupted is None or not self._interrupted.is_of(sinks, self.capture.encoders, image):
-            decoding = self._decoding(sinks, image)
-            self._interrupted = _Interrupted(sinks, self.capture.encoders, image, decoding)
-        found = self._interrupted.decoding.result(progress)
+        begun, encoders = self._begun, self.capture.encoders
+        if begun is None or begun.image is not image or begun.encoders != encoders:
+            begun = self._begun = _BegunDecoding(encoders, image, self._decoding(sinks, image))
+        else:
+            begun.decoding.grow(sinks)
+        found = begun.decoding.result(progress)
         contradicted = any(mismatch(history, image) for history in found.histories.values())
         if self._target is None or not image.code or not contradicted:
             return image, found
         fresh = self._program.reread()
-        again = self._decoding(sinks, fresh).result(progress)
+        decoding = self._decoding(sinks, fresh)
+        again = decoding.result(progress)
         if _missing(again) >= _missing(found):
             return image, found
         self._program.use(fresh)
+        self._begun = _BegunDecoding(encoders, fresh, decoding)
         return fresh, again
 
     def _decoding(self, sinks: tuple[Captured, ...], image: Image) -> SinkDecoding:
         program = self._program.in_contexts(image)
-        return SinkDecoding(sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error)
+        grows = self._target is not None
+        return SinkDecoding(
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, grows=grows
+        )
 
     def history(self, hart: int | None) -> History:
         """Return the history of a hart (None: the first) as it was decoded last. Raises `NoTrace`."""

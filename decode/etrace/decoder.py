@@ -1,6 +1,8 @@
 """Decoders from E-Trace bytes to histories: of one hart, or of several harts, distinguished by the packets' source."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Self
 
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, SourcePackets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
@@ -86,6 +88,11 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._memo_limit = memo_limit
         self._only = only
         self._deframer = encapsulation.deframer(wrapped=wrapped)
+
+    def snapshot(self) -> Self:
+        other = super().snapshot()
+        other._deframer = deepcopy(self._deframer)
+        return other
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""

@@ -6,10 +6,11 @@ states of the branch predictor.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import islice, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, SourcePackets
@@ -154,6 +155,13 @@ class HartDecoder(stepping.HartDecoder):
     def cut_off(self, lost: LostBytes) -> None:
         self._decode_waiting(SyncVerdict.BELIEVED)
         super().cut_off(lost)
+
+    def snapshot(self) -> Self:
+        other = super().snapshot()
+        own = self._tables, self._period_checker, self._order, self._order_in_packets
+        other._tables, other._period_checker, other._order, other._order_in_packets = deepcopy(own)
+        other._data, other._verifier, other._waiting = self._data.snapshot(), copy(self._verifier), copy(self._waiting)
+        return other
 
     def finish(self, end: int) -> History:
         self._decode_waiting(SyncVerdict.BELIEVED)

@@ -10,9 +10,10 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, RepeatPath, Times
@@ -36,9 +37,7 @@ class HistoryBuilder:
     """Whether the history is to contain the accesses of the trace."""
 
     def __init__(self) -> None:
-        self._pending: list[AnyPath] = []
-        self.append: Callable[[AnyPath], None] = self._pending.append
-        """append(path): record that these instructions ran next. O(1)."""
+        self._collect_here()
         self._entries: list[AnyPath] = []
         self._repetitions: dict[tuple[AnyPath, int], RepeatPath] = {}
         self._index = array("Q")
@@ -47,19 +46,39 @@ class HistoryBuilder:
         self._events: list[Event] = []
         self._open_gap: int | None = None  # events from here on wait for their next_pc
         self._contexts: list[tuple[int, ProgramContext]] = []
-        self._marks: list[int] = []  # how many paths were pending at each of
-        self._stamps: list[int] = []  # the times not stored yet
-        self.in_place = self._pending, self._marks.append, self._stamps.append
-        """(pending, mark, stamp), for a loop that cannot afford to call `time(now)`: mark(len(pending)), stamp(now)."""
         self._times = Times(array("Q"), array("Q"))
         self._kernel: Kernel | None = None
         self.code_varies = False
         """Whether paths have code of their own."""
 
+    def _collect_here(self) -> None:
+        """Have our own lists collect what ran, and the times."""
+        self._pending: list[AnyPath] = []
+        self.append: Callable[[AnyPath], None] = self._pending.append
+        """append(path): record that these instructions ran next. O(1)."""
+        self._marks: list[int] = []  # how many paths were pending at each of
+        self._stamps: list[int] = []  # the times not stored yet
+        self.in_place = self._pending, self._marks.append, self._stamps.append
+        """(pending, mark, stamp), for a loop that cannot afford to call `time(now)`: mark(len(pending)), stamp(now)."""
+
     def collect_in(self, kernel: "Kernel") -> None:
         """Have *kernel* collect what ran, and the times: its loop appends without us. Nothing may be pending."""
         self._kernel = kernel
         self.append = kernel.append
+
+    def snapshot(self) -> Self:
+        """Return a builder with everything collected so far; the two go on apart. Nothing of what they share changes.
+
+        Where a kernel collects, both use it, so that each must be flushed before the other appends.
+        """
+        self.flush()
+        other = copy(self)
+        if self._kernel is None:
+            other._collect_here()
+        other._entries, other._events = self._entries[:], self._events[:]
+        other._index, other._times = self._index[:], self._times[:]
+        other._gap_positions, other._contexts = self._gap_positions[:], self._contexts[:]
+        return other
 
     @property
     def position(self) -> int:

@@ -6,7 +6,9 @@ Source: N-Trace 1.0, "Decoding trace from multiple harts".
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from itertools import accumulate
+from typing import Self
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.events import Note
@@ -99,6 +101,11 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
         self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
         self._idle_noted = False
+
+    def snapshot(self) -> Self:
+        other = super().snapshot()
+        other._framer = deepcopy(self._framer)
+        return other
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""

@@ -5,7 +5,9 @@ state keeps its steps by the bytes of the message or by (message, ahead).
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy, deepcopy
 from operator import length_hint
+from typing import Self
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
@@ -131,6 +133,11 @@ class HartDecoder(stepping.HartDecoder):
     def lose(self, lost: LostBytes) -> None:
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
+
+    def snapshot(self) -> Self:
+        other = super().snapshot()
+        other._clock, other._period_checker = copy(self._clock), deepcopy(self._period_checker)
+        return other
 
     def finish(self, end: int) -> History:
         """End the trace and return the history. Instructions that are certain to have run are added."""

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Generic, TypeVar
+from copy import copy, deepcopy
+from typing import Generic, Self, TypeVar
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
@@ -58,6 +59,13 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
     @abstractmethod
     def _fed(self) -> int:
         """The number of bytes so far."""
+
+    def snapshot(self) -> Self:
+        """Return a decoder that is where this one is; that one may end the trace here while this one goes on."""
+        other = copy(self)
+        other._harts = {source: hart.snapshot() for source, hart in self._harts.items()}
+        other._losses = deepcopy(self._losses)
+        return other
 
     def finish(self) -> SourceHistories:
         """End the trace and return the histories."""

@@ -9,7 +9,8 @@ but does not change the result.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, final
+from copy import copy
+from typing import Any, Generic, Self, TypeVar, final
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import (
@@ -117,6 +118,14 @@ class HartDecoder(ABC):
         """Handle bytes that are not a message: the flow is lost. At the start of a wrapped buffer this is not
         reported.
         """
+
+    def snapshot(self) -> Self:
+        """Return a decoder that is where this one is. They share the steps they remember; one may end the trace while
+        the other waits.
+        """
+        other = copy(self)
+        other._builder = self._builder.snapshot()
+        return other
 
     @abstractmethod
     def finish(self, end: int) -> History:

@@ -5,7 +5,7 @@ their names. Decoding can be interrupted: what was decoded is kept, and requesti
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder, SourceHistories
@@ -159,6 +159,7 @@ class PieceDecoder(Protocol):
 
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> SourceHistories: ...
+    def snapshot(self) -> Self: ...
 
 
 class PiecewiseDecoding:
@@ -166,6 +167,8 @@ class PiecewiseDecoding:
 
     def __init__(self, data: bytes, make: Callable[[], PieceDecoder]) -> None:
         self._data, self._make = data, make
+        self.grows = False
+        """Whether more bytes may come after these: the decoder is kept for them, and a copy of it ends the trace."""
         self._decoder: PieceDecoder | None = None
         self._done = 0
         self._decoded: SourceHistories | None = None
@@ -184,12 +187,20 @@ class PiecewiseDecoding:
                 raise
         return self._decoded
 
+    def grow(self, data: bytes) -> bool:
+        """Go on as the decoding of *data*, if that begins with the bytes so far, and return whether it does."""
+        if not self.grows or not data.startswith(self._data):
+            return False
+        if len(data) > len(self._data):
+            self._data, self._decoded = data, None
+        return True
+
     def _next(self) -> SourceHistories | None:
         if self._decoder is None:
             self._decoder = self._make()
         piece = self._data[self._done : self._done + _PIECE]
         if not piece:
-            return self._decoder.finish()
+            return (self._decoder.snapshot() if self.grows else self._decoder).finish()
         self._decoder.feed(piece)
         self._done += len(piece)
         return None

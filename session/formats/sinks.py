@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.format import Decoding, TraceOptions
+from rvtrace_gdb.session.formats.format import Decoding, PiecewiseDecoding, TraceOptions
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 
@@ -77,7 +77,7 @@ def options_of(encoders: list[CapturedEncoder]) -> TraceOptions:
 class SinkDecoding:
     """The decoding of the sinks of a capture. What was done when it was interrupted is kept, and not done again.
 
-    *stop_at_error*: nothing after the first loss of a sink is decoded.
+    *stop_at_error*: nothing after the first loss of a sink is decoded. *grows*: the sinks may have more bytes later.
     """
 
     def __init__(
@@ -87,10 +87,19 @@ class SinkDecoding:
         program: Program,
         *,
         stop_at_error: bool = False,
+        grows: bool = False,
     ) -> None:
         self._sinks, self._encoders, self._program = sinks, encoders, program
-        self._stop_at_error = stop_at_error
+        self._stop_at_error, self._grows = stop_at_error, grows
         self._begun: dict[int, Decoding] = {}  # by the index of the sink
+
+    def grow(self, sinks: Sequence[Captured]) -> None:
+        """Decode *sinks* from now on: what follows the bytes so far is decoded alone, if nothing else has changed."""
+        before, self._sinks = self._sinks, sinks
+        for index, begun in list(self._begun.items()):
+            now = sinks[index] if index < len(sinks) else None
+            if not _grown(begun, before[index], now):
+                del self._begun[index]
 
     def result(self, progress: Progress = silent) -> HartHistories:
         """Return the histories of all harts whose encoders feed the sinks; a hart without trace has an empty one, and a
@@ -141,10 +150,22 @@ class SinkDecoding:
         sink = self._sinks[index]
         if index not in self._begun:
             wrapped = isinstance(sink, CapturedSink | CapturedTandem) and sink.wrapped
-            self._begun[index] = registry.format_of(trace_options).decoding(
+            begun = registry.format_of(trace_options).decoding(
                 sink.data, self._program, trace_options, wrapped=wrapped, stop_at_error=self._stop_at_error
             )
+            if isinstance(begun, PiecewiseDecoding):
+                begun.grows = self._grows and not wrapped
+            self._begun[index] = begun
         return self._begun[index].result(progress)
+
+
+def _grown(decoding: Decoding, before: Captured, now: Captured | None) -> bool:
+    """Let the decoding of a sink go on as that of what is in the sink *now*; return False if it cannot."""
+    if not isinstance(before, CapturedSink) or not isinstance(now, CapturedSink) or now.wrapped:
+        return now == before
+    if (before.in_force, before.encoders) != (now.in_force, now.encoders):
+        return False
+    return now.data == before.data or (isinstance(decoding, PiecewiseDecoding) and decoding.grow(now.data))
 
 
 def decode(

@@ -11,7 +11,9 @@ The file is longer than others because decoder and encoder keep the same state i
 """
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from enum import Enum
+from typing import Self
 
 from rvtrace_gdb.decode.etrace.data.packet import Content, DataForm, DataOptions, DataPacket, codec
 from rvtrace_gdb.decode.etrace.layout import MalformedPacket
@@ -134,6 +136,13 @@ class DataDecoder:
         self._waiting: dict[int, int] = {}  # by load ID: index of the access whose value is to come
         self._sync = -1
         self.configure(parameters, modes)
+
+    def snapshot(self) -> Self:
+        """Return a decoder that is where this one is."""
+        other = copy(self)
+        other.accesses, other._sizes, other._waiting = self.accesses[:], self._sizes.copy(), self._waiting.copy()
+        other._addresses, other._values = deepcopy((self._addresses, self._values))
+        return other
 
     def configure(self, parameters: Parameters, modes: Modes) -> None:
         """Apply the parameters and modes of a support packet."""
