@@ -2,6 +2,7 @@
 where, and how often it resumed the target.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -23,6 +24,32 @@ _DISCONNECT = (
     " gdb to a target)"
 )
 _GONE = "you are in the past, and the target is gone: `disconnect` first (`trace connect` connects gdb again)"
+
+
+class ProxyLock:
+    """The session's *lock*, as the debugger's proxy takes it: gdb waits for the proxy, so work that nobody waits for
+    lets it pass when the lock is `wanted`.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._waiting: set[int] = set()  # the threads that want it
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a thread waits for the lock."""
+        return bool(self._waiting)
+
+    def __enter__(self) -> None:
+        this_thread = threading.get_ident()
+        self._waiting.add(this_thread)
+        try:
+            self._lock.acquire()
+        finally:
+            self._waiting.discard(this_thread)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class ReverseDebugger(Protocol):

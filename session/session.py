@@ -29,7 +29,7 @@ from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.queries.pages import PageSelection
-from rvtrace_gdb.session.reverse_debugger import ReverseDebugger, check_present, is_away, positions
+from rvtrace_gdb.session.reverse_debugger import ProxyLock, ReverseDebugger, check_present, is_away, positions
 from rvtrace_gdb.session.selected_history import HistoryCache, LastRequest, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
@@ -61,6 +61,8 @@ class Session:
         """The lock that every user of the session holds: its requests, and the debugger's proxy, which runs in a thread
         of its own.
         """
+        self.proxy_lock = ProxyLock(self.lock)
+        """The same lock, for the proxy."""
         self._recording: TraceRecording | None = None
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`

@@ -227,7 +227,7 @@ class ProxyDebugger:
             self.close()
         self.context = replace(self.context, threads=())  # those of the connection before
         setup = ProxySetup(
-            past=self.timeline, lock=self._session.lock, stub_address=stub, hart_of=self.hart_of,
+            past=self.timeline, lock=self._session.proxy_lock, stub_address=stub, hart_of=self.hart_of,
             extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
         )  # fmt: skip
         proxy = Proxy(setup, self.writes)

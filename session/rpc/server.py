@@ -111,6 +111,7 @@ class Methods:
 
 
 _PROGRESS_SECONDS = 0.2  # seconds between two progress notifications
+_PROXY_SECONDS = 0.001  # in which the proxy gets the lock that it wants
 log = logging.getLogger("rvtrace.session")
 
 
@@ -142,17 +143,21 @@ class SessionServer:
             self._session.close()
 
     def _next(self) -> JsonMessage | None:
-        """Return the next request; meanwhile continue preparing a history if that was interrupted."""
-        if self._requests.empty():
-            self._prepare(self._until_asked)
+        """Return the next request. Until it comes, prepare what later ones need of the history that was decoded, so
+        that no list has to wait for it.
+        """
+        while self._requests.empty() and self._prepares and not self._prepare():
+            time.sleep(_PROXY_SECONDS)
         return self._requests.get()
 
-    def _prepare(self, progress: Progress) -> None:
-        """Compute what all lists need, so that no list has to wait for it."""
-        if not self._prepares:
-            return
+    def _prepare(self) -> bool:
+        """Return whether everything is prepared, or as much as can be. The proxy may have the lock for long."""
+        if not self._session.lock.acquire(blocking=False):
+            return False
         try:
-            self._session.prepare(progress)
+            self._session.prepare(self._until_wanted)
+        except Cancelled:
+            return False
         except RvtraceError as error:
             log.debug("not prepared: %s", error)  # the request that needs it will report the error
         except ClientGone:
@@ -161,10 +166,13 @@ class SessionServer:
             self._prepares = False  # else it would be tried again and again
         except Exception:
             log.exception("preparing")
+        finally:
+            self._session.lock.release()
+        return True
 
-    def _until_asked(self, label: str, done: int, total: int | None = None) -> None:
-        """Report progress to nobody; raise `Cancelled` as soon as there is a request."""
-        if not self._requests.empty():
+    def _until_wanted(self, label: str, done: int, total: int | None = None) -> None:
+        """Report progress to nobody; raise `Cancelled` as soon as there is a request, or the proxy wants the lock."""
+        if not self._requests.empty() or self._session.proxy_lock.wanted:
             raise Cancelled
 
     def send(self, message: JsonMessage) -> None:
@@ -202,7 +210,6 @@ class SessionServer:
         try:
             watch = _Watch(self, number)
             result = self._methods.call(request.get("method"), request.get("params", {}), watch)
-            self._prepare(watch)
             reply = {"id": number, "result": result}
         except RvtraceError as error:
             reply = _error(number, error.protocol_name or type(error).__name__, str(error))

@@ -269,6 +269,50 @@ def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -
     assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
 
 
+class Counting(Session):
+    """Notes how many answers there are whenever it may prepare something."""
+
+    def __init__(self, answers: io.BytesIO) -> None:
+        super().__init__()
+        self._answers, self._calls = answers, threading.Condition()
+        self.seen: list[int] = []
+
+    def prepare(self, progress: Progress) -> None:
+        with self._calls:
+            self.seen.append(self._answers.getvalue().count(b"\n"))
+            self._calls.notify_all()
+
+    def wait(self, answers: int) -> None:
+        """Wait until it may prepare something after so many answers."""
+        with self._calls:
+            assert self._calls.wait_for(lambda: self.seen and self.seen[-1] == answers, 60)
+
+
+def test_an_answer_does_not_wait_for_what_later_requests_need(tmp_path: Path) -> None:
+    answers = io.BytesIO()
+    session = Counting(answers)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source:
+        server = threading.Thread(target=SessionServer(session, source, answers, tmp_path / "log").run)
+        server.start()
+        with os.fdopen(writing, "wb", buffering=0) as requests:
+            session.wait(0)
+            requests.write(b'{"id": 1, "method": "hello", "params": {}}\n')
+            session.wait(1)
+        server.join(60)
+    assert session.seen[:2] == [0, 1], "never between a request and its answer"
+
+
+def test_what_is_prepared_meanwhile_does_not_hold_up_the_proxy(tmp_path: Path) -> None:
+    pipe, session = Pipe(), Idle()
+    thread, _ = served(session, pipe, tmp_path / "log")
+    assert session.begun.wait(60)
+    with session.proxy_lock:
+        assert session.ended.is_set(), "it had the lock until then"
+    pipe.end()
+    thread.join(60)
+
+
 def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, found = Session(), list[object]()
     monkeypatch.setattr("rvtrace_gdb.session.selected_history.CallHistory", counted(found))

@@ -1,11 +1,12 @@
 """What the system refuses the session: files, memory, descriptors. It is reported as that, and the session goes on."""
 
-import io
 import json
 import os
 import resource
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ import pytest
 
 from rvtrace_gdb.session.capture.file import save as save_capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.rpc.server import SessionServer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.session.board import DEMO
@@ -60,7 +60,7 @@ def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client)
 
 def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Whether it is for what is asked for or for what is prepared beside it, which is not tried again and again."""
-    prepared = []
+    prepared, begun = [], threading.Event()
 
     class Large(Session):
         def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
@@ -68,12 +68,19 @@ def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.L
 
         def prepare(self, progress: Progress) -> None:
             prepared.append(1)
+            begun.set()
             raise MemoryError
 
-    requests = b'{"id": 1, "method": "hello"}\n{"id": 2, "method": "stop"}\n{"id": 3, "method": "hello"}\n'
-    answers = io.BytesIO()
-    SessionServer(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
-    first, second, third = (json.loads(line) for line in answers.getvalue().splitlines())
+    pipe = Pipe()
+    thread, sink = served(Large(), pipe, tmp_path / "log")
+    assert begun.wait(60)
+    for number, method in enumerate(("hello", "stop", "hello"), 1):
+        pipe.put(id=number, method=method)
+        while len(replies(sink)) < number:
+            time.sleep(0.001)
+    pipe.end()
+    thread.join(60)
+    first, second, third = replies(sink)
     assert "result" in first and "result" in third
     assert second["error"]["kind"] == "OutOfMemory"
     assert second["error"]["message"].startswith("there is not enough memory for this")
