@@ -43,6 +43,16 @@ class DataPort(Protocol):
         ...
 
 
+@runtime_checkable
+class BurstPort(Protocol):
+    """A target that can read such a register faster, without knowing how often it has if an access fails."""
+
+    def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
+        """Return the same as `read_data_port`; None if it cannot: then the register has been read any number of times.
+        """
+        ...
+
+
 CsrName = int | str
 """A CSR's number (RISC-V Privileged Architecture, 2.1), or "pc" or "priv": bits 1:0 the privilege mode, bit 2 V."""
 CsrRequest = tuple[CsrName, int | None]

@@ -33,7 +33,7 @@ from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
     check_buffer,
     pieces_oldest_first,
     read_pieces,
-    read_port,
+    read_through_port,
 )
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
@@ -109,13 +109,21 @@ def _check_stopped(sink: Component) -> int:
     return control
 
 
-def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
+def _rewind(sink: Component, start: int) -> None:
+    """Let the read pointer be *start*. Raises SinkNotReadable."""
     pointer = sink.write(component_registers.SINK_RP, start)
     if pointer != start:
         text = f"teSinkRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
-    data = read_port(sink, sink.base + component_registers.SINK_DATA.offset, nbytes, progress)
-    if sink.read(component_registers.SINK_RP) == start:
+
+
+def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
+    def moved() -> bool:
+        return sink.read(component_registers.SINK_RP) != start
+
+    port = sink.base + component_registers.SINK_DATA.offset
+    data = read_through_port(sink, port, nbytes, progress, partial(_rewind, sink, start), moved)
+    if not moved():
         text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
     _check_stopped(sink)  # the words may also be those of a sink in reset, or of none

@@ -12,7 +12,7 @@ from functools import partial
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import DrainFailed, SinkNotReadable
-from rvtrace_gdb.controlregs.target import DataPort
+from rvtrace_gdb.controlregs.target import BurstPort, DataPort
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import WORD_MASK, access_bytes, read_address, write_address
@@ -98,6 +98,28 @@ def _shifted(progress: Progress, before: int, content: int) -> Progress:
     return watch
 
 
+def read_through_port(
+    sink: Component,
+    address: int,
+    nbytes: int,
+    progress: Progress,
+    rewind: Callable[[], None],
+    is_read: Callable[[], bool],
+) -> bytes:
+    """Read *nbytes* from the register at *address*, which has the next word each time it is read.
+
+    *rewind* sets the sink to the first word. *is_read*: whether it is behind the last one now: if not, reads that were
+    made faster have failed, and all are made again, one by one. Raises as `read_port` and *rewind*.
+    """
+    rewind()
+    if isinstance(sink.target, BurstPort):
+        data = sink.target.read_port_burst(address, nbytes // 4, progress)
+        if data is not None and is_read():
+            return data
+        rewind()
+    return read_port(sink, address, nbytes, progress)
+
+
 def read_port(sink: Component, address: int, nbytes: int, progress: Progress) -> bytes:
     """Read *nbytes* by repeated reads of the word at *address*. Raises SramUnreadable and the transport's errors."""
     if isinstance(sink.target, DataPort):
@@ -151,15 +173,25 @@ def _check_stopped(sink: Component, in_force: SinkSettings | None) -> int:
     return control
 
 
-def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int, progress: Progress) -> bytes:
-    """Read through the read pointer, which advances by itself and wraps at the end of the buffer."""
-    end = start + nbytes
+def _rewind(sink: Component, start: int) -> None:
+    """Let the read pointer be *start*. Raises SramUnreadable."""
     pointer = write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, start, RamMode.SRAM)
     if pointer != start:
         raise SramUnreadable(f"trRamRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read")
-    data = read_port(sink, sink.base + component_registers.RAM_DATA.offset, nbytes, progress)
-    pointer = sink.read(component_registers.RAM_RP_LOW) & WORD_MASK
-    if pointer != end and (end, pointer) != (buffer[1], buffer[0]):
+
+
+def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int, progress: Progress) -> bytes:
+    """Read through the read pointer, which advances by itself and wraps at the end of the buffer."""
+    end = start + nbytes
+    ends = (end, buffer[0]) if end == buffer[1] else (end,)
+
+    def pointer_now() -> int:
+        return sink.read(component_registers.RAM_RP_LOW) & WORD_MASK
+
+    port = sink.base + component_registers.RAM_DATA.offset
+    data = read_through_port(sink, port, nbytes, progress, partial(_rewind, sink, start), lambda: pointer_now() in ends)
+    pointer = pointer_now()
+    if pointer not in ends:
         text = f"trRamRP reads {pointer:#x} after {nbytes} bytes from {start:#x} on were read, not {end:#x}"
         raise SramUnreadable(f"{text}: it was reset, or does not advance to the next word", _without_repeats(data))
     return data

@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.errors import DrainFailed
 from rvtrace_gdb.controlregs.fields import BLOCK_BYTES
 from rvtrace_gdb.controlregs.graph import Graph, block
 from rvtrace_gdb.controlregs.sifive_v0 import sink_block
-from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.controlregs.target import BurstPort, Target
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
@@ -186,6 +186,9 @@ class IncrementalBuffer:
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
         return self._link.read_data_port(address, words, progress)
+
+    def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
+        return self._link.read_port_burst(address, words, progress) if isinstance(self._link, BurstPort) else None
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         """Read as the link does, but take known bytes from memory; an error's `partial` includes these."""

@@ -20,6 +20,7 @@ from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
+from rvtrace_gdb.transport.openocd import data_port
 
 if TYPE_CHECKING:
     from rvtrace_gdb.transport.openocd.memory_ways import RefusedAccess  # loaded where an access is refused
@@ -193,6 +194,22 @@ class OpenOcd(Closeable):
             lambda _done, part: self._read_repeatedly(address, part), words, progress, "reading data port"
         )
 
+    def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
+        """Return the same as `read_data_port`, in half the time; None if the system bus cannot, or an access failed."""
+
+        def read(_done: int, part: int) -> list[int]:
+            words = data_port.burst_words(self.command(data_port.burst(prefix, address, part, bits)), part)
+            if words is None:
+                raise OpenOcdRefused("riscv dmi_read", "the system bus was busy, or an access failed", address)
+            return words
+
+        prefix = self._prefix()
+        try:
+            bits = data_port.bus_address_bits(self.command(data_port.bus_width(prefix)))
+            return self._read_in_chunks(read, words, progress, "reading data port") if address >> bits == 0 else None
+        except OpenOcdRefused:
+            return None
+
     # What else can be asked.
 
     def state(self) -> str:
@@ -327,13 +344,7 @@ class OpenOcd(Closeable):
     def _read_repeatedly(self, address: int, count: int) -> list[int]:
         """Read the same word repeatedly. Each read advances the port, so words read before an error are kept in it."""
         read = f"{self._prefix()}read_memory {address:#x} 32 1 phys"
-        answer = self.command(
-            "set _rvtrace_words {}; set _rvtrace_error {}; "
-            f"for {{set _rvtrace_i 0}} {{$_rvtrace_i < {count}}} {{incr _rvtrace_i}} {{"
-            f"if {{[catch {{{read}}} _rvtrace_word]}} {{set _rvtrace_error $_rvtrace_word; break}}; "
-            "lappend _rvtrace_words $_rvtrace_word}; "
-            'set _rvtrace_words "$_rvtrace_words\n$_rvtrace_error"'
-        )
+        answer = self.command(data_port.single_reads(read, count))
         read_words, _, error = answer.partition("\n")
         if error:
             refused = OpenOcdRefused(read, error, address, self._seen_beside(address))

@@ -10,16 +10,24 @@ import struct
 import time
 from collections.abc import Sequence
 
+from rvtrace_gdb.transport.system_bus import (
+    CLEAR,
+    SBACCESS32,
+    SBADDRESS0,
+    SBADDRESS1,
+    SBAUTOINCREMENT,
+    SBBUSY,
+    SBBUSYERROR,
+    SBCS,
+    SBDATA0,
+    SBERROR,
+    SBREADONADDR,
+    SBREADONDATA,
+    address_bits,
+)
 from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem
 from rvtrace_gdb.transport.usb.jtag import MAX_IDLE, DmiAccess, Dtm
 
-SBCS, SBADDRESS0, SBADDRESS1, SBDATA0 = 0x38, 0x39, 0x3A, 0x3C
-SBBUSYERROR, SBBUSY = 1 << 22, 1 << 21
-SBREADONADDR, SBACCESS32, SBAUTOINCREMENT, SBREADONDATA = 1 << 20, 2 << 17, 1 << 16, 1 << 15
-SBERROR = 7 << 12
-CLEAR = SBBUSYERROR | SBERROR
-VERSION_SHIFT, VERSION_1 = 29, 1
-HAS_32 = 1 << 2
 PATIENCE = 2.0  # seconds for one bus access
 ATTEMPTS = 6  # to stream a block, each time more slowly; in a row that bring no word
 _WHY = {
@@ -36,7 +44,7 @@ class SystemBus:
 
     def __init__(self, dtm: Dtm, sbcs: int) -> None:
         self._dtm, self.name = dtm, dtm.name
-        self.address_bits = sbcs >> 5 & 0x7F
+        self.address_bits = address_bits(sbcs)
         self._streams = True
 
     def read32(self, address: int) -> int:
@@ -181,8 +189,7 @@ class SystemBus:
 def system_bus(dtm: Dtm) -> SystemBus | None:
     """Return the system bus access of the debug module; None if it cannot be used."""
     sbcs = dtm.read(SBCS)
-    fits = sbcs >> VERSION_SHIFT == VERSION_1 and sbcs & HAS_32 and sbcs >> 5 & 0x7F
-    return SystemBus(dtm, sbcs) if fits else None
+    return SystemBus(dtm, sbcs) if address_bits(sbcs) else None
 
 
 def _packed(words: Sequence[int]) -> bytes:

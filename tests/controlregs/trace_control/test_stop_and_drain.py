@@ -243,3 +243,26 @@ def test_a_target_with_a_data_port_is_asked_once() -> None:
     r.encoder.target = r.sink.target = r.target
     assert run(r, SRAM, STREAM[:1000]).data == (STREAM[:1000] + b"TAIL")[-256:]
     assert r.target.asked == 4, "once per piece: what was written before the wrap, and after"
+
+
+@pytest.mark.parametrize(("answers", "reads_singly"), [("all", 0), ("nothing", 2), ("too few", 2)])
+def test_bursts_that_fail_are_made_again_one_by_one(answers: str, reads_singly: int) -> None:
+    """A burst that fails has advanced the read pointer, nobody knows how far; one may also have reached another bus."""
+
+    class WithBursts(ModelTarget):
+        asked = 0
+
+        def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
+            reads = words if answers == "all" else words // 2
+            data = b"".join(self.read32(address).to_bytes(4, "little") for _ in range(reads))
+            return None if answers == "nothing" else data.ljust(4 * words, b"?")
+
+        def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
+            self.asked += 1
+            return b"".join(self.read32(address).to_bytes(4, "little") for _ in range(words))
+
+    r = rig()
+    r.target = WithBursts(r.target.devices, r.target.memory, r.target.low)
+    r.encoder.target = r.sink.target = r.target
+    assert run(r, SRAM, STREAM[:100]).data == STREAM[:100] + b"TAIL"
+    assert r.target.asked == reads_singly

@@ -93,6 +93,14 @@ def test_memory(openocd: OpenOcd) -> None:
     assert openocd.read32(ENTRY + 0x1004) == 0xFFFF_FFFE
 
 
+def test_a_burst_reads_one_address_again_and_again(openocd: OpenOcd) -> None:
+    openocd.write32(ENTRY + 0x1000, 0x1234_5678)
+    assert openocd.read_port_burst(ENTRY + 0x1000, 100) == struct.pack("<I", 0x1234_5678) * 100
+    assert openocd.read_port_burst(ENTRY + 0x1000, 1) == struct.pack("<I", 0x1234_5678)
+    assert openocd.read_port_burst(0x10, 100) is None, "nothing answers there"
+    assert openocd.read32(ENTRY) == CODE[0], "the error is cleared"
+
+
 def test_bus_errors(openocd: OpenOcd) -> None:
     with pytest.raises(OpenOcdRefused, match="cannot access address 0x10: read_memory: failed to read") as caught:
         openocd.read32(0x10)
@@ -158,7 +166,8 @@ def test_smem_that_wraps(openocd: OpenOcd, whole: bytes) -> None:
     assert (openocd.read32(TRACE_RAM + 0x7FC), openocd.read32(TRACE_RAM + 0x1800)) == (0x1234_5678, 0x8765_4321)
 
 
-def test_sram_that_wraps(openocd: OpenOcd, whole: bytes) -> None:
+def test_sram_that_wraps(openocd: OpenOcd, whole: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenOcd, "read_data_port", None)  # bursts are enough
     drained, in_force = traced_run(openocd, TraceRequest(sync_mode=1, sync_max=4, buffer_size=0x400))
     assert drained == DrainedBuffer(whole[-0x400:], True)
     assert drain(components(openocd)[0]) == drained  # the read pointer starts anew; a later session finds the same
