@@ -14,16 +14,20 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import NOTHING, CallStep, traps_of
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, History, Path, PathPart, RepeatPath
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import open_input
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.counting import NumberedParts
 
 _SHF_EXECINSTR = 4
 
@@ -171,12 +175,44 @@ def counts(
     whole = range(len(history))
     parts = [whole] if stretches is None else list(stretches)
     is_whole = parts == [whole]
-    if calls is not None and is_whole:
-        ran, steps = _of_steps(calls.steps(progress), progress)
+    taken = calls if is_whole else None
+    numbered = _numbered_parts(calls, progress)
+    if numbered is not None:
+        ran, steps = _counted_parts(history, parts, numbered, taken, progress)
+    elif taken is not None:
+        ran, steps = _of_steps(taken.steps(progress), progress)
     else:
-        ran, steps = _execution_counts(history.entries if is_whole else _entries_of(history, parts), progress)
+        ran, steps = _execution_counts(_entries_of(history, parts), progress)
     gaps = ran.pop(GAP, 0) - (0 if is_whole else sum(map(bool, parts)))
     return ExecutionCounts(ran, steps, *_traps(history, parts, progress), gaps)
+
+
+def _numbered_parts(calls: CallHistory | None, progress: Progress) -> "NumberedParts | None":
+    """Return the parts in which the kernel counts, None without it."""
+    module = kernel()
+    if module is None or calls is not None:
+        return None if calls is None else calls.numbered_parts(progress)
+    from rvtrace_gdb.decode.counting import NumberedParts  # only with the kernel
+
+    return NumberedParts(module, ())
+
+
+def _counted_parts(
+    history: History,
+    stretches: Sequence[range],
+    numbered: "NumberedParts",
+    taken: CallHistory | None,
+    progress: Progress,
+) -> tuple[dict[int, int], dict[_Transition, int]]:
+    """Return the same as `_execution_counts`, counted by the kernel; *taken*: of all steps of these calls."""
+    from rvtrace_gdb.decode.counting import PartTallies
+
+    tallies = PartTallies(numbered)
+    if taken is not None:
+        tallies.add_steps(taken.tallies, progress)
+    else:
+        tallies.add_entries(_entries_of(history, stretches), progress)
+    return tallies.result(progress)
 
 
 def add_counts(one: ExecutionCounts, other: ExecutionCounts) -> ExecutionCounts:
@@ -383,6 +419,8 @@ def _traps(
 
 def _entries_of(history: History, stretches: Sequence[range]) -> list[AnyPath]:
     """Return the entries that some stretches consist of."""
+    if stretches == [range(len(history))]:
+        return list(history.entries)
     return list(chain.from_iterable([_BORDER, *_of_stretch(history, stretch)] for stretch in stretches if stretch))
 
 

@@ -9,16 +9,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from operator import mul
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.states import CallStep, Tally
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.counting import KernelMatches
 
 _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginning
 
@@ -32,6 +35,13 @@ class AddressQuery(NamedTuple):
     addresses: Container[int]
     not_after: Container[int] = ()
     entered: int | None = None
+
+    def is_against(self, step: CallStep) -> bool:
+        """Return whether the instruction before a step excludes a match at its first instruction.
+
+        A trap in between enters its handler, and excludes nothing.
+        """
+        return not (self.entered is not None and step.unit.trapped) and step.origin.last in self.not_after
 
 
 def executions(*addresses: int) -> AddressQuery:
@@ -133,6 +143,136 @@ class _Span(NamedTuple):
     ends: list[int]
 
 
+class PartMatches:
+    """The matches of a *query* in parts of a history: how many each part has, and where."""
+
+    def __init__(self, query: AddressQuery) -> None:
+        self._query = query
+        self._some: dict[int, int] = {}  # by id: the history keeps all parts
+        self._counts: dict[int, _MatchCount] = {}
+
+    def instruction_count(self, part: PathPart) -> int:
+        """Return how many instructions of a part are at searched addresses, whatever runs before them."""
+        if isinstance(part, RepeatPath):
+            return part.times * self.instruction_count(part.path)
+        known = self._some.get(id(part))
+        if known is None:
+            known = self._some[id(part)] = self._new_all(part)
+        return known
+
+    def _new_all(self, part: tuple[int, ...] | Path) -> int:
+        if isinstance(part, tuple):
+            return sum(map(self._query.addresses.__contains__, part))
+        try:  # most paths consist of parts that other paths also have
+            return sum(map(self._some.__getitem__, map(id, part.parts)))
+        except KeyError:
+            return sum(map(self.instruction_count, part.parts))
+
+    def part_count(self, part: PathPart) -> _MatchCount:
+        """Return the matches of a part."""
+        if isinstance(part, RepeatPath):
+            unit = self.part_count(part.path)
+            return _MatchCount(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
+        known = self._counts.get(id(part))
+        if known is None:
+            known = self._counts[id(part)] = self._new_count(part)
+        return known
+
+    def _new_count(self, part: tuple[int, ...] | Path) -> _MatchCount:
+        if not self.instruction_count(part):
+            return _TAIL[self._ends_against(part)]
+        if isinstance(part, tuple):
+            return self._in_tuple(part)
+        counts = [self.part_count(piece) for piece in part.parts if len(piece)]
+        inner = counts[0].inner + sum(following.after(before.tail) for before, following in pairwise(counts))
+        return _MatchCount(counts[0].head, inner, counts[-1].tail)
+
+    def _ends_against(self, part: tuple[int, ...] | Path) -> bool:
+        """Return whether the last instruction of a part excludes a match directly after it."""
+        if isinstance(part, Path):
+            return self.part_count(part.parts[-1]).tail if part.parts else False
+        return bool(part) and part[-1] in self._query.not_after
+
+    def _in_tuple(self, pcs: tuple[int, ...]) -> _MatchCount:
+        addresses, not_after = self._query.addresses, self._query.not_after
+        head, *flags = map(addresses.__contains__, pcs)
+        count = sum(flags)
+        if count and not_after:
+            count -= sum(flag and before in not_after for flag, before in zip(flags, pcs, strict=False))
+        return _MatchCount(head, count, pcs[-1] in not_after)
+
+    def match_index(self, part: PathPart, number: int, tail: bool) -> int:
+        """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
+        the first one.
+        """
+        if isinstance(part, RepeatPath):
+            return self._in_repetition(part, number, tail)
+        if isinstance(part, tuple):
+            return next(islice(self._match_indices(part, tail), number, None))
+        place = 0
+        for piece in part.parts:
+            count = self.part_count(piece)
+            if number < count.after(tail):
+                return place + self.match_index(piece, number, tail)
+            number -= count.after(tail)
+            place += len(piece)
+            tail = count.tail
+        raise AssertionError("the counts are wrong")
+
+    def _in_repetition(self, part: RepeatPath, number: int, tail: bool) -> int:
+        unit = self.part_count(part.path)
+        if number < unit.after(tail):
+            return self.match_index(part.path, number, tail)
+        times, number = divmod(number - unit.after(tail), unit.after(unit.tail))
+        return (times + 1) * part.path.count + self.match_index(part.path, number, unit.tail)
+
+    def _match_indices(self, pcs: tuple[int, ...], tail: bool) -> Iterator[int]:
+        addresses, not_after = self._query.addresses, self._query.not_after
+        before = chain([tail], (pc in not_after for pc in pcs))
+        for k, (pc, against) in enumerate(zip(pcs, before, strict=False)):
+            if pc in addresses and not against:
+                yield k
+
+
+class StepMatches:
+    """The matches of a query in the entries that *steps* lead to, which are all of a history. *parts*: those in parts.
+
+    The kernel's are `KernelMatches` of decode/counting.py.
+    """
+
+    def __init__(self, query: AddressQuery, parts: PartMatches, steps: Sequence[CallStep]) -> None:
+        self._query, self._parts, self._steps = query, parts, steps
+        of_part = parts.instruction_count
+        self._of_step: Computed[CallStep, int] = Computed(
+            self._count_of_step if query.not_after else lambda step: of_part(step.unit.part), 0
+        )
+
+    def totals(self, tallies: Sequence[Tally], progress: Progress) -> Iterator[int]:
+        """Yield the number of matches in each span."""
+        of_step, all_steps = self._of_step.__getitem__, self._steps.__getitem__
+        for number, (steps, times) in enumerate(tallies):
+            count = 0
+            for at in range(0, len(steps), _PROGRESS_INTERVAL):
+                progress("searching the history (parts)", number, len(tallies))
+                found = map(of_step, map(all_steps, steps[at : at + _PROGRESS_INTERVAL]))
+                count += sum(map(mul, found, times[at : at + _PROGRESS_INTERVAL]))
+            yield count
+
+    def counts(self, steps: Sequence[CallStep]) -> list[int]:
+        """Return the number of matches in the entry that each step leads to."""
+        return list(map(self._of_step.__getitem__, steps))
+
+    def excluded(self, steps: Sequence[CallStep]) -> list[CallStep]:
+        """Return those of all *steps* whose entry begins with a match, were it not for the instruction before."""
+        head = self._parts.part_count
+        return [step for step in steps if self._query.is_against(step) and head(step.unit.part).head]
+
+    def _count_of_step(self, step: CallStep) -> int:
+        part = step.unit.part
+        some = self._parts.instruction_count(part)
+        return self._parts.part_count(part).after(self._query.is_against(step)) if some else 0
+
+
 class ExecutionSearch:
     """The positions in the history of *calls* that match a query, numbered from 0, oldest first.
 
@@ -141,13 +281,10 @@ class ExecutionSearch:
 
     def __init__(self, calls: CallHistory, query: AddressQuery, progress: Progress = silent) -> None:
         self._calls, self._history, self._query = calls, calls.history, query
-        self._some: dict[int, int] = {}  # by id: the history keeps all parts
-        self._counts: dict[int, _MatchCount] = {}
-        self._of_step = Computed(
-            self._count_of_step if query.not_after else lambda step: self._instruction_count(step.unit.part), 0
-        )
+        self._parts = PartMatches(query)
+        self._matches = _step_matches(calls, query, self._parts, progress)
         self._near = _Span(-1, [], [], [])  # the span used last
-        counts = list(self._added_up(progress))  # for each span
+        counts = list(self._matches.totals(calls.tallies, progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
         if query.entered is not None:
             self._find_resumed(query.entered)
@@ -166,8 +303,8 @@ class ExecutionSearch:
         left = number - self._totals[span.number]
         k = bisect_right(span.ends, left)
         left -= span.ends[k - 1] if k else 0
-        against = self._is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
-        return span.begins[k] + self._match_index(span.steps[k].unit.part, left, against)
+        against = self._query.is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
+        return span.begins[k] + self._parts.match_index(span.steps[k].unit.part, left, against)
 
     def before(self, position: int) -> int:
         """Return how many matches are before a position."""
@@ -179,24 +316,12 @@ class ExecutionSearch:
     def _span(self, number: int) -> _Span:
         if number != self._near.number:
             begin, steps = self._calls.taken_in_span(number)
-            counts = list(map(self._of_step.__getitem__, steps))
+            counts = self._matches.counts(steps)
             for k in self._resumed.get(number, ()):
                 counts[k] += 1
             begins = accumulate((step.unit.part.count for step in steps[:-1]), initial=begin)
             self._near = _Span(number, steps, list(begins), list(accumulate(counts)))
         return self._near
-
-    def _added_up(self, progress: Progress) -> Iterator[int]:
-        """Yield the number of matches in each span."""
-        of_step, tallies = self._of_step.__getitem__, self._calls.tallies
-        for number, (steps, times) in enumerate(tallies):
-            count = 0
-            for at in range(0, len(steps), _PROGRESS_INTERVAL):
-                progress("searching the history (parts)", number, len(tallies))
-                count += sum(
-                    map(mul, map(of_step, steps[at : at + _PROGRESS_INTERVAL]), times[at : at + _PROGRESS_INTERVAL])
-                )
-            yield count
 
     def _find_resumed(self, function: int) -> None:
         """Find entries that a trap delayed: the function was called, a trap came before its first instruction ran, and
@@ -204,8 +329,8 @@ class ExecutionSearch:
         """
         before = self._query.not_after
         assert isinstance(before, LoopOrTrapReturn)
-        against = filter(self._is_against, self._of_step)
-        returns = {step for step in against if self._is_head(step) and before.returns_from_trap(step.origin.last)}
+        excluded = self._matches.excluded(self._calls.different_steps)
+        returns = {step for step in excluded if before.returns_from_trap(step.origin.last)}
         for event in self._history.events if returns else ():
             called = event.kind is EventKind.TRAP and event.last_pc == function and self._is_entry(event.position)
             if called and (found := self._first_after(event.position, returns)) is not None:
@@ -218,111 +343,26 @@ class ExecutionSearch:
 
     def _first_after(self, position: int, steps: set[CallStep]) -> tuple[int, int] | None:
         """Return the span that has the first of some steps at or after a position, and the index of the step in it."""
+        numbers = {step.number for step in steps}
         for number in range(self._calls.span_at(position), len(self._calls.tallies)):
-            if not steps.isdisjoint(self._calls.tallies[number].steps):
+            if not numbers.isdisjoint(self._calls.tallies[number].steps):
                 span = self._span(number)
                 for k in range(bisect_left(span.begins, position), len(span.steps)):
                     if span.steps[k] in steps:
                         return number, k
         return None
 
-    def _is_against(self, step: CallStep) -> bool:
-        """Return whether the instruction before a step excludes a match at its first instruction.
 
-        A trap in between enters its handler, and excludes nothing.
-        """
-        if self._query.entered is not None and step.unit.trapped:
-            return False
-        return step.origin.last in self._query.not_after
+def _step_matches(
+    calls: CallHistory, query: AddressQuery, parts: PartMatches, progress: Progress
+) -> "StepMatches | KernelMatches":
+    numbered = calls.numbered_parts(progress)
+    if numbered is None:
+        return StepMatches(query, parts, calls.different_steps)
+    from rvtrace_gdb.decode.counting import KernelMatches  # only with the kernel
 
-    def _is_head(self, step: CallStep) -> bool:
-        return self._part_count(step.unit.part).head
-
-    def _count_of_step(self, step: CallStep) -> int:
-        """Return the number of matches in the entry that a step leads to."""
-        some = self._instruction_count(step.unit.part)
-        return self._part_count(step.unit.part).after(self._is_against(step)) if some else 0
-
-    def _instruction_count(self, part: PathPart) -> int:
-        """Return how many instructions of a part are at searched addresses, whatever runs before them."""
-        if isinstance(part, RepeatPath):
-            return part.times * self._instruction_count(part.path)
-        known = self._some.get(id(part))
-        if known is None:
-            known = self._some[id(part)] = self._new_all(part)
-        return known
-
-    def _new_all(self, part: tuple[int, ...] | Path) -> int:
-        if isinstance(part, tuple):
-            return sum(map(self._query.addresses.__contains__, part))
-        try:  # most paths consist of parts that other paths also have
-            return sum(map(self._some.__getitem__, map(id, part.parts)))
-        except KeyError:
-            return sum(map(self._instruction_count, part.parts))
-
-    def _part_count(self, part: PathPart) -> _MatchCount:
-        if isinstance(part, RepeatPath):
-            unit = self._part_count(part.path)
-            return _MatchCount(unit.head, unit.inner + (part.times - 1) * unit.after(unit.tail), unit.tail)
-        known = self._counts.get(id(part))
-        if known is None:
-            known = self._counts[id(part)] = self._new_count(part)
-        return known
-
-    def _new_count(self, part: tuple[int, ...] | Path) -> _MatchCount:
-        if not self._instruction_count(part):
-            return _TAIL[self._ends_against(part)]
-        if isinstance(part, tuple):
-            return self._in_tuple(part)
-        counts = [self._part_count(piece) for piece in part.parts if len(piece)]
-        inner = counts[0].inner + sum(following.after(before.tail) for before, following in pairwise(counts))
-        return _MatchCount(counts[0].head, inner, counts[-1].tail)
-
-    def _ends_against(self, part: tuple[int, ...] | Path) -> bool:
-        """Return whether the last instruction of a part excludes a match directly after it."""
-        if isinstance(part, Path):
-            return self._part_count(part.parts[-1]).tail if part.parts else False
-        return bool(part) and part[-1] in self._query.not_after
-
-    def _in_tuple(self, pcs: tuple[int, ...]) -> _MatchCount:
-        addresses, not_after = self._query.addresses, self._query.not_after
-        head, *flags = map(addresses.__contains__, pcs)
-        count = sum(flags)
-        if count and not_after:
-            count -= sum(flag and before in not_after for flag, before in zip(flags, pcs, strict=False))
-        return _MatchCount(head, count, pcs[-1] in not_after)
-
-    def _match_index(self, part: PathPart, number: int, tail: bool) -> int:
-        """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
-        the first one.
-        """
-        if isinstance(part, RepeatPath):
-            return self._in_repetition(part, number, tail)
-        if isinstance(part, tuple):
-            return next(islice(self._match_indices(part, tail), number, None))
-        place = 0
-        for piece in part.parts:
-            count = self._part_count(piece)
-            if number < count.after(tail):
-                return place + self._match_index(piece, number, tail)
-            number -= count.after(tail)
-            place += len(piece)
-            tail = count.tail
-        raise AssertionError("the counts are wrong")
-
-    def _in_repetition(self, part: RepeatPath, number: int, tail: bool) -> int:
-        unit = self._part_count(part.path)
-        if number < unit.after(tail):
-            return self._match_index(part.path, number, tail)
-        times, number = divmod(number - unit.after(tail), unit.after(unit.tail))
-        return (times + 1) * part.path.count + self._match_index(part.path, number, unit.tail)
-
-    def _match_indices(self, pcs: tuple[int, ...], tail: bool) -> Iterator[int]:
-        addresses, not_after = self._query.addresses, self._query.not_after
-        before = chain([tail], (pc in not_after for pc in pcs))
-        for k, (pc, against) in enumerate(zip(pcs, before, strict=False)):
-            if pc in addresses and not against:
-                yield k
+    entered = query.entered is not None
+    return KernelMatches(numbered, query.addresses, query.not_after, progress, entered=entered)
 
 
 class CombinedSearch:

@@ -10,11 +10,11 @@ import gc
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import PLAIN, CallEdge
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
@@ -28,19 +28,24 @@ from rvtrace_gdb.decode.calls.states import (
     States,
     Summaries,
     Summary,
+    Tally,
     Unit,
     traps_of,
     walk,
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.counting import NumberedParts
 
 _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together
 _PROGRESS_INTERVAL = 1 << 3  # blocks between two calls of the progress
-_BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
+_BEGINS, _LOW, _NUMBER = map(attrgetter, ("begins", "low", "number"))
 _STRETCH = itemgetter(1)
 
 
@@ -59,19 +64,13 @@ class FunctionRun(NamedTuple):
     kind: StackOperationKind
 
 
-class Tally(NamedTuple):
-    """The different steps taken in a span of the history, and how many times each was taken."""
-
-    steps: tuple[CallStep, ...]
-    times: Sequence[int]
-
-
 class CallHistory:
     """The functions that ran in *history*, numbered from 1. If *progress* is None, call `go_on` to find them.
 
-    *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
-    of entries, NEVER if more than one stack ran in it. *frames*: the frames of all calls. *stretches*: which stack ran
-    when. *mismatched*: the steps with a return that does not go where its call came from.
+    *tallies*: of all spans, which are some tens of thousands of entries each; *different_steps*: the steps by number.
+    *lowest*: the lowest level in each block of entries, NEVER if more than one stack ran in it. *frames*: the frames of
+    all calls. *stretches*: which stack ran when. *mismatched*: the steps with a return that does not go where its call
+    came from.
     """
 
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
@@ -80,7 +79,7 @@ class CallHistory:
         self._entries = HistoryEntries(history, program, self._traps)
         states = States(self._entries.images)
         self.frames = states.frames
-        self.mismatched = states.mismatched
+        self.mismatched, self.different_steps = states.mismatched, states.steps
         self.tallies: list[Tally] = []
         self.lowest = array("q")
         self._checkpoints: list[tuple[CallState, int]] = []
@@ -88,6 +87,7 @@ class CallHistory:
         self.stretches = Stretches()
         self._first = self._state = states.first
         self._counted: Counter[CallStep] = Counter()  # of the span so far
+        self._numbered: NumberedParts | None = None
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
         if progress is not None:
             self.go_on(progress)
@@ -124,8 +124,22 @@ class CallHistory:
         for number, tally in enumerate(self.tallies):
             progress("adding up (parts)", number, len(self.tallies))
             for step, times in zip(tally.steps, tally.times, strict=True):
-                taken[step] += times
+                taken[self.different_steps[step]] += times
         return taken
+
+    def numbered_parts(self, progress: Progress = silent) -> "NumberedParts | None":
+        """Return the parts of what the steps lead to, for the kernel; None without it. Raises what *progress*
+        raises.
+        """
+        module = kernel()
+        if module is None:
+            return None
+        from rvtrace_gdb.decode.counting import NumberedParts  # only with the kernel
+
+        if self._numbered is None:
+            self._numbered = NumberedParts(module, self.different_steps)
+        self._numbered.follow(progress)
+        return self._numbered
 
     def block_at(self, position: int) -> int:
         """Return the block of entries that contains a position, which may be the end of the history; -1 if that is
@@ -186,7 +200,7 @@ class CallHistory:
         self._note_lows(taken)
         self._counted.update(taken)
         if block % _SPAN == _SPAN - 1 or last:
-            self.tallies.append(Tally(tuple(self._counted), array("I", self._counted.values())))
+            self.tallies.append(Tally(array("I", map(_NUMBER, self._counted)), array("I", self._counted.values())))
             self._counted.clear()
 
     def _note_lows(self, taken: list[CallStep]) -> None:

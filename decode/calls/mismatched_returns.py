@@ -46,9 +46,10 @@ def with_mismatched_returns(events: list[Event], found: list[Event]) -> list[Eve
 
 
 def _seen(calls: CallHistory, progress: Progress) -> Iterator[ReturnPair]:
+    numbers = {step.number for step in calls.mismatched}
     for span, tally in enumerate(calls.tallies):
         progress("looking at returns (parts)", span, len(calls.tallies))
-        if calls.mismatched.isdisjoint(tally.steps):
+        if numbers.isdisjoint(tally.steps):
             continue
         position, steps = calls.taken_in_span(span)
         for step in steps:

@@ -7,6 +7,7 @@ often it ran (`Summaries`).
 """
 
 import itertools
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, islice, pairwise
@@ -367,14 +368,16 @@ class CallStep(dict[CallStateKey, "CallStep"]):
 
     lows  as in `CallStacks`; *one_stack*: one stack ran all the time. *low*: its lowest level, else NEVER
     names  what became of the stacks; None if *one_stack*
+    number  of the step, see `States.steps`
     """
 
-    __slots__ = ("begins", "low", "lows", "names", "one_stack", "origin", "state", "unit")
+    __slots__ = ("begins", "low", "lows", "names", "number", "one_stack", "origin", "state", "unit")
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
-    def __init__(self, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
+    def __init__(self, number: int, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
         super().__init__()
+        self.number = number
         self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
         self.one_stack = len(calls.lows) == 1
         self.low = calls.lows[0] if self.one_stack else NEVER
@@ -386,6 +389,13 @@ class CallStep(dict[CallStateKey, "CallStep"]):
         return step
 
 
+class Tally(NamedTuple):
+    """The numbers of the different steps taken in a span of the history, and how many times each was taken."""
+
+    steps: "array[int]"
+    times: "array[int]"
+
+
 class States:
     """All states of programs with these *images*. *frames*: the frames of their calls."""
 
@@ -395,6 +405,8 @@ class States:
         self._states: dict[tuple[int, int, int, int, int], CallState] = {}
         self._units: dict[tuple[int, int, CallStateKey], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
+        self.steps: list[CallStep] = []
+        """All steps, by their numbers."""
         self.mismatched: set[CallStep] = set()
         """The steps with a return that does not go where its call came from."""
         self.first = self._call_state(None, 0, (), NOTHING, 0)
@@ -406,7 +418,8 @@ class States:
         calls.do(unit.operations)
         program = key.program if isinstance(key, MarkedEntry) else state.program
         following = self._call_state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
-        step = CallStep(state, unit, following, calls)
+        step = CallStep(len(self.steps), state, unit, following, calls)
+        self.steps.append(step)
         if calls.expected != UNKNOWN:
             self.mismatched.add(step)
         return step

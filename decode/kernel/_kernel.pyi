@@ -59,3 +59,38 @@ def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, byte
     """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its
     frames, and from where in the data they come: pairs of 32-bit numbers (from this byte of the frames on, from that of
     the data on). None: there is something else than frames."""
+
+class Parts:
+    """The different parts of a history, numbered, each after what it contains; their addresses, numbered, too, the gap
+    with 0; and steps to entries. See counts.h. The types are those of paths and of repeated ones.
+    """
+
+    def __new__(cls, path_type: type, rounds_type: type, /) -> Parts: ...
+    def add_step(self, part: Any, last: int | None, trapped: bool, /) -> None:
+        """Add a step to a part from the instruction at *last*, None at the beginning. Its number is the next one."""
+    def addresses(self) -> list[int]: ...
+    def size(self) -> tuple[int, int, int]:
+        """Return the number of addresses, parts and steps."""
+    def match(self, flags: bytes, inner: bytearray, ends: bytearray, first: int, last: int, /) -> None:
+        """Fill in the matches of the parts from one number up to another. *flags*: of each address, `WANTED`..."""
+    def before(self, flags: bytes, /) -> bytes:
+        """Return, for each address, whether it may run directly before one that is wanted."""
+    def counts(
+        self, flags: bytes, inner: bytearray, ends: bytearray, entered: bool, steps: Any, /
+    ) -> bytes:
+        """Return how many matches are in the entry to which each step leads: 64-bit numbers for 32-bit ones."""
+    def excluded(self, flags: bytes, /) -> list[int]:
+        """Return the steps to an entry that begins with a wanted address, from one that excludes that."""
+
+class Executions:
+    """How often what is in parts ran: first entries are added, then `spread` counts what is in them."""
+
+    def __new__(cls, parts: Parts, /) -> Executions: ...
+    def add_steps(self, steps: Any, times: Any, /) -> None:
+        """Add the entries to which steps lead, each so many times: two arrays of 32-bit numbers."""
+    def add_entries(self, entries: list[Any], begin: int, end: int, /) -> None:
+        """Add those numbered *begin* to *end* - 1, each after the one before."""
+    def spread(self, count: int, /) -> int:
+        """Count what is in *count* more parts, and return how many are left."""
+    def result(self) -> tuple[bytes, list[tuple[int, int, int]]]:
+        """Return how often each address ran, as 64-bit numbers, and [(from, to, times)] of steps between them."""

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "counts_module.h"
 #include "loop.h"
 #include "sources.h"
 
@@ -552,7 +553,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
-        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE)) {
+        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

@@ -16,9 +16,11 @@ from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch, arrivals, e
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode.calls.call_histories import in_small_blocks
 from tests.decode.history.test_history import NOTHING, built, flat
+from tests.decode.kernel.loops import LOOPS, with_and_without_kernel
 from tests.helpers.amounts import LONG, some_of
 from tests.helpers.event_facts import INTERRUPT, lost
 
+loop = pytest.fixture(with_and_without_kernel, scope="module", autouse=True, params=LOOPS)
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 
 addresses = st.integers(0, 5)

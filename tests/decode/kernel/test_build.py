@@ -72,6 +72,7 @@ def test_damaged_traces_under_sanitizers(tmp_path: Path) -> None:
         "RVTRACE_TEST_LONG": "",
     }
     tests = [f"tests/decode/ntrace/{name}.py" for name in DAMAGED] + ["tests/decode/kernel/test_ntrace.py"]
+    tests += ["tests/decode/test_search.py", "tests/decode/test_coverage.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.decode.kernel.sanitized", *tests],
         cwd=HOME, env={**os.environ, **environ}, capture_output=True, text=True, check=False,
