@@ -1,5 +1,6 @@
+from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 SOURCE: str
 
@@ -94,3 +95,73 @@ class Executions:
         """Count what is in *count* more parts, and return how many are left."""
     def result(self) -> tuple[bytes, list[tuple[int, int, int]]]:
         """Return how often each address ran, as 64-bit numbers, and [(from, to, times)] of steps between them."""
+
+class TandemReader:
+    """Finds where groups begin. Nodes have numbers; an entry says what to do at a byte in a node: `GrammarEntry` of
+    decode/tandem/group_grammar.py. The *shape* 0xffff: the group goes on."""
+
+    def __new__(cls) -> TandemReader: ...
+    def learn(self, node: int, byte: int, size: int, following: int, split: int, shape: int, /) -> None: ...
+    def read(
+        self, data: bytes | bytearray, at: int, start: int, node: int, /
+    ) -> tuple[int, int, int, tuple[int, int] | None]:
+        """Read from the element *at*, of the group that begins at *start*, on. Return where it stopped, and the node
+        and byte that are not known, None at the end of the data."""
+    def take(self) -> tuple[bytes, bytes]:
+        """Return and forget the offsets (64 bits) and the shapes (16 bits) of the groups that were read."""
+
+_Field = tuple[int, int]
+
+class TandemIndexer:
+    """Notes what plain groups did: `UnpackPlan` of decode/tandem/group_grammar.py. *kinds*: of registers, by number.
+    Python does what runs below *lowest*."""
+
+    def __new__(cls, xlen: int, mprv: int, lowest: int, kinds: bytes, /) -> TandemIndexer: ...
+    @overload
+    def plan(self) -> None: ...
+    @overload
+    def plan(
+        self,
+        size: int,
+        pc: _Field,
+        word: _Field,
+        address: _Field,
+        data: _Field,
+        physical: bool,
+        both: bool,
+        registers: tuple[tuple[int, int, int], ...],
+        /,
+    ) -> None:
+        """Add the plan of the next shape: the place of each field, and its bytes, 0 without it; nothing: Python does
+        such groups."""
+    def learn(self, word: int, stored: int, distances: tuple[int, ...] | None, is_store_odd: bool, /) -> None:
+        """Add the facts of an instruction: how many bytes it stores, how far it may lead (None: anywhere), whether
+        only Python knows what it stores."""
+    def forget(self) -> None:
+        """Forget which instructions ran where."""
+    def run(
+        self,
+        data: bytes | bytearray,
+        offsets: array[int],
+        shapes: array[int],
+        group: int,
+        stop: int,
+        pc: int,
+        mprv: bool,
+        in_physical: bool,
+        /,
+    ) -> tuple[int, int, int, int]:
+        """Do plain groups from *group* on. Return why it stopped (`Indexing` of tandem.h), before which group, the pc
+        there, and the instruction that is not known."""
+    def take(self) -> tuple[bytes, bytes, list[tuple[int, int]], list[tuple[int, bytes, bytes]], _Stores, _Stores]:
+        """Return and forget what the groups did: pcs, groups that made floating-point state dirty, instructions that
+        ran at an address for the first time, writes by register, stores where loads and stores are, physical ones."""
+
+_Stores = tuple[bytes, bytes, bytes, bytes]
+
+class PathBlocks:
+    """Numbers of consecutive addresses."""
+
+    def __new__(cls) -> PathBlocks: ...
+    def cut(self, pcs: array[int], longest: int, /) -> tuple[bytes, bytes]:
+        """Cut addresses into blocks. Return the number of each, and where the new ones begin and end; all 32 bits."""

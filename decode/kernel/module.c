@@ -10,6 +10,7 @@
 #include "counts_module.h"
 #include "loop.h"
 #include "sources.h"
+#include "tandem_module.h"
 
 #ifndef KERNEL_SOURCE
 #error "setup.py defines KERNEL_SOURCE, by which Python knows which source this was made of"
@@ -553,7 +554,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
-        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module)) {
+        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

@@ -33,7 +33,8 @@ from rvtrace_gdb.decode.program.instructions import (
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, GroupEffects
 from rvtrace_gdb.decode.tandem.group_grammar import plan_of
 from rvtrace_gdb.decode.tandem.history_builder import TandemHistoryBuilder
-from rvtrace_gdb.decode.tandem.index import Index, Indexer, index_of
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.indexer import Indexer, index_of
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR_END,

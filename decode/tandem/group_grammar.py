@@ -10,6 +10,7 @@ chapter 3; and the additional rules of a published checker of such traces. That 
 group, which chapter 3 allows: here it is not a problem.
 """
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -121,6 +122,9 @@ class InvalidBytes(Exception):
         super().__init__(why)
 
 
+_FIELD = re.compile("[0-9]*[A-Za-z]")
+
+
 class GroupShape:
     """Which elements a group has, in which order, and how it ends.
 
@@ -155,6 +159,16 @@ class GroupShape:
         """The struct that unpacks the fields of all elements, from the first byte of the group on."""
         return struct.Struct("<" + ("" if self.loose else "x") + "".join(form.format for form in self.forms))
 
+    @property
+    def fields(self) -> list[tuple[int, int]]:
+        """The place of each field, from the first byte of the group on, and its bytes."""
+        at, found = int(not self.loose), list[tuple[int, int]]()
+        for code in _FIELD.findall("".join(form.format for form in self.forms)):
+            size = struct.calcsize(f"<{code}")
+            found += [] if code == "x" else [(at, size)]
+            at += size
+        return found
+
     @cached_property
     def makers(self) -> list[tuple[Maker, int, int]]:
         """For each element, the function that creates it, and the range of fields (first, last + 1)
@@ -186,6 +200,8 @@ class GrammarNode(dict[int, GrammarEntry]):
     def __init__(self, automaton: "Automaton", at: "ReaderState", split: int = 0) -> None:
         super().__init__()
         self._automaton, self.where, self.split = automaton, at, split
+        self.number = -1
+        """Of the nodes that the kernel knows."""
 
     def __missing__(self, byte: int) -> GrammarEntry:
         """Raises Bad."""

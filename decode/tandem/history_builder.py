@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import TypeVar
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -22,7 +21,6 @@ from rvtrace_gdb.decode.tandem.traced_code import TracedCode
 from rvtrace_gdb.support.errors import Progress, silent
 
 _PIECE = 1 << 15  # groups taken at a time
-_LONGEST = 1 << 10  # instructions of one path
 _MOST_CODE = 1 << 20  # addresses whose code is remembered
 
 _H = TypeVar("_H", bound=History)
@@ -321,21 +319,20 @@ class TandemHistoryBuilder:
             return
         if self._resuming:
             self._record_resume(pcs[0], groups[0])
-        cuts = [i for i, (pc, following) in enumerate(pairwise(pcs), 1) if not 0 < following - pc <= 4]
-        paths, append, begin, varying = self._code.paths, self._builder.append, 0, self._index.code.varying
-        for end in (*cuts, len(pcs)):
-            for first in range(begin, end, _LONGEST):
-                last = min(end, first + _LONGEST)
-                block = tuple(pcs[first:last])
-                key: tuple[int | tuple[bytes, ...], ...] = block
-                if varying and not varying.isdisjoint(block):
-                    key = (*block, tuple(self._code_of(group) for group in groups[first:last]))
-                path = paths.get(key)
-                if path is None:
-                    path = paths[key] = Path([block])
-                    self._check_code(path, block, groups[first:last])
-                append(path)
-            begin = end
+        paths, pending, varying = self._code.paths, self._builder.in_place[0], self._index.code.varying
+
+        def check(path: Path, block: tuple[int, ...], first: int) -> None:
+            self._check_code(path, block, groups[first : first + len(block)])
+
+        def code_at(block: tuple[int, ...], first: int) -> tuple[bytes, ...] | None:
+            if varying.isdisjoint(block):
+                return None
+            return tuple(map(self._code_of, groups[first : first + len(block)]))
+
+        if varying and not varying.isdisjoint(pcs):
+            paths.record_varying(pcs, pending, check, code_at)
+        else:
+            paths.record(pcs, pending, check)
         self.groups.extend(groups)
 
     def _record_resume(self, pc: int, group: int) -> None:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, Anywhere, Steps
 from rvtrace_gdb.decode.tandem.group_grammar import GroupProblem
-from rvtrace_gdb.decode.tandem.index import Index, index_of
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.indexer import index_of
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Ending, Group, Instr, Opcode, TandemDialect, TandemParameters
 from rvtrace_gdb.decode.tandem.trace import Flaw, TraceGroups
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Accounting, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.tandem.compiled_reading import CompiledReading, compiled_reading
 from rvtrace_gdb.decode.tandem.group_grammar import Automaton, GroupProblem, GroupShape, InvalidBytes, problems_of
 from rvtrace_gdb.decode.tandem.protocol import Element, Ending, Group, Opcode, TandemParameters, maker_of
 from rvtrace_gdb.support.errors import Progress, silent
@@ -61,6 +62,7 @@ class GroupFramer:
         self.losses: list[Hole] = []
         self._start = self._at = 0  # of the group that is being read, and of the element
         self._node = automaton.root
+        self._compiled = compiled_reading()
         self._begun = False
         self._forgotten = 0  # bytes before those in `data`
         self._damaged: Cause | None = NO_BEGIN if wrapped else None  # looking for where to go on, since this was found
@@ -126,7 +128,10 @@ class GroupFramer:
             if self._damaged is not None and not self._resynchronize(last=last):
                 return
             try:
-                self._read_groups()
+                if self._compiled is None:
+                    self._read_groups()
+                else:
+                    self._read_compiled(self._compiled)
             except InvalidBytes as bad:
                 self._damaged = Loss(LossCause.NO_GROUP, (bad.why, self._forgotten + self._at))
                 self._candidate = self._start + 1
@@ -156,6 +161,19 @@ class GroupFramer:
             pass
         finally:
             self._node, self._at, self._start = node, at, start
+
+    def _read_compiled(self, compiled: CompiledReading) -> None:
+        """Read the same groups with the kernel. Raises Bad."""
+        try:
+            while True:
+                self._at, self._start, self._node, unknown = compiled.read(
+                    self.data, self._at, self._start, self._node
+                )
+                if unknown is None:
+                    return
+                compiled.learn(*unknown)
+        finally:
+            compiled.move(self.offsets, self.shapes)
 
     def _resynchronize(self, *, last: bool) -> bool:
         """Search for the next groups; return whether reading can resume."""

@@ -9,12 +9,9 @@ from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.tandem.plausibility import TRACE
+from rvtrace_gdb.decode.tandem.traced_paths import TracedPaths
 
 _MOST_PATHS = 1 << 16
-
-PathKey = tuple[int | tuple[bytes, ...], ...]
-"""The addresses of a path's instructions, and their code where it varies."""
-
 
 class _UnsureInstruction(NamedTuple):
     """An instruction that ran where the program had no code."""
@@ -35,8 +32,8 @@ class TracedCode:
     def __init__(self, program: Program, builder: HistoryBuilder) -> None:
         self._program, self._builder = program, builder
         self.image = program.image_of(ProgramContext())
-        self._paths_of: dict[Image, dict[PathKey, Path]] = {}
-        self.paths = self._paths_of.setdefault(self.image, {})
+        self.paths = TracedPaths()
+        self._paths_of = {self.image: self.paths}
         self._missing: dict[Image, dict[int, bytes]] = {}
         self._unsure: list[_UnsureInstruction] = []
         self._mismatches: set[int] = set()
@@ -44,7 +41,9 @@ class TracedCode:
     def enter(self, context: ProgramContext) -> None:
         """Continue with the program of another context."""
         self.image = self._program.image_of(context)
-        self.paths = self._paths_of.setdefault(self.image, {})
+        if self.image not in self._paths_of:
+            self._paths_of[self.image] = TracedPaths()
+        self.paths = self._paths_of[self.image]
 
     @property
     def is_full(self) -> bool:

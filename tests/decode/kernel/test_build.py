@@ -71,7 +71,8 @@ def test_damaged_traces_under_sanitizers(tmp_path: Path) -> None:
         "SANITIZED_KERNEL": str(made),
         "RVTRACE_TEST_LONG": "",
     }
-    tests = [f"tests/decode/ntrace/{name}.py" for name in DAMAGED] + ["tests/decode/kernel/test_ntrace.py"]
+    tests = [f"tests/decode/ntrace/{name}.py" for name in DAMAGED]
+    tests += [f"tests/decode/kernel/test_{name}.py" for name in ("ntrace", "tandem")]
     tests += ["tests/decode/test_search.py", "tests/decode/test_coverage.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.decode.kernel.sanitized", *tests],
