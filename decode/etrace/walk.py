@@ -6,7 +6,7 @@ the last one that retired (`WalkProgress.last_pc`).
 Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.state import (
@@ -392,6 +392,9 @@ class Walker(stepping.ProgramWalker[Run]):
         return Run(
             Path(walk.parts), walk.next_pc, tuple(used.taken), left=tuple(used.left), peak=peak, outcomes=outcomes_seen
         )
+
+    def _run_contents(self, run: Run) -> tuple[Any, ...]:
+        return run.path, run.next_pc, 0, run.taken, run.left, run.peak, run.outcomes
 
 
 def _stop_reason(segment: Segment, what: str) -> str:

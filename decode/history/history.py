@@ -102,7 +102,7 @@ INDEX_STRIDE = 16  # entries per indexed position: a position is found by bisect
 _PIECE = 1024  # addresses; repetitions are read in pieces of about this size
 
 
-_NO_CODE: Mapping[int, bytes] = {}
+NO_CODE: Mapping[int, bytes] = {}
 
 
 class Path:
@@ -117,7 +117,7 @@ class Path:
         self.parts = tuple(parts)
         self.count = sum(map(len, self.parts))
         self._ends: tuple[int, ...] | None = None
-        self.code: Mapping[int, bytes] = _NO_CODE
+        self.code: Mapping[int, bytes] = NO_CODE
 
     def __len__(self) -> int:
         return self.count

@@ -53,8 +53,62 @@ class Kernel:
         """Append to *entries* what ran. Return (their length, indexed positions, positions of times, times)."""
     def idle(self) -> int:
         """Return and forget the number of idle bytes."""
+    def outcomes(self, fields: bytes, limit: int, /) -> None:
+        """*fields*: one `OutcomeField` of outcomes.h for each value of a frame's first byte. *limit*: the size of all
+        steps that may be remembered."""
+    def group(self, walker: Walker, /) -> int:
+        """Return the number of a new group of states, which differ in their pc alone."""
+    def state(self, group: int, pc: int, shared: bool, /) -> int:
+        """Return the number of a state: of a *shared* one always the same, until all is forgotten."""
+    def state_place(self, number: int, /) -> tuple[int, int]:
+        """Return (group, pc) of a state."""
+    def count(self, steps: int, /) -> bool:
+        """Count steps, and return whether there was room for them."""
+    def known(self, frame: bytes, /) -> tuple[Any, int, int, int, tuple[int, ...], int, int] | None:
+        """Return the step of a frame: (path, following state, change of ahead, number of addresses popped, left, flags,
+        number)."""
     def sizes(self) -> tuple[int, int, int, int]:
         """Return the number of steps, of their paths, of other paths that are pending, and of bytes."""
+
+class Walker:
+    """The walk over a program for the usual case, see walk.c.
+
+    segment_at, run_of  what Python knows: a `Segment` by its pc; of a run by (pc, outcomes, call stack) what
+                        `ProgramWalker._run_contents` returns
+    path_type, no_code  `Path`, and its `code` where that is the program's
+    stacked             whether walks depend on the call stack
+    lowest_first        whether the lowest outcome is the first one, and 0 is taken; else the highest one, and 1
+    falls_through       whether a branch without an outcome, before the limit, is not taken
+    pops_known          whether a return pops, too, if the code determines its target
+    trains              whether the branches are wanted
+    entries             of the encoder's call stack; 0: any number
+    most_instructions, most_runs  bounds of what it keeps
+    """
+
+    def __new__(
+        cls,
+        segment_at: Callable[[int], Any],
+        run_of: Callable[[int, int, _Stack], tuple[Any, ...] | None],
+        path_type: type,
+        no_code: object,
+        stacked: bool,
+        lowest_first: bool,
+        falls_through: bool,
+        pops_known: bool,
+        trains: bool,
+        entries: int,
+        most_instructions: int,
+        most_runs: int,
+        /,
+    ) -> Walker: ...
+    def walk(
+        self, pc: int, outcomes: int, bits: int, limit: int, stack: _Stack, runs: bool, /
+    ) -> tuple[list[Any], int, int, tuple[int, ...], tuple[int, ...], Any, list[tuple[int, bool]] | None, int] | None:
+        """Walk over *bits* outcomes, and *limit* halfwords if that is not negative. Return (parts, next pc or -1,
+        halfwords, taken, left, last segment, branches, how much deeper the call stack was); None if Python has to."""
+    def forget(self) -> None: ...
+    def sizes(self) -> tuple[int, int]:
+        """Return the number of segments and of runs."""
 
 def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, bytes, bytes]]] | None:
     """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its

@@ -330,6 +330,44 @@ static inline Key key_of_frame(uint32_t state, const Frame *frame, uint32_t body
     return (Key){low, high, frame->bytes, body, state, 0};
 }
 
+/* Apply a step, for which there is room; `below` addresses of the call stack stay. */
+static inline void apply(Loop *loop, const Step *step, size_t below, uint32_t *state, int64_t *ahead)
+{
+    if (step->path != NO_PATH)
+        loop->pending[loop->pending_amount.count++] = step->path;
+    *ahead += step->ahead;
+    *state = step->state;
+    if (step->flags & CALLS)
+        loop->depth = push(loop, step->flags & CLEARS ? 0 : below, loop->left + step->left, step->left_count);
+}
+
+/* Note the time of a frame, unless some instructions before it are not decoded yet, or the report comes before it. */
+static inline void note_time(Loop *loop, const Step *step, const Place *place, int64_t ahead)
+{
+    if (place->body < place->length && loop->clock == CLOCK_SET && ahead >= 0 && !(step->flags & HAS_REPORTS))
+        loop->marks[loop->mark_amount.count++] = (TimeMark){loop->pending_amount.count, loop->now};
+}
+
+/* The number of the step for a frame in the loop's state, 0 if it has none. */
+uint32_t loop_known(const Loop *loop, const uint8_t *frame, uint32_t length, size_t *below)
+{
+    Key key = key_of_bytes(loop->state, frame, length, 0);
+    *below = loop->depth;
+    return step_of_fork(loop, known_value(loop, &key, loop->ahead), below);
+}
+
+/* Take a step at the frame where the loop stopped because it did not know it. */
+int loop_take(Loop *loop, uint32_t number, size_t below, Place *place)
+{
+    if (loop_reserve(loop))
+        return -1;
+    const Step *step = &loop->steps[number - 1];
+    apply(loop, step, below, &loop->state, &loop->ahead);
+    note_time(loop, step, place, loop->ahead);
+    place->at += place->length;
+    return 0;
+}
+
 enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
 {
     /* One long function: what changes with every frame stays in registers. */
@@ -386,15 +424,8 @@ enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
             break;
         }
         const Step *step = &loop->steps[value - 1];
-        if (step->path != NO_PATH)
-            loop->pending[loop->pending_amount.count++] = step->path;
-        ahead += step->ahead;
-        state = step->state;
-        if (step->flags & CALLS)
-            loop->depth = push(loop, step->flags & CLEARS ? 0 : below, loop->left + step->left, step->left_count);
-        /* Else some instructions before this time are not decoded yet, or the report comes before it. */
-        if (body < frame.length && loop->clock == CLOCK_SET && ahead >= 0 && !(step->flags & HAS_REPORTS))
-            loop->marks[loop->mark_amount.count++] = (TimeMark){loop->pending_amount.count, now};
+        apply(loop, step, below, &state, &ahead);
+        note_time(loop, step, place, ahead);
         if (step->flags & HAS_REPORTS) {
             place->step = value;
             stop = REPORTS;

@@ -108,6 +108,8 @@ void loop_free(Loop *loop);
 enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place);
 int loop_learn(Loop *loop, uint32_t state, const uint8_t *frame, uint32_t length, int32_t ahead,
                const StackTop *taken, size_t taken_count, Step step, const uint64_t *left);
+uint32_t loop_known(const Loop *loop, const uint8_t *frame, uint32_t length, size_t *below);
+int loop_take(Loop *loop, uint32_t step, size_t below, Place *place);
 void loop_forget(Loop *loop);
 int loop_reserve(Loop *loop);
 int loop_append(Loop *loop, int32_t path);

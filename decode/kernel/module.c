@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "counts_module.h"
-#include "loop.h"
+#include "kernel.h"
 #include "sources.h"
 #include "tandem_module.h"
 
@@ -18,25 +18,7 @@
 
 #define INDEX_STRIDE 16 /* of the history */
 #define REPEATED 8 /* so many equal entries in a row become one */
-#define FIRST_GUEST (-2)
-
-typedef struct {
-    PyObject *object;
-    uint64_t count; /* instructions */
-} KnownPath;
-
-typedef struct {
-    PyObject_HEAD
-    Loop loop;
-    int busy; /* it runs without the lock of the interpreter, or calls what may let go of that */
-    KnownPath *paths;  /* of the steps; a number from 0 on */
-    Amount path_amount;
-    KnownPath *guests; /* pending and of no step; FIRST_GUEST - i is the number of the one at i */
-    Amount guest_amount;
-    PyObject *stack; /* as Python has it; of no use if the loop's has changed */
-} Kernel;
-
-static int is_busy(const Kernel *kernel)
+int is_busy(const Kernel *kernel)
 {
     if (kernel->busy)
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this kernel");
@@ -50,7 +32,7 @@ static const KnownPath *path_of(const Kernel *kernel, int32_t path)
     return path >= 0 ? &kernel->paths[path] : &kernel->guests[FIRST_GUEST - path];
 }
 
-static int add_path(KnownPath **paths, Amount *amount, PyObject *object, uint64_t count)
+int add_path(KnownPath **paths, Amount *amount, PyObject *object, uint64_t count)
 {
     if (array_reserve(paths, amount, 1, sizeof **paths)) {
         PyErr_NoMemory();
@@ -103,15 +85,6 @@ static PyObject *kernel_time(Kernel *kernel, PyObject *now)
     Py_RETURN_NONE;
 }
 
-/* The call stack as nested tuples (address, stack below, depth), None if it is empty. */
-static PyObject *stack_of(const Loop *loop)
-{
-    PyObject *stack = Py_NewRef(Py_None);
-    for (size_t i = 0; stack && i < loop->depth; i++)
-        stack = Py_BuildValue("KNn", (unsigned long long)loop->stack[i], stack, (Py_ssize_t)i + 1);
-    return stack;
-}
-
 /* place() -> (state, ahead, stack, now) */
 static PyObject *kernel_place(Kernel *kernel, PyObject *none)
 {
@@ -120,7 +93,7 @@ static PyObject *kernel_place(Kernel *kernel, PyObject *none)
         return NULL;
     Loop *loop = &kernel->loop;
     if (loop->stack_changed) {
-        PyObject *stack = stack_of(loop), *before = kernel->stack;
+        PyObject *stack = stack_tuples(loop->stack, loop->depth, NULL, 0), *before = kernel->stack;
         if (!stack)
             return NULL;
         kernel->stack = stack;
@@ -290,8 +263,31 @@ static PyObject *kernel_forget(Kernel *kernel, PyObject *none)
         loop->pending[i] = FIRST_GUEST - (int32_t)(kernel->guest_amount.count - 1);
     }
     loop_forget(loop);
+    outcomes_forget(&kernel->outcomes);
     release(kernel->paths, &kernel->path_amount);
     Py_RETURN_NONE;
+}
+
+/* Run until Python is needed, which `*walk` may be spared for some frames. -1: there is no memory, or an exception. */
+static int run_on(Kernel *kernel, const uint8_t *data, size_t end, Place *place, Walk *walk)
+{
+    enum Stop stop = FULL;
+    enum WalkEnd made = WALK_DONE;
+    int failed = 0;
+    while (!failed && (stop == FULL || (stop == UNKNOWN && made == WALK_DONE))) {
+        Py_BEGIN_ALLOW_THREADS
+        do {
+            failed = loop_reserve(&kernel->loop);
+            if (!failed)
+                stop = loop_run(&kernel->loop, data, end, place);
+        } while (stop == FULL && !failed);
+        Py_END_ALLOW_THREADS
+        if (failed)
+            PyErr_NoMemory();
+        else if (stop == UNKNOWN)
+            made = kernel_make_step(kernel, data, place, walk);
+    }
+    return failed || made == WALK_FAILED ? -1 : (int)stop;
 }
 
 /* run(data, at, end) -> (enum Stop, at, length, length of the body, step) */
@@ -300,8 +296,6 @@ static PyObject *kernel_run(Kernel *kernel, PyObject *args)
     Py_buffer data;
     Py_ssize_t at, end;
     Place place = {0};
-    enum Stop stop = FULL;
-    int failed = 0;
     if (is_busy(kernel) || !PyArg_ParseTuple(args, "y*nn", &data, &at, &end))
         return NULL;
     if (at < 0 || at > end || end > data.len) {
@@ -309,20 +303,20 @@ static PyObject *kernel_run(Kernel *kernel, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "not a part of the data");
         return NULL;
     }
+    Walk *walk = malloc(sizeof *walk);
+    int stop = -1;
     place.at = (size_t)at;
     kernel->busy = 1;
-    Py_BEGIN_ALLOW_THREADS
-    while (stop == FULL && !failed) {
-        failed = loop_reserve(&kernel->loop);
-        if (!failed)
-            stop = loop_run(&kernel->loop, data.buf, (size_t)end, &place);
-    }
-    Py_END_ALLOW_THREADS
+    if (walk)
+        stop = run_on(kernel, data.buf, (size_t)end, &place, walk);
+    else
+        PyErr_NoMemory();
     kernel->busy = 0;
+    free(walk);
     PyBuffer_Release(&data);
-    if (failed)
-        return PyErr_NoMemory();
-    return Py_BuildValue("inIII", (int)stop, (Py_ssize_t)place.at, place.length, place.body, place.step);
+    if (stop < 0)
+        return NULL;
+    return Py_BuildValue("inIII", stop, (Py_ssize_t)place.at, place.length, place.body, place.step);
 }
 
 /* What ran */
@@ -465,7 +459,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     kernel->loop.timed = timed;
     kernel->loop.xor_times = xor_times;
     kernel->loop.time_bits = time_bits;
-    if (loop_init(&kernel->loop, (size_t)max_depth, (size_t)kept_depth)) {
+    if (loop_init(&kernel->loop, (size_t)max_depth, (size_t)kept_depth) || outcomes_init(&kernel->outcomes)) {
         Py_DECREF(kernel);
         return PyErr_NoMemory();
     }
@@ -479,6 +473,7 @@ static void kernel_dealloc(Kernel *kernel)
     free(kernel->paths);
     free(kernel->guests);
     loop_free(&kernel->loop);
+    outcomes_free(&kernel->outcomes);
     Py_XDECREF(kernel->stack);
     PyTypeObject *type = Py_TYPE((PyObject *)kernel);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(kernel);
@@ -537,6 +532,8 @@ static PyMethodDef kernel_methods[] = {
     METHOD(go, METH_VARARGS),      METHOD(flow, METH_NOARGS),    METHOD(accept_earlier_times, METH_NOARGS),
     METHOD(learn, METH_VARARGS),   METHOD(forget, METH_NOARGS),  METHOD(run, METH_VARARGS),
     METHOD(flush, METH_VARARGS),   METHOD(idle, METH_NOARGS),    METHOD(sizes, METH_NOARGS),
+    METHOD(outcomes, METH_VARARGS), METHOD(group, METH_O),       METHOD(state, METH_VARARGS),
+    METHOD(state_place, METH_O),   METHOD(count, METH_O),        METHOD(known, METH_O),
     {0},
 };
 static PyMethodDef functions[] = {METHOD(sort, METH_VARARGS), {0}};
@@ -554,7 +551,8 @@ PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
-        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module)) {
+        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module) ||
+        walker_register(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

@@ -97,7 +97,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._memo_limit = memo_limit
         self._kernel = kernel() if compiled and memo_limit else None
         self._framer = MessageFramer(wrapped=wrapped)
-        self._walkers = Walkers(options)
+        self._walkers = Walkers(options, self._kernel)
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
         self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
         self._idle_noted = False

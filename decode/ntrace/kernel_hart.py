@@ -1,9 +1,10 @@
 """The decoder of one hart whose remembered steps the kernel takes (decode/kernel).
 
-The kernel has a copy of each step that is remembered, and works on whole buffers. It stops at a frame for which it has
-no step, at one whose step has reports, and at what is not as a frame or a timestamp usually is. Such a frame is decoded
-here, as without the kernel, which learns the step. So what a message means is known only here, and the history is the
-same either way.
+The kernel has the steps that are remembered, and works on whole buffers. It stops at a frame for which it has no step,
+at one whose step has reports, and at what is not as a frame or a timestamp usually is. Such a frame is decoded here, as
+without the kernel, which learns the step. So what a message means is known only here, and the history is the same
+either way. Most frames that are new have nothing but outcomes of branches: where these are is told once, and the kernel
+makes such steps itself (outcomes.c), in states of its own which become a `State` here when one is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +15,14 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, field_position, first_frame
 from rvtrace_gdb.decode.ntrace.hart import AGAIN, BRANCHES, NO_BRANCHES, HartDecoder
-from rvtrace_gdb.decode.ntrace.messages import MessageLayout
+from rvtrace_gdb.decode.ntrace.messages import MessageLayout, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, Offsets
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import State, Step
+from rvtrace_gdb.decode.ntrace.state import Mode, State, Step
 from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH
+from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE, CallEffect
 from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, StepMemory
 from rvtrace_gdb.decode.stepping.reports import Report
 
@@ -35,6 +37,8 @@ _NO_FLOW, _BRANCH, _OTHER_FLOW = range(3)
 
 # The flags of a step.
 _COUNTED, _HAS_REPORTS, _CALLS, _CLEARS = 1, 2, 4, 8
+
+_NO_GROUP = -1  # of states from which the kernel does not walk
 
 _AHEAD = range(-(1 << 31), 1 << 31)  # what the kernel can keep of the number `ahead`
 
@@ -56,7 +60,6 @@ class KernelHart(HartDecoder):
         builder: HistoryBuilder | None = None,
     ) -> None:
         super().__init__(program, options, walkers, memo_limit=memo_limit, builder=builder)
-        self._memory = StepMemory(self._forget, memo_limit)
         self._kernel: Kernel = module.Kernel(
             _frame_kinds(options),
             options.timestamps,
@@ -65,8 +68,12 @@ class KernelHart(HartDecoder):
             MAX_DEPTH,
             KEPT_DEPTH,
         )
+        self._kernel.outcomes(_outcome_fields(options), memo_limit)
+        self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
         self._builder.collect_in(self._kernel)
-        self._states: list[State] = []  # by the number that the kernel has for each
+        self._states: dict[int, State] = {}  # by the number that the kernel has for each, as far as they are needed
+        self._groups: list[tuple[int, ProgramContext]] = []  # reference and context of the states of each group
+        self._group_numbers: dict[tuple[int, ProgramContext], int] = {}
         self._refused = False  # whether Python remembers a step that the kernel did not take
         self._data = b""  # what the kernel works on
         self._step_reports: dict[int, tuple[Report, ...]] = {}  # by the kernel's number of the step
@@ -165,7 +172,7 @@ class KernelHart(HartDecoder):
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
         number, self._ahead, self._stack, now = self._kernel.place()
-        self._state = self._states[number]
+        self._state = self._state_at(number)
         if now is not None:  # else it has not been set yet, or the kernel cannot count so far and did not change it
             self._clock.now = now
 
@@ -182,30 +189,68 @@ class KernelHart(HartDecoder):
     def _number_of(self, state: State) -> int:
         number = state.number
         if number < 0:
-            number = state.number = len(self._states)
-            self._states.append(state)
+            group = self._group_of(state) if state.mode is Mode.ON and state.pc >= 0 else _NO_GROUP
+            shared = group >= 0 and state.branch == NOWHERE and self._step_function.is_shared(state)
+            number = state.number = self._kernel.state(group, max(state.pc, 0), shared)
+            self._states[number] = state
+        return number
+
+    def _state_at(self, number: int) -> State:
+        """Return the state with this number, which the kernel may have made."""
+        state = self._states.get(number)
+        if state is not None:
+            return state
+        group, pc = self._kernel.state_place(number)
+        state = self._states[number] = self._step_function.shared_state(Mode.ON, pc, *self._groups[group])
+        state.number = number
+        return state
+
+    def _group_of(self, state: State) -> int:
+        """Return the kernel's number of all states with the same reference and context."""
+        key = (state.reference, state.context)
+        number = self._group_numbers.get(key)
+        if number is None:
+            walker = self._step_function.walker(state).compiled
+            number = _NO_GROUP if walker is None else self._kernel.group(walker)
+            if walker is not None:
+                self._groups.append(key)
+            self._group_numbers[key] = number
         return number
 
     def _forget(self) -> None:
         """Forget all steps, here and in the kernel."""
         self._step_function.forget()
         self._kernel.forget()
-        for state in self._states:
+        for state in self._states.values():
             state.number = -1
         self._states.clear()
+        self._groups.clear()
+        self._group_numbers.clear()
         self._refused = False
         self._step_reports.clear()
 
+    def _remembered(self, message: bytes) -> Step | None:
+        """Return the remembered step of a message where the kernel is. Python has those that it does not take."""
+        step = self._kernel.known(message)
+        if step is None:
+            return super()._remembered(message)
+        path, following, ahead, taken, left, flags, number = step
+        calls = CallEffect((None,) * taken, left, bool(flags & _CLEARS)) if flags & _CALLS else None
+        reports = self._step_reports.get(number, ())
+        counted = bool(flags & _COUNTED)
+        return Step(path, self._state_at(following), ahead, reports, counted=counted, calls=calls)
+
     def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
-        super()._remember(state, key, ahead, step)
         calls = step.calls
         taken = () if calls is None else calls.taken
         left = () if calls is None or calls.clears else calls.left
-        if key.startswith(AGAIN) or len(taken) > DEEPEST:
-            return  # the kernel meets no such frame; Python does not remember it either
+        if len(taken) > DEEPEST:
+            return None
+        if key.startswith(AGAIN):
+            return super()._remember(state, key, ahead, step)  # the kernel meets no such frame
         if len(key) > MAX_FRAME or len(left) > MAX_DEPTH or ahead not in _AHEAD or step.ahead not in _AHEAD:
             self._refused = True
-            return
+            return super()._remember(state, key, ahead, step)
         flags = (_COUNTED if step.counted else 0) | (_HAS_REPORTS if step.reports else 0)
         if calls is not None:
             flags |= _CALLS | calls.clears * _CLEARS
@@ -215,6 +260,21 @@ class KernelHart(HartDecoder):
         number = self._kernel.learn(here, key, ahead, taken, then, step.ahead, step.path, left, flags)
         if step.reports:
             self._step_reports[number] = step.reports
+        return None
+
+
+class KernelMemory(StepMemory):
+    """The memory of steps, whose size the kernel counts, as it makes some itself."""
+
+    def __init__(self, kernel: "Kernel", forget: Callable[[], None], limit: int) -> None:
+        super().__init__(forget, limit)
+        self._kernel = kernel
+
+    def count(self, steps: int) -> bool:
+        if self._kernel.count(steps):
+            return True
+        self._forget()
+        return False
 
 
 class _OnlyOffset(NamedTuple):
@@ -244,6 +304,16 @@ def _frame_kinds(options: Options) -> bytes:
     for first in range(256):
         kinds[6 * first] = _BRANCH if first in BRANCHES else _OTHER_FLOW if first in NO_BRANCHES else _NO_FLOW
     return bytes(kinds)
+
+
+def _outcome_fields(options: Options) -> bytes:
+    """Return where a frame has nothing but outcomes, by its first byte, as `OutcomeField` of outcomes.h has it."""
+    fields = bytearray(256 * 4)
+    layout = options.dialect.layouts[Tcode.RESOURCE_FULL]
+    low, bits = field_position(layout, "rcode", options.src_bits)
+    first = 4 * (layout.tcode << 2)
+    fields[first : first + 4] = bytes((low, bits, Rcode.HIST, low + bits))
+    return bytes(fields)
 
 
 def _timestamp_place(layout: MessageLayout, src_bits: int) -> tuple[int, int, int, int]:

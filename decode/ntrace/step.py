@@ -113,7 +113,7 @@ class StepFunction:
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
             report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect))
             mode = state.mode if state.mode in STOPPED else Mode.OFF
-            return Step(None, self._shared_state(mode, state.pc, 0, state.context), -ahead, (report,))
+            return Step(None, self.shared_state(mode, state.pc, 0, state.context), -ahead, (report,))
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
 
     def can_leave_lost(self, message: Message) -> bool:
@@ -141,25 +141,31 @@ class StepFunction:
         """Return the walk over the instructions that `tail` returns."""
         if state.mode is not Mode.ON or ahead >= 0:
             return WalkResult([], state.pc, 0, WalkCalls(stack))
-        return self._walker(state).walk(state.pc, 1, -ahead, stack)
+        return self.walker(state).walk(state.pc, 1, -ahead, stack)
 
-    def _shared_state(
+    def shared_state(
         self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int = NOWHERE
     ) -> State:
+        """Return the state in which this is known."""
         key = (mode, pc, reference, context, branch)
         known = self._states.get(key)
         if known is None:
             known = self._states[key] = State(mode, pc, reference, context, branch)
         return known
 
+    def is_shared(self, state: State) -> bool:
+        """Whether *state* is the one that `shared_state` returns, and not of before a `forget`."""
+        key = (state.mode, state.pc, state.reference, state.context, state.branch)
+        return self._states.get(key) is state
+
     def _on(self, pc: int, context: ProgramContext) -> State:
         """Return the state after the address *pc* was transmitted."""
-        return self._shared_state(Mode.ON, pc, pc, context)
+        return self.shared_state(Mode.ON, pc, pc, context)
 
     def _lost_state(self, context: ProgramContext) -> State:
-        return self._shared_state(Mode.LOST, NOWHERE, 0, context)
+        return self.shared_state(Mode.LOST, NOWHERE, 0, context)
 
-    def _walker(self, state: State) -> Walker:
+    def walker(self, state: State) -> Walker:
         """Return the walker for the code of the state's context."""
         walker = self._walker_of_context.get(state.context)
         if walker is None:
@@ -199,7 +205,7 @@ class StepFunction:
         certain = self._certain(state, ahead, stack)
         after = sum(map(len, certain.parts))
         report = Report(EventKind.CONTEXT, ContextChange(state.context, context), after=after)
-        following = self._shared_state(state.mode, state.pc, state.reference, context)
+        following = self.shared_state(state.mode, state.pc, state.reference, context)
         taken = certain.calls.taken  # popped by that walk, and pushed back
         calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
         return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
@@ -209,7 +215,7 @@ class StepFunction:
         pc = self._branch_target(state, walk)
         if walk.fault or pc == NOWHERE:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault or "there is no branch to take")
-        following = self._shared_state(Mode.ON, pc, state.reference, state.context)
+        following = self.shared_state(Mode.ON, pc, state.reference, state.context)
         return Step(walk.path, following, -ahead, calls=effect(walk.calls))
 
     def _branch_target(self, state: State, walk: WalkResult) -> int:
@@ -217,7 +223,7 @@ class StepFunction:
         if walk.last is not None:
             return walk.last.taken if walk.last.kind == BRANCH else NOWHERE
         if (self._options.all_jumps or self._dialect.jump_ends_branch) and walk.last_pc is not None:
-            ends = self._walker(state).image.instruction(walk.last_pc)
+            ends = self.walker(state).image.instruction(walk.last_pc)
             return walk.pc if ends.is_inferable_jump else NOWHERE
         return NOWHERE
 
@@ -276,7 +282,7 @@ class StepFunction:
             reports += (Report(kind, start, next_pc=pc),)
         kept = effect(walk.calls) if sync in self._dialect.keeps_state else _clearing_effect(walk)
         if self._dialect.recounts_branch and self._branch_without_bit(walk):
-            following = self._shared_state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
+            following = self.shared_state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
         return Step(walk.path, following, -ahead, reports, calls=kept)
 
     def _recounted_branch(self, state: State, message: Message) -> Step | None:
@@ -288,7 +294,7 @@ class StepFunction:
         hist, icnt = message.fields.get("hist", 0), message.fields["icnt"]
         if state.branch == NOWHERE or hist < 0b10:
             return None
-        branch = self._walker(state).image.instruction(state.branch)
+        branch = self.walker(state).image.instruction(state.branch)
         outcome, rest = hist >> hist.bit_length() - 2 & 1, hist.bit_length() - 2
         target = state.branch + (branch.offset or 0 if outcome else branch.length) & self._mask
         fields = {"icnt": icnt - branch.length // 2, "hist": 1 << rest | hist & (1 << rest) - 1}
@@ -308,7 +314,7 @@ class StepFunction:
         step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
             return step
-        following = self._shared_state(Mode.ON, step.state.pc, pc, state.context)
+        following = self.shared_state(Mode.ON, step.state.pc, pc, state.context)
         return replace(step, state=following, reports=(*step.reports, report))
 
     def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
@@ -330,10 +336,10 @@ class StepFunction:
         """Handle I-CNT without HIST: walk as far as the code leads without an outcome."""
         if icnt <= ahead:
             return Step(None, state, -icnt)
-        walk = self._walker(state).walk_determined(state.pc, icnt - ahead, stack)
+        walk = self.walker(state).walk_determined(state.pc, icnt - ahead, stack)
         if walk.fault:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault)
-        following = self._shared_state(Mode.ON, walk.pc, state.reference, state.context)
+        following = self.shared_state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
     def _walk_hist(
@@ -348,7 +354,7 @@ class StepFunction:
         if times >> most:
             why = Loss(LossCause.REPETITION_TOO_LARGE, (message.name, times.bit_length(), most))
             return self.loss(state, ahead, stack, EventKind.LOSS, why)
-        walker = self._walker(state)
+        walker = self.walker(state)
         if times == 1:
             walk = walker.walk(state.pc, hist, None, stack)
         else:
@@ -359,7 +365,7 @@ class StepFunction:
         if ahead + walk.halfwords < 0:
             further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
             walk = walk if further.fault else walk.then(further)
-        following = self._shared_state(Mode.ON, walk.pc, state.reference, state.context)
+        following = self.shared_state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords, counted=ahead < 0, calls=effect(walk.calls))
 
     def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
@@ -373,7 +379,7 @@ class StepFunction:
         open_end = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=open_end))
         return Step(
-            walk.path, self._shared_state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk)
+            walk.path, self.shared_state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk)
         )
 
     def _open_end(self, walk: WalkResult) -> Open:
@@ -393,7 +399,7 @@ class StepFunction:
         if limit < 0:
             why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
             return WalkResult([], state.pc, 0, WalkCalls(stack), fault=why)
-        return self._walker(state).walk(state.pc, hist, limit, stack)
+        return self.walker(state).walk(state.pc, hist, limit, stack)
 
     def _resumption(self, walk: WalkResult, *, trapped: bool = False) -> int:
         """Return the next instruction after a walk, NOWHERE if only the trace determines it.
@@ -431,7 +437,7 @@ class StepFunction:
         """
         if sync not in self._dialect.starts and sync not in VENDOR_SYNCS:
             return True
-        image = self._walker(state).image
+        image = self.walker(state).image
         return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
 
     def _can_jump(self, state: State, walk: WalkResult) -> bool:
@@ -442,7 +448,7 @@ class StepFunction:
         """
         if walk.last is not None:
             return walk.last.kind in (JUMP, STOP)
-        last = None if walk.last_pc is None else self._walker(state).image.instruction(walk.last_pc)
+        last = None if walk.last_pc is None else self.walker(state).image.instruction(walk.last_pc)
         return last is not None and (last.custom or last.served)
 
     def _broken_flow(self, state: State, walk: WalkResult, message: Message, pc: int, b_type: int) -> str:
@@ -473,11 +479,11 @@ class StepFunction:
         Its walk is listed if HIST bits matched branches, or if code is missing. I-CNT alone matches any code (BTM). The
         F-ADDR of a synchronizing message may be anywhere on the walk, and what follows it would be listed twice.
         """
-        image = self._walker(state).image
+        image = self.walker(state).image
         certain = self._certain(state, ahead, stack)
         fitted = not self._btm and message.tcode not in SYNC_TCODES
         hist = message.fields.get("hist", int(message.tcode != Tcode.RESOURCE_FULL))
-        confirmed = self._walker(state).confirmed(walk, state.pc, hist, stack)
+        confirmed = self.walker(state).confirmed(walk, state.pc, hist, stack)
         listed = (fitted or not image.knows(walk.fault_address)) and confirmed.halfwords >= certain.halfwords
         path = (confirmed if listed else certain).path
         report = contradiction_report(self._program, image, walk.fault_address, why, message.name)

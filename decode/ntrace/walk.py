@@ -5,7 +5,8 @@ same outcome) are walked until the walk returns to an earlier pc.
 """
 
 from bisect import bisect_right
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -32,6 +33,8 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     WalkCalls,
     after,
 )
+
+_MOST_COMPILED = 1 << 62  # of outcomes and halfwords
 
 
 class _WalkPoint(NamedTuple):
@@ -122,6 +125,18 @@ class Walker(stepping.ProgramWalker[Run]):
         With *limit* None the walk ends after the last outcome. It ends early where only the trace determines what
         follows. *runs*: whether remembered runs may be used.
         """
+        if self.compiled is not None and pc >= 0 and 0 < hist < _MOST_COMPILED and (limit or 0) < _MOST_COMPILED:
+            bits, length = hist.bit_length() - 1, -1 if limit is None else limit
+            result = self.compiled.walk(pc, hist, bits, length, stack, runs)
+            if result is not None:
+                parts, pc, walked, taken, left, last, _, _ = result
+                calls = WalkCalls(stack)
+                calls.redo(taken, left)
+                return WalkResult(parts, pc, walked, calls, last)
+        return self._walk_here(pc, hist, limit, stack, runs=runs)
+
+    def _walk_here(self, pc: int, hist: int, limit: int | None, stack: Stack, *, runs: bool) -> WalkResult:
+        """Do the same as `walk` without the kernel."""
         bits = hist.bit_length() - 1
         parts: list[PathPart] = []
         walked = 0
@@ -266,12 +281,16 @@ class Walker(stepping.ProgramWalker[Run]):
             return None
         return Run(Path(walk.parts), walk.pc, walk.halfwords, tuple(walk.calls.taken), tuple(walk.calls.left))
 
+    def _run_contents(self, run: Run) -> tuple[Any, ...]:
+        return run.path, run.pc, run.halfwords, run.taken, run.left, 0, None
+
 
 class Walkers:
     """The walkers of all traced programs. Harts and contexts with the same image share one."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, kernel: ModuleType | None = None) -> None:
         self._options = options
+        self._kernel = kernel
         self._walkers: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
 
     def walker_of(self, image: Image) -> Walker:
@@ -279,6 +298,8 @@ class Walkers:
         walker = self._walkers.get(id(image))
         if walker is None:
             walker = self._walkers[id(image)] = Walker(image, self._options)
+            if self._kernel is not None:
+                walker.compile(self._kernel, falls_through=self._options.btm)
         return walker
 
     def forget(self) -> None:

@@ -16,10 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from rvtrace_gdb.decode.history.history import NO_CODE, Path
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, sequential_target
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.kernel import _kernel
 
 CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 """How a segment ends: it reached the maximal length; a conditional branch; an uninferable jump; an instruction that
@@ -405,18 +410,53 @@ _OutcomeRun = TypeVar("_OutcomeRun")
 
 
 class ProgramWalker(ABC, Generic[_OutcomeRun]):
-    """Walks one program. *stacked*: return addresses are remembered, so that walks depend on them."""
+    """Walks one program. *stacked*: return addresses are remembered, so that walks depend on them.
+
+    *compiled* walks in the usual case, if there is a kernel; it has copies of the segments and runs.
+    """
 
     def __init__(self, image: Image, segments: Segments, *, stacked: bool) -> None:
         self.image = image
+        self.compiled: _kernel.Walker | None = None
         self._segments = segments
         self._stacked = stacked
         self._runs: dict[tuple[int, int, int | None], _OutcomeRun | None] = {}
 
+    def compile(
+        self,
+        kernel: ModuleType,
+        *,
+        lowest_first: bool = False,
+        falls_through: bool = False,
+        pops_known: bool = False,
+        trains: bool = False,
+        entries: int = 0,
+    ) -> None:
+        """Walk with *kernel*; see `_kernel.Walker` for the rest."""
+        self.compiled = kernel.Walker(
+            self._segments.segment_at,
+            self._compiled_run,
+            Path,
+            NO_CODE,
+            self._stacked,
+            lowest_first,
+            falls_through,
+            pops_known,
+            trains,
+            entries,
+            _MOST_INSTRUCTIONS,
+            _RUNS_AT_MOST,
+        )
+
     def forget(self) -> None:
         """Drop the remembered segments and runs. They are built again when needed."""
         self._segments.forget()
+        self._forget_runs()
+
+    def _forget_runs(self) -> None:
         self._runs.clear()
+        if self.compiled is not None:
+            self.compiled.forget()  # what it has is what is here
 
     def _remembered_run(self, pc: int, outcomes: int, calls: WalkCalls) -> _OutcomeRun | None:
         """Return the walk of RUN_BITS outcomes from *pc* on, None if it has a fault or an undecided end."""
@@ -424,10 +464,19 @@ class ProgramWalker(ABC, Generic[_OutcomeRun]):
         if key in self._runs:
             return self._runs[key]
         if len(self._runs) >= _RUNS_AT_MOST:
-            self._runs.clear()
+            self._forget_runs()
         run = self._runs[key] = self._run(pc, outcomes, calls.stack())
         return run
+
+    def _compiled_run(self, pc: int, outcomes: int, stack: Stack) -> tuple[Any, ...] | None:
+        """Return what the kernel needs of the walk of RUN_BITS outcomes."""
+        run = self._remembered_run(pc, outcomes, WalkCalls(stack))
+        return None if run is None else self._run_contents(run)
 
     @abstractmethod
     def _run(self, pc: int, outcomes: int, stack: Stack) -> _OutcomeRun | None:
         """Walk RUN_BITS outcomes."""
+
+    @abstractmethod
+    def _run_contents(self, run: _OutcomeRun) -> tuple[Any, ...]:
+        """Return (path, next pc, halfwords, taken, left, peak, outcomes) of a run."""

@@ -1,0 +1,38 @@
+/* The object behind Python's Kernel: the loop of loop.h, with the paths that its steps append. */
+#ifndef RVTRACE_KERNEL_H
+#define RVTRACE_KERNEL_H
+
+#include "outcomes.h"
+
+#define FIRST_GUEST (-2)
+
+typedef struct {
+    PyObject *object;
+    uint64_t count; /* instructions */
+} KnownPath;
+
+typedef struct {
+    PyObject_HEAD
+    Loop loop;
+    Outcomes outcomes;
+    int busy; /* it runs without the lock of the interpreter, or calls what may let go of that */
+    KnownPath *paths;  /* of the steps; a number from 0 on */
+    Amount path_amount;
+    KnownPath *guests; /* pending and of no step; FIRST_GUEST - i is the number of the one at i */
+    Amount guest_amount;
+    PyObject *stack; /* as Python has it; of no use if the loop's has changed */
+} Kernel;
+
+int is_busy(const Kernel *kernel);
+int add_path(KnownPath **paths, Amount *amount, PyObject *object, uint64_t count);
+
+/* outcomes_module.c: methods of a Kernel, and what it does at a frame that is new. */
+enum WalkEnd kernel_make_step(Kernel *kernel, const uint8_t *data, Place *place, Walk *walk);
+PyObject *kernel_outcomes(Kernel *kernel, PyObject *args);
+PyObject *kernel_group(Kernel *kernel, PyObject *walker);
+PyObject *kernel_state(Kernel *kernel, PyObject *args);
+PyObject *kernel_state_place(Kernel *kernel, PyObject *number);
+PyObject *kernel_count(Kernel *kernel, PyObject *size);
+PyObject *kernel_known(Kernel *kernel, PyObject *frame);
+
+#endif
