@@ -54,26 +54,26 @@ class NumberedParts:
 class KernelMatches:
     """The matches of a query in the steps of a history, counted by the kernel: as `StepMatches` of decode/search.py.
 
-    *wanted*: the addresses of the `AddressQuery`. *entered*: it has one.
+    *addresses*, *not_after*: those of the `AddressQuery`. *entered*: it has one.
     """
 
     def __init__(
         self,
         numbered: NumberedParts,
-        wanted: Container[int],
+        addresses: Container[int],
         not_after: Container[int],
         progress: Progress,
         *,
         entered: bool,
     ) -> None:
         self._parts, self._entered = numbered.parts, entered
-        addresses = numbered.addresses()
-        flags = bytes(map(wanted.__contains__, addresses))
+        known = numbered.addresses()
+        flags = bytes(map(addresses.__contains__, known))
         if not_after:
             before = self._parts.before(flags)
             flags = bytes(
                 flag | (mark and pc in not_after and _EXCLUDES_NEXT)
-                for flag, mark, pc in zip(flags, before, addresses, strict=True)
+                for flag, mark, pc in zip(flags, before, known, strict=True)
             )
         self._flags = flags
         count = self._parts.size()[1]

@@ -28,7 +28,7 @@ _GONE = "you are in the past, and the target is gone: `disconnect` first (`trace
 
 class ProxyLock:
     """The session's *lock*, as the debugger's proxy takes it: gdb waits for the proxy, so work that nobody waits for
-    lets it pass when the lock is `wanted`.
+    lets it pass when the lock `has_waiters`.
     """
 
     def __init__(self, lock: threading.RLock) -> None:
@@ -36,7 +36,7 @@ class ProxyLock:
         self._waiting: set[int] = set()  # the threads that want it
 
     @property
-    def wanted(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether a thread waits for the lock."""
         return bool(self._waiting)
 

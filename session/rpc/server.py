@@ -155,7 +155,7 @@ class SessionServer:
         if not self._session.lock.acquire(blocking=False):
             return False
         try:
-            self._session.prepare(self._until_wanted)
+            self._session.prepare(self._until_needed)
         except Cancelled:
             return False
         except RvtraceError as error:
@@ -170,9 +170,9 @@ class SessionServer:
             self._session.lock.release()
         return True
 
-    def _until_wanted(self, label: str, done: int, total: int | None = None) -> None:
+    def _until_needed(self, label: str, done: int, total: int | None = None) -> None:
         """Report progress to nobody; raise `Cancelled` as soon as there is a request, or the proxy wants the lock."""
-        if not self._requests.empty() or self._session.proxy_lock.wanted:
+        if not self._requests.empty() or self._session.proxy_lock.has_waiters:
             raise Cancelled
 
     def send(self, message: JsonMessage) -> None:
