@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import NOTHING, CallStep, traps_of
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, History, Path, PathPart, RepeatPath
-from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
@@ -189,12 +188,13 @@ def counts(
 
 def _numbered_parts(calls: CallHistory | None, progress: Progress) -> "NumberedParts | None":
     """Return the parts in which the kernel counts, None without it."""
-    module = kernel()
-    if module is None or calls is not None:
-        return None if calls is None else calls.numbered_parts(progress)
-    from rvtrace_gdb.decode.counting import NumberedParts  # only with the kernel
+    if calls is not None:
+        return calls.numbered_parts(progress)
+    from rvtrace_gdb.decode.counting import NumberedParts  # only where something is counted
+    from rvtrace_gdb.decode.kernel.loading import kernel
 
-    return NumberedParts(module, ())
+    module = kernel()
+    return None if module is None else NumberedParts(module, ())
 
 
 def _counted_parts(

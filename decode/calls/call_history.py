@@ -35,7 +35,6 @@ from rvtrace_gdb.decode.calls.states import (
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
-from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -131,11 +130,12 @@ class CallHistory:
         """Return the parts of what the steps lead to, for the kernel; None without it. Raises what *progress*
         raises.
         """
+        from rvtrace_gdb.decode.counting import NumberedParts  # only where something is counted
+        from rvtrace_gdb.decode.kernel.loading import kernel
+
         module = kernel()
         if module is None:
             return None
-        from rvtrace_gdb.decode.counting import NumberedParts  # only with the kernel
-
         if self._numbered is None:
             self._numbered = NumberedParts(module, self.different_steps)
         self._numbered.follow(progress)
