@@ -8,7 +8,10 @@ The watcher draws it, ignores it, or raises `Cancelled` from it to stop the work
 "interrupt".
 """
 
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Generator
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 class RvtraceError(Exception):
@@ -38,3 +41,30 @@ class Progress(Protocol):
 
 def silent(label: str, done: int, total: int | None = None) -> None:
     """Ignore the progress."""
+
+
+class LongWork(Generic[_Result]):
+    """Work in pieces, whose result is kept. *make* returns its generator, which yields (label, done, total) for a
+    `Progress` after each piece, and returns the result.
+    """
+
+    def __init__(self, make: Callable[[], Generator[tuple[str, int, int | None], None, _Result]]) -> None:
+        self._make = make
+        self._pieces: Generator[tuple[str, int, int | None], None, _Result] | None = None
+        self._results: list[_Result] = []  # one, in the end
+
+    def result(self, progress: Progress) -> _Result:
+        """Return the result. Raises what *progress* raises, and goes on from there when it is called again; from the
+        beginning, if the work itself has failed (out of memory).
+        """
+        while not self._results:
+            pieces = self._pieces or self._make()
+            self._pieces = None
+            try:
+                report = next(pieces)
+            except StopIteration as end:
+                self._results.append(end.value)
+                break
+            self._pieces = pieces
+            progress(*report)
+        return self._results[0]

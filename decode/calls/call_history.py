@@ -10,7 +10,7 @@ import gc
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from operator import attrgetter, itemgetter
@@ -36,7 +36,7 @@ from rvtrace_gdb.decode.calls.states import (
 from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import LongWork, Progress, silent
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.counting import NumberedParts
@@ -119,9 +119,13 @@ class CallHistory:
 
     def steps(self, progress: Progress = silent) -> Counter[CallStep]:
         """Return how often each step was taken. Raises what *progress* raises."""
+        return LongWork(self.step_pieces).result(progress)
+
+    def step_pieces(self) -> Generator[tuple[str, int, int | None], None, Counter[CallStep]]:
+        """Return the same as `steps`, after work in pieces."""
         taken: Counter[CallStep] = Counter()
         for number, tally in enumerate(self.tallies):
-            progress("adding up (parts)", number, len(self.tallies))
+            yield "adding up (parts)", number, len(self.tallies)
             for step, times in zip(tally.steps, tally.times, strict=True):
                 taken[self.different_steps[step]] += times
         return taken
@@ -353,7 +357,12 @@ class _Work(NamedTuple):
 
 def call_tree(calls: CallHistory, progress: Progress = silent) -> CallNode:
     """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
-    return _CallTreeBuilder(calls).root_node(calls.steps(progress).items(), progress)
+    return call_tree_work(calls).result(progress)
+
+
+def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:
+    """Return the work of `call_tree`, which goes on where it was interrupted."""
+    return LongWork(lambda: _CallTreeBuilder(calls).pieces(calls))
 
 
 def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
@@ -379,10 +388,12 @@ class _CallTreeBuilder:
         self._callers: dict[int, tuple[Frame, CallNode]] = {}
         self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
-    def root_node(self, steps: Iterable[tuple[CallStep, int]], progress: Progress) -> CallNode:
-        for number, (step, times) in enumerate(steps):
+    def pieces(self, calls: CallHistory) -> Generator[tuple[str, int, int | None], None, CallNode]:
+        """Do the work, and return the root."""
+        steps = yield from calls.step_pieces()
+        for number, (step, times) in enumerate(steps.items()):
             if number % _REPORT_EVERY == 0:
-                progress("building the call tree (parts)", 0)
+                yield "building the call tree (parts)", number, len(steps)
             unit, stack = step.unit, step.origin.stack
             summary = unit.summaries.summary_of(unit.part)
             if unit.begins:
@@ -392,7 +403,7 @@ class _CallTreeBuilder:
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _REPORT_EVERY == 0:
-                    progress("building the call tree (parts)", done, done + height + 1)
+                    yield "building the call tree (parts)", done, done + height + 1
                 self._expand(work, times)
         _add_up(self._root)
         return self._root

@@ -9,7 +9,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
-from rvtrace_gdb.decode.calls.call_history import CallHistory, CallNode, FunctionRun, addresses, call_tree, tree_rows
+from rvtrace_gdb.decode.calls.call_history import (
+    CallHistory,
+    CallNode,
+    FunctionRun,
+    addresses,
+    call_tree_work,
+    tree_rows,
+)
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
@@ -41,7 +48,7 @@ class FunctionList:
         self.calls = CallHistory(history, program, progress) if calls is None else calls
         """The functions of the history."""
         self._cursor = Cursor(listing="function-call-history")
-        self._tree: CallNode | None = None
+        self._tree = call_tree_work(self.calls)
         self._images: list[Image] = []
         self._rows: list[CallRow] = []
 
@@ -69,11 +76,11 @@ class FunctionList:
 
     def root(self, progress: Progress = silent) -> CallNode:
         """Return the root of the call tree, which is built once."""
-        if self._tree is None:
-            self._tree = call_tree(self.calls, progress)
+        root = self._tree.result(progress)
+        if not self._images:
             found = (self._program.image_of(context) for _, context in self._history.contexts)
             self._images = [self._program.base, *{id(image): image for image in found}.values()]
-        return self._tree
+        return root
 
     def tree_rows(self, begin: int, end: int) -> list[CallRow]:
         """Return rows *begin* to *end* - 1 of the call tree, which count from 1."""
@@ -204,7 +211,7 @@ class Coverage:
             return coverage.counts(self._history, [self._wanted], progress, self._calls), 0
         found, elsewhere = ExecutionCounts({}, {}, {}, {}), 0
         for image, places in stretches.items():
-            here = coverage.counts(self._history, places, progress)
+            here = coverage.counts(self._history, places, progress, self._calls)
             own = {pc: count for pc, count in here.ran.items() if _is_of(base, image, pc)}
             elsewhere += sum(here.ran.values()) - sum(own.values())
             steps = {step: count for step, count in here.steps.items() if step[0] in own}

@@ -2,20 +2,25 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, call_tree_work, tree_rows
+from rvtrace_gdb.decode.coverage import counts
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import CapturedPort
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format, registry
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, silent
+from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.tandem import corpus
 from tests.helpers import reference_streams
 from tests.session.board import board
@@ -66,6 +71,35 @@ def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.Mon
     found, reports = in_the_end(unfinished.result)
     assert same(found.histories[0], corpus.decoded(name).history)
     assert [done for label, done in reports if label == "reading"] == list(range(0, len(data), 1000))
+
+
+def two_harts() -> tuple[bytes, Image, Any]:
+    harts = (reference_streams.from_source(STREAM, 2, source) for source in (1, 2))
+    return reference_streams.in_turn(*harts), Image.from_elf(ELF), Options(src_bits=2)
+
+
+def etrace() -> tuple[bytes, Image, Any]:
+    case = periodic_etrace(5, {})
+    return case.trace, case.program.image(), EtraceTraceOptions(case.options, Encapsulation())
+
+
+@pytest.mark.parametrize(
+    "case", [lambda: (STREAM, Image.from_elf(ELF), Options()), two_harts, etrace], ids=["N-Trace", "SRC", "E-Trace"]
+)
+def test_no_byte_is_decoded_twice(
+    case: Callable[[], tuple[bytes, Image, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, image, trace_options = case()
+    piece = len(data) // 30
+    monkeypatch.setattr(format, "_PIECE", piece)
+    unfinished = registry.format_of(trace_options).decoding(
+        data, image, trace_options, wrapped=False, stop_at_error=False
+    )
+    found, reports = in_the_end(unfinished.result)
+    assert reports == [("decoding", at) for at in range(0, len(data), piece)]
+    whole = registry.decode(data, image, trace_options).histories
+    assert found.histories.keys() == whole.keys()
+    assert all(same(found.histories[source], whole[source]) for source in whole)
 
 
 def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,3 +186,32 @@ def test_calls_that_ended_in_the_middle_begin_anew(opened: Session, monkeypatch:
     calls.go_on()
     whole = CallHistory(it.history, it.program)
     assert list(calls.functions(1, len(calls) + 1)) == list(whole.functions(1, len(whole) + 1))
+
+
+def test_the_call_tree_goes_on_where_it_was(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._REPORT_EVERY", 2)
+    it = opened.selected(Context())
+    calls = CallHistory(it.history, it.program)
+    at_once, again = CtrlC(1 << 30), CtrlC(0)
+    whole, work = call_tree(calls, at_once), call_tree_work(calls)
+    for _ in at_once.seen:
+        with pytest.raises(Cancelled):
+            work.result(again)
+    assert again.seen == at_once.seen and len(again.seen) > 9, "each piece once"
+    found, expected = (
+        [(level, node.function, node.calls, node.own, node.total) for level, node in tree_rows(root, 99)]
+        for root in (work.result(again), whole)
+    )
+    assert found == expected and len(found) > 3
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel numbers them")
+def test_parts_are_numbered_once(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What searches and coverage need first."""
+    monkeypatch.setattr("rvtrace_gdb.decode.counting._SLICE", 3)
+    it = opened.selected(Context())
+    calls = CallHistory(it.history, it.program)
+    numbered, reports = in_the_end(calls.numbered_parts)
+    assert [done for _, done in reports] == list(range(0, len(calls.different_steps), 3)) and len(reports) > 5
+    assert numbered is not None and numbered.parts.size()[2] == len(calls.different_steps)
+    assert counts(it.history, calls=calls) == counts(it.history)
