@@ -140,6 +140,9 @@ class Setup(NamedTuple):
     parameters: Parameters
     modes: Modes
 
+    def __hash__(self) -> int:
+        return hash(self.modes.full_address)  # that of all fields takes 2 us, for each packet; setups are few
+
 
 @dataclass(frozen=True)
 class Options:

@@ -66,6 +66,11 @@ class ReturnStack(WalkCalls):
         self.depth = self.peak = self.first = _entries(stack, limits)
         self.overflowed = False
 
+    @property
+    def unused(self) -> bool:
+        """Whether the walk has not used the stack yet."""
+        return not (self.taken or self.left or self.overflowed) and self.peak == self.first
+
     def push(self, address: int) -> None:
         """Push the return address of a call."""
         if self._limits.repeats:

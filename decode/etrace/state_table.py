@@ -1,5 +1,6 @@
 """The states of the E-Trace decoder, and what packets of all formats do with them: losses, traps, contexts, walkers."""
 
+from types import ModuleType
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.layout import Packet, TeInstFormat
@@ -52,6 +53,7 @@ class StateTable:
 
     def __init__(self, program: Program, options: Options) -> None:
         self._program = program
+        self._kernel: ModuleType | None = None
         self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
         self._walker_of_setup: dict[tuple[ProgramContext, Setup], Walker] = {}
         self._states: dict[HartKnowledge, State] = {}
@@ -67,6 +69,10 @@ class StateTable:
             setup=setup,
         )
         self.initial = self.state(knowledge)
+
+    def compiled_by(self, kernel: ModuleType) -> None:
+        """Have *kernel* walk in the usual case."""
+        self._kernel = kernel
 
     def forget(self) -> None:
         """Drop all states and their steps. States that a caller still holds stay valid."""
@@ -141,6 +147,8 @@ class StateTable:
             walker = self._walkers.get((id(image), knowledge.setup))
             if walker is None:
                 walker = self._walkers[id(image), knowledge.setup] = Walker(image, *knowledge.setup)
+                if self._kernel is not None:
+                    walker.compiled_by(self._kernel)
             self._walker_of_setup[key] = walker
         return walker
 

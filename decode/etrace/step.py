@@ -85,6 +85,7 @@ class StepFunction:
         self._branches = BranchPackets(self._states, program.xlen, options.branch_count_bits)
         self.initial = self._states.initial
         self.forget = self._states.forget
+        self.compiled_by = self._states.compiled_by
         self.loss = self._states.loss
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:

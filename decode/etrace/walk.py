@@ -6,6 +6,7 @@ the last one that retired (`WalkProgress.last_pc`).
 Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 """
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
@@ -115,8 +116,35 @@ class Walker(stepping.ProgramWalker[Run]):
 
     # Over branches
 
+    def compiled_by(self, kernel: ModuleType) -> None:
+        """Have *kernel* walk in the usual case."""
+        if not self._limits.repeats:
+            self.compile(
+                kernel,
+                lowest_first=True,
+                pops_known=self._counts_all,
+                trains=self._trains,
+                entries=self._limits.entries,
+            )
+
     def spend(self, walk: WalkProgress, bits: int, count: int, *, runs: bool = True) -> None:
         """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
+        calls = walk.calls
+        usual = count and walk.next_pc != NOWHERE and walk.pair is None and calls.unused
+        if self.compiled is not None and usual:
+            outcomes = bits & (1 << count) - 1
+            result = self.compiled.walk(walk.next_pc, outcomes, count, -1, calls.stack(), runs)
+            if result is not None:
+                parts, walk.next_pc, _, taken, left, _, branches, peak = result
+                walk.parts += parts
+                walk.outcomes += branches
+                walk.irets = 0
+                calls.follow(taken, left, peak)
+                return
+        self._spend_here(walk, bits, count, runs=runs)
+
+    def _spend_here(self, walk: WalkProgress, bits: int, count: int, *, runs: bool) -> None:
+        """Do the same as `spend` without the kernel."""
         known, parts, calls, trains = self._segments.segments, walk.parts, walk.calls, self._trains
         steps, first = 0, len(parts)  # since the last branch
         loop: ClosedLoop | None = None

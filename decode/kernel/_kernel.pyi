@@ -53,15 +53,15 @@ class Kernel:
         """Append to *entries* what ran. Return (their length, indexed positions, positions of times, times)."""
     def idle(self) -> int:
         """Return and forget the number of idle bytes."""
-    def outcomes(self, fields: bytes, limit: int, /) -> None:
-        """*fields*: one `OutcomeField` of outcomes.h for each value of a frame's first byte. *limit*: the size of all
-        steps that may be remembered."""
+    def outcomes(self, fields: bytes, limit: int, shift: int, mask: int, successors: bytes, /) -> None:
+        """*fields*: one `OutcomeField` of outcomes.h by the first byte. *limit*: the size of all steps that
+        may be remembered. The others: as in `Trainer`."""
     def group(self, walker: Walker, /) -> int:
-        """Return the number of a new group of states, which differ in their pc alone."""
-    def state(self, group: int, pc: int, shared: bool, /) -> int:
+        """Return the number of a new group of states, which differ in their addresses alone."""
+    def state(self, group: int, pc: int, last: int, shared: bool, /) -> int:
         """Return the number of a state: of a *shared* one always the same, until all is forgotten."""
-    def state_place(self, number: int, /) -> tuple[int, int]:
-        """Return (group, pc) of a state."""
+    def state_place(self, number: int, /) -> tuple[int, int, int]:
+        """Return (group, pc, last pc) of a state."""
     def count(self, steps: int, /) -> bool:
         """Count steps, and return whether there was room for them."""
     def known(self, frame: bytes, /) -> tuple[Any, int, int, int, tuple[int, ...], int, int] | None:
@@ -103,7 +103,7 @@ class Walker:
     ) -> Walker: ...
     def walk(
         self, pc: int, outcomes: int, bits: int, limit: int, stack: _Stack, runs: bool, /
-    ) -> tuple[list[Any], int, int, tuple[int, ...], tuple[int, ...], Any, list[tuple[int, bool]] | None, int] | None:
+    ) -> tuple[list[Any], int, int, tuple[int, ...], tuple[int, ...], Any, list[tuple[int, bool]], int] | None:
         """Walk over *bits* outcomes, and *limit* halfwords if that is not negative. Return (parts, next pc or -1,
         halfwords, taken, left, last segment, branches, how much deeper the call stack was); None if Python has to."""
     def forget(self) -> None: ...

@@ -10,9 +10,9 @@
 #define FIRST_SLOTS 256
 #define POINTERS 64 /* of one step of usual size, as in decode/stepping/hart.py */
 
-static size_t state_hash(int32_t group, uint64_t pc)
+static size_t state_hash(KnownState state)
 {
-    uint64_t hash = (pc ^ (uint64_t)(uint32_t)group << 40) * 0x9E3779B97F4A7C15ull;
+    uint64_t hash = (state.pc ^ (uint64_t)(uint32_t)state.group << 40 ^ state.last * 0xff51afd7ed558ccdull) * 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
 
@@ -51,11 +51,12 @@ int64_t outcomes_group(Outcomes *outcomes, Walker *walker)
     return (int64_t)outcomes->group_amount.count++;
 }
 
-static uint32_t *state_slot(const Outcomes *outcomes, uint32_t *slots, size_t mask, int32_t group, uint64_t pc)
+static uint32_t *state_slot(const Outcomes *outcomes, uint32_t *slots, size_t mask, KnownState state)
 {
-    for (size_t i = state_hash(group, pc);; i++) {
+    for (size_t i = state_hash(state);; i++) {
         uint32_t *slot = &slots[i & mask];
-        if (!*slot || (outcomes->states[*slot - 1].pc == pc && outcomes->states[*slot - 1].group == group))
+        const KnownState *there = *slot ? &outcomes->states[*slot - 1] : NULL;
+        if (!there || (there->pc == state.pc && there->last == state.last && there->group == state.group))
             return slot;
     }
 }
@@ -71,8 +72,7 @@ static int more_slots(Outcomes *outcomes)
     for (size_t i = 0; i <= outcomes->mask; i++) {
         if (!outcomes->slots[i])
             continue;
-        const KnownState *state = &outcomes->states[outcomes->slots[i] - 1];
-        *state_slot(outcomes, grown, mask, state->group, state->pc) = outcomes->slots[i];
+        *state_slot(outcomes, grown, mask, outcomes->states[outcomes->slots[i] - 1]) = outcomes->slots[i];
     }
     free(outcomes->slots);
     outcomes->slots = grown;
@@ -81,20 +81,21 @@ static int more_slots(Outcomes *outcomes)
 }
 
 /* The number of a state: if it is not shared, always a new one. -1: there is no memory. */
-int64_t outcomes_state(Outcomes *outcomes, int32_t group, uint64_t pc, int shared)
+int64_t outcomes_state(Outcomes *outcomes, int32_t group, uint64_t pc, uint64_t last, int shared)
 {
     if (more_slots(outcomes) ||
         array_reserve(&outcomes->states, &outcomes->state_amount, 1, sizeof *outcomes->states))
         return -1;
+    KnownState state = {pc, last, group};
     uint32_t number = (uint32_t)outcomes->state_amount.count;
     if (shared) {
-        uint32_t *slot = state_slot(outcomes, outcomes->slots, outcomes->mask, group, pc);
+        uint32_t *slot = state_slot(outcomes, outcomes->slots, outcomes->mask, state);
         if (*slot)
             return *slot - 1;
         *slot = number + 1;
         outcomes->used++;
     }
-    outcomes->states[number] = (KnownState){pc, group};
+    outcomes->states[number] = state;
     outcomes->state_amount.count++;
     return number;
 }
@@ -130,16 +131,24 @@ static int bits_of(const uint8_t *frame, uint32_t length, unsigned low, unsigned
     return 1;
 }
 
+static enum WalkEnd walk_from(const Outcomes *outcomes, const Loop *loop, uint64_t bits, unsigned count, Walk *walk)
+{
+    const KnownState *state = loop->state < outcomes->state_amount.count ? &outcomes->states[loop->state] : NULL;
+    if (!state || state->group == NO_GROUP)
+        return WALK_UNUSUAL;
+    walk_init(walk, state->pc, bits, count, -1);
+    walk->stack = loop->stack;
+    walk->depth = walk->peak = loop->depth;
+    return walk_go(outcomes->walkers[state->group], walk);
+}
+
 /* Walk the outcomes of a frame from the loop's state on, if it has nothing else. */
 enum WalkEnd outcomes_walk(const Outcomes *outcomes, const Loop *loop, const uint8_t *frame, uint32_t length,
                            Walk *walk)
 {
     const OutcomeField *field = &outcomes->fields[frame[0]];
     uint64_t value, hist;
-    if (!field->bits || loop->state >= outcomes->state_amount.count || loop->ahead < 0 || length > INLINE_BYTES)
-        return WALK_UNUSUAL;
-    const KnownState *state = &outcomes->states[loop->state];
-    if (state->group == NO_GROUP)
+    if (!field->bits || loop->ahead < 0 || length > INLINE_BYTES)
         return WALK_UNUSUAL;
     for (uint32_t i = 0; i + 1 < length; i++)
         if (frame[i] & 0b11)
@@ -147,8 +156,21 @@ enum WalkEnd outcomes_walk(const Outcomes *outcomes, const Loop *loop, const uin
     if (!bits_of(frame, length, field->low, field->bits, &value) || value != field->value ||
         !bits_of(frame, length, field->first, DATA_BITS * INLINE_BYTES, &hist) || hist < 2)
         return WALK_UNUSUAL;
-    walk_init(walk, state->pc, hist, 63u - (unsigned)__builtin_clzll(hist), -1);
-    walk->stack = loop->stack;
-    walk->depth = walk->peak = loop->depth;
-    return walk_go(outcomes->walkers[state->group], walk);
+    return walk_from(outcomes, loop, hist, 63u - (unsigned)__builtin_clzll(hist), walk);
+}
+
+/* The same for a payload: a number in two's complement. */
+enum WalkEnd outcomes_walk_payload(const Outcomes *outcomes, const Loop *loop, const uint8_t *payload, uint32_t length,
+                                   Walk *walk)
+{
+    const OutcomeField *field = length ? &outcomes->fields[payload[0]] : NULL;
+    uint64_t value = 0;
+    if (!field || !field->bits || 8 * (length - 1) >= field->first + field->count || length > 8)
+        return WALK_UNUSUAL;
+    memcpy(&value, payload, length);
+    if (length < 8 && payload[length - 1] >> 7)
+        value |= UINT64_MAX << 8 * length;
+    if ((value >> field->low & ((1u << field->bits) - 1)) != field->value)
+        return WALK_UNUSUAL;
+    return walk_from(outcomes, loop, value >> field->first & ((1ull << field->count) - 1), field->count, walk);
 }

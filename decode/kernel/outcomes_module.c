@@ -8,7 +8,7 @@ static uint32_t learn_walk(Kernel *kernel, const uint8_t *frame, uint32_t length
 {
     Loop *loop = &kernel->loop;
     int32_t group = kernel->outcomes.states[loop->state].group;
-    int64_t following = outcomes_state(&kernel->outcomes, group, walk->pc, 1);
+    int64_t following = outcomes_state(&kernel->outcomes, group, walk->pc, 0, 1);
     if (following < 0) {
         PyErr_NoMemory();
         return 0;
@@ -56,19 +56,24 @@ enum WalkEnd kernel_make_step(Kernel *kernel, const uint8_t *data, Place *place,
     return end;
 }
 
-/* outcomes(fields, limit): see OutcomeField; the size of all steps that may be remembered */
+/* outcomes(fields, limit, shift, mask, successors): see OutcomeField and Trainer; the size of all steps that may be
+ * remembered */
 PyObject *kernel_outcomes(Kernel *kernel, PyObject *args)
 {
-    const char *fields;
-    Py_ssize_t length;
+    const char *fields, *successors;
+    Py_ssize_t length, successor_count;
     unsigned long long limit;
-    if (is_busy(kernel) || !PyArg_ParseTuple(args, "y#K", &fields, &length, &limit))
+    Trainer trainer;
+    if (is_busy(kernel) || !PyArg_ParseTuple(args, "y#KIIy#", &fields, &length, &limit, &trainer.shift, &trainer.mask,
+                                             &successors, &successor_count))
         return NULL;
-    if (length != sizeof kernel->outcomes.fields) {
-        PyErr_SetString(PyExc_ValueError, "not the fields that this kernel takes");
+    if (length != sizeof kernel->outcomes.fields || successor_count != sizeof trainer.successors || trainer.shift > 63) {
+        PyErr_SetString(PyExc_ValueError, "not the fields, or the predictor, that this kernel takes");
         return NULL;
     }
     memcpy(kernel->outcomes.fields, fields, (size_t)length);
+    memcpy(trainer.successors, successors, sizeof trainer.successors);
+    kernel->outcomes.trainer = trainer;
     kernel->outcomes.limit = limit;
     Py_RETURN_NONE;
 }
@@ -86,22 +91,22 @@ PyObject *kernel_group(Kernel *kernel, PyObject *walker)
     return group < 0 ? PyErr_NoMemory() : PyLong_FromLongLong(group);
 }
 
-/* state(group, pc, shared) -> its number; shared: it is that of its group with this pc, from which others come, too */
+/* state(group, pc, last, shared) -> its number; shared: it is that of its group with these addresses, from which others come, too */
 PyObject *kernel_state(Kernel *kernel, PyObject *args)
 {
     int group, shared;
-    unsigned long long pc;
-    if (is_busy(kernel) || !PyArg_ParseTuple(args, "iKp", &group, &pc, &shared))
+    unsigned long long pc, last;
+    if (is_busy(kernel) || !PyArg_ParseTuple(args, "iKKp", &group, &pc, &last, &shared))
         return NULL;
     if (group < NO_GROUP || (group >= 0 && (size_t)group >= kernel->outcomes.group_amount.count)) {
         PyErr_SetString(PyExc_ValueError, "there is no such group");
         return NULL;
     }
-    int64_t number = outcomes_state(&kernel->outcomes, group, pc, shared);
+    int64_t number = outcomes_state(&kernel->outcomes, group, pc, last, shared);
     return number < 0 ? PyErr_NoMemory() : PyLong_FromLongLong(number);
 }
 
-/* state_place(number) -> (group, pc) */
+/* state_place(number) -> (group, pc, last) */
 PyObject *kernel_state_place(Kernel *kernel, PyObject *number)
 {
     size_t index = PyLong_AsSize_t(number);
@@ -112,7 +117,7 @@ PyObject *kernel_state_place(Kernel *kernel, PyObject *number)
         return NULL;
     }
     const KnownState *state = &kernel->outcomes.states[index];
-    return Py_BuildValue("iK", (int)state->group, (unsigned long long)state->pc);
+    return Py_BuildValue("iKK", (int)state->group, (unsigned long long)state->pc, (unsigned long long)state->last);
 }
 
 /* count(size of steps) -> whether so much may be remembered */

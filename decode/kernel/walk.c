@@ -77,7 +77,10 @@ void walk_init(Walk *walk, uint64_t pc, uint64_t outcomes, unsigned bits, int64_
     walk->with_runs = 1;
     walk->stack = NULL;
     walk->depth = walk->peak = 0;
-    walk->last = walk->branches = NULL;
+    walk->last = NULL;
+    walk->outcomes_met = 0;
+    walk->branch_count = 0;
+    walk->last_branch = NO_ADDRESS;
     walk->halfwords = 0;
     walk->count = 0;
     walk->part_count = walk->taken_count = walk->left_count = 0;
@@ -89,7 +92,6 @@ void walk_clear(Walk *walk)
         Py_DECREF(walk->parts[i]);
     walk->part_count = 0;
     Py_CLEAR(walk->last);
-    Py_CLEAR(walk->branches);
 }
 
 static int add_part(Walk *walk, PyObject *part, uint64_t count, uint32_t halfwords)
@@ -99,6 +101,15 @@ static int add_part(Walk *walk, PyObject *part, uint64_t count, uint32_t halfwor
     walk->parts[walk->part_count++] = Py_NewRef(part);
     walk->count += count;
     walk->halfwords += halfwords;
+    return 0;
+}
+
+static int add_branch(Walk *walk, uint64_t pc, int taken)
+{
+    if (walk->branch_count == MOST_BRANCHES)
+        return -1;
+    walk->outcomes_met |= (uint64_t)taken << walk->branch_count;
+    walk->branches[walk->branch_count++] = pc;
     return 0;
 }
 
@@ -138,11 +149,10 @@ static enum WalkEnd walk_outcome_run(Walker *walker, Walk *walk)
         return WALK_FAILED;
     spent(walker, walk, RUN_BITS);
     walk->pc = run->next_pc;
-    if (run->branches && walk->branches) {
-        Py_ssize_t end = PyList_Size(walk->branches);
-        if (PyList_SetSlice(walk->branches, end, end, run->branches))
+    walk->last_branch = NO_ADDRESS;
+    for (size_t i = 0; i < run->branch_count; i++)
+        if (add_branch(walk, run->branches[i], run->outcomes_met >> i & 1))
             return WALK_FAILED;
-    }
     return WALK_DONE;
 }
 
@@ -229,21 +239,11 @@ static enum WalkEnd pass(const Walker *walker, const Segment *segment, Walk *wal
     }
 }
 
-static int add_branch(Walk *walk, uint64_t pc, int taken)
-{
-    PyObject *branch = Py_BuildValue("KO", (unsigned long long)pc, taken ? Py_True : Py_False);
-    int failed = !branch || PyList_Append(walk->branches, branch);
-    Py_XDECREF(branch);
-    return failed;
-}
-
 enum WalkEnd walk_go(Walker *walker, Walk *walk)
 {
     unsigned steps = 0; /* since the last outcome */
     uint64_t marked = 0;
     walk->walker = walker;
-    if (walker->trains && !walk->branches && !(walk->branches = PyList_New(0)))
-        return WALK_FAILED;
     while (walk->limit < 0 ? walk->bits > 0 : walk->halfwords < walk->limit) {
         if (walk->bits >= RUN_BITS && walk->with_runs) {
             enum WalkEnd end = walk_outcome_run(walker, walk);
@@ -264,8 +264,9 @@ enum WalkEnd walk_go(Walker *walker, Walk *walk)
         if (segment->kind == BRANCH_END && walk->bits) {
             int taken = (int)spent(walker, walk, 1) ^ walker->lowest_first;
             walk->pc = taken ? segment->target : segment->fall;
-            if (walk->branches && add_branch(walk, segment->last_pc, taken))
-                return WALK_FAILED;
+            walk->last_branch = segment->last_pc;
+            if (walker->trains && add_branch(walk, segment->last_pc, taken))
+                return WALK_UNUSUAL;
             steps = 0;
             continue;
         }

@@ -14,6 +14,8 @@
 #define MOST_PARTS 1024
 #define MOST_TAKEN 64 /* return addresses that a walk pops off the stack that it began with */
 #define MOST_LEFT 256 /* and those that it leaves */
+#define MOST_BRANCHES 64
+#define NO_ADDRESS UINT64_MAX
 
 typedef struct Walker Walker;
 
@@ -42,7 +44,10 @@ typedef struct {
     uint64_t taken[MOST_TAKEN], left[MOST_LEFT]; /* as in WalkCalls */
     size_t taken_count, left_count;
     const Walker *walker;
-    PyObject *branches; /* a list of (address, taken) of all branches, if these are wanted; else NULL */
+    uint64_t branches[MOST_BRANCHES]; /* the addresses of all branches, if they are wanted */
+    uint64_t outcomes_met; /* of them, the first one in bit 0: 1 is taken */
+    size_t branch_count;
+    uint64_t last_branch; /* its address, if the walk ended with it alone; else NO_ADDRESS */
 } Walk;
 
 void walk_init(Walk *walk, uint64_t pc, uint64_t outcomes, unsigned bits, int64_t limit);

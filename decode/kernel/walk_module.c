@@ -34,6 +34,18 @@ static Py_ssize_t stack_from(PyObject *stack, uint64_t *addresses, Py_ssize_t ro
     return count;
 }
 
+static PyObject *branch_list(const Walk *walk)
+{
+    PyObject *list = PyList_New((Py_ssize_t)walk->branch_count);
+    for (size_t i = 0; list && i < walk->branch_count; i++) {
+        PyObject *taken = walk->outcomes_met >> i & 1 ? Py_True : Py_False;
+        PyObject *branch = Py_BuildValue("KO", (unsigned long long)walk->branches[i], taken);
+        if (!branch || PyList_SetItem(list, (Py_ssize_t)i, branch))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *walk_result(Walk *walk, size_t depth)
 {
     PyObject *parts = PyList_New((Py_ssize_t)walk->part_count);
@@ -41,15 +53,17 @@ static PyObject *walk_result(Walk *walk, size_t depth)
         PyList_SetItem(parts, (Py_ssize_t)i, Py_NewRef(walk->parts[i]));
     PyObject *taken = parts ? addresses_tuple(walk->taken, walk->taken_count) : NULL;
     PyObject *left = taken ? addresses_tuple(walk->left, walk->left_count) : NULL;
-    PyObject *pc = left ? walk->last ? PyLong_FromLong(-1) : PyLong_FromUnsignedLongLong(walk->pc) : NULL;
+    PyObject *branches = left ? branch_list(walk) : NULL;
+    PyObject *pc = branches ? walk->last ? PyLong_FromLong(-1) : PyLong_FromUnsignedLongLong(walk->pc) : NULL;
     if (!pc) {
         Py_XDECREF(parts);
         Py_XDECREF(taken);
         Py_XDECREF(left);
+        Py_XDECREF(branches);
         return NULL;
     }
-    PyObject *last = walk->last ? walk->last : Py_None, *branches = walk->branches ? walk->branches : Py_None;
-    return Py_BuildValue("NNLNNOOn", parts, pc, (long long)walk->halfwords, taken, left, last, branches,
+    return Py_BuildValue("NNLNNONn", parts, pc, (long long)walk->halfwords, taken, left,
+                         walk->last ? walk->last : Py_None, branches,
                          (Py_ssize_t)(walk->peak > depth ? walk->peak - depth : 0));
 }
 

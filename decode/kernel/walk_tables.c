@@ -60,7 +60,6 @@ int walker_forget_runs(Walker *walker)
     walker->run_count = 0;
     for (size_t i = 0; old && i <= mask; i++) {
         Py_XDECREF(old[i].path);
-        Py_XDECREF(old[i].branches);
         free(old[i].addresses);
     }
     free(old);
@@ -179,6 +178,26 @@ static int addresses_from(PyObject *tuple, uint64_t *addresses, size_t count)
     return 0;
 }
 
+static int copy_branches(PyObject *branches, Run *run)
+{
+    Py_ssize_t count = PyTuple_Size(branches);
+    if (count > RUN_BITS) {
+        PyErr_SetString(PyExc_ValueError, "more branches than a run has");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        unsigned long long pc;
+        int taken;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(branches, i), "Kp", &pc, &taken))
+            return -1;
+        run->branches[i] = pc;
+        run->outcomes_met |= (uint8_t)(taken << i);
+    }
+    if (count > 0)
+        run->branch_count = (uint8_t)count;
+    return count < 0 ? -1 : 0;
+}
+
 /* Fill `run` with what Python's run has: (path, next pc, halfwords, taken, left, peak, branches). 1: it is too large. */
 static int copy_run(const Walker *walker, PyObject *object, Run *run)
 {
@@ -202,7 +221,8 @@ static int copy_run(const Walker *walker, PyObject *object, Run *run)
         addresses_from(left, run->addresses + run->taken, run->left))
         return -1;
     run->path = Py_NewRef(path);
-    run->branches = walker->trains ? Py_NewRef(branches) : NULL;
+    if (walker->trains && copy_branches(branches, run))
+        return -1;
     run->count = number_of(path, "count");
     run->next_pc = next_pc;
     run->halfwords = halfwords;
@@ -246,7 +266,6 @@ enum WalkEnd walker_learn_run(Walker *walker, const Walk *walk, const Run *key)
         return WALK_DONE;
     }
     Py_XDECREF(run.path); /* another thread was quicker, or it failed */
-    Py_XDECREF(run.branches);
     free(run.addresses);
     return failed < 0 ? WALK_FAILED : failed ? WALK_UNUSUAL : WALK_DONE;
 }

@@ -21,8 +21,10 @@ typedef struct {
     uint16_t taken, left; /* how many: `addresses` has those popped, then those left */
     uint32_t peak, halfwords;
     uint64_t count, next_pc;
-    PyObject *path, *branches;
+    PyObject *path;
     uint64_t *addresses;
+    uint64_t branches[RUN_BITS];
+    uint8_t branch_count, outcomes_met;
 } Run;
 
 enum RunState { NO_ENTRY, NO_RUN, RUN };

@@ -68,7 +68,7 @@ class KernelHart(HartDecoder):
             MAX_DEPTH,
             KEPT_DEPTH,
         )
-        self._kernel.outcomes(_outcome_fields(options), memo_limit)
+        self._kernel.outcomes(_outcome_fields(options), memo_limit, 0, 0, bytes(8))
         self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
         self._builder.collect_in(self._kernel)
         self._states: dict[int, State] = {}  # by the number that the kernel has for each, as far as they are needed
@@ -191,7 +191,7 @@ class KernelHart(HartDecoder):
         if number < 0:
             group = self._group_of(state) if state.mode is Mode.ON and state.pc >= 0 else _NO_GROUP
             shared = group >= 0 and state.branch == NOWHERE and self._step_function.is_shared(state)
-            number = state.number = self._kernel.state(group, max(state.pc, 0), shared)
+            number = state.number = self._kernel.state(group, max(state.pc, 0), 0, shared)
             self._states[number] = state
         return number
 
@@ -200,7 +200,7 @@ class KernelHart(HartDecoder):
         state = self._states.get(number)
         if state is not None:
             return state
-        group, pc = self._kernel.state_place(number)
+        group, pc, _ = self._kernel.state_place(number)
         state = self._states[number] = self._step_function.shared_state(Mode.ON, pc, *self._groups[group])
         state.number = number
         return state
@@ -308,11 +308,11 @@ def _frame_kinds(options: Options) -> bytes:
 
 def _outcome_fields(options: Options) -> bytes:
     """Return where a frame has nothing but outcomes, by its first byte, as `OutcomeField` of outcomes.h has it."""
-    fields = bytearray(256 * 4)
+    fields = bytearray(256 * 5)
     layout = options.dialect.layouts[Tcode.RESOURCE_FULL]
     low, bits = field_position(layout, "rcode", options.src_bits)
-    first = 4 * (layout.tcode << 2)
-    fields[first : first + 4] = bytes((low, bits, Rcode.HIST, low + bits))
+    first = 5 * (layout.tcode << 2)
+    fields[first : first + 5] = bytes((low, bits, Rcode.HIST, low + bits, 0))
     return bytes(fields)
 
 

@@ -19,7 +19,7 @@ def shape(history: History, shapes: dict[int, object] | None = None) -> Shape:
     numbers: dict[int, int] = {}
     same = [numbers.setdefault(id(entry), len(numbers)) for entry in entries]
     return (
-        [_path_shape(entry, known) for entry in entries],
+        [path_shape(entry, known) for entry in entries],
         same,
         list(history._index),
         len(history),
@@ -31,14 +31,14 @@ def shape(history: History, shapes: dict[int, object] | None = None) -> Shape:
     )
 
 
-def _path_shape(path: Any, known: dict[int, object]) -> object:
+def path_shape(path: Any, known: dict[int, object]) -> object:
     if isinstance(path, tuple):
         return path
     if id(path) not in known:
         if isinstance(path, RepeatPath):
-            known[id(path)] = hash(("repeated", _path_shape(path.path, known), path.times))
+            known[id(path)] = hash(("repeated", path_shape(path.path, known), path.times))
         else:
-            known[id(path)] = hash(tuple(_path_shape(part, known) for part in path.parts))
+            known[id(path)] = hash(tuple(path_shape(part, known) for part in path.parts))
     return known[id(path)]
 
 
