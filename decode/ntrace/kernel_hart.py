@@ -23,7 +23,8 @@ from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE, CallEffect
-from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, StepMemory
+from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT
+from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, Place
 from rvtrace_gdb.decode.stepping.reports import Report
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _NO_FLOW, _BRANCH, _OTHER_FLOW = range(3)
 # The flags of a step.
 _COUNTED, _HAS_REPORTS, _CALLS, _CLEARS = 1, 2, 4, 8
 
-_NO_GROUP = -1  # of states from which the kernel does not walk
+_Group = tuple[int, ProgramContext]  # reference and context, which a walk does not change
 
 _AHEAD = range(-(1 << 31), 1 << 31)  # what the kernel can keep of the number `ahead`
 
@@ -71,9 +72,7 @@ class KernelHart(HartDecoder):
         self._kernel.outcomes(_outcome_fields(options), memo_limit, 0, 0, bytes(8))
         self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
         self._builder.collect_in(self._kernel)
-        self._states: dict[int, State] = {}  # by the number that the kernel has for each, as far as they are needed
-        self._groups: list[tuple[int, ProgramContext]] = []  # reference and context of the states of each group
-        self._group_numbers: dict[tuple[int, ProgramContext], int] = {}
+        self._states = KernelStates(self._kernel, self._place_of, self._state_of)
         self._refused = False  # whether Python remembers a step that the kernel did not take
         self._data = b""  # what the kernel works on
         self._step_reports: dict[int, tuple[Report, ...]] = {}  # by the kernel's number of the step
@@ -166,13 +165,13 @@ class KernelHart(HartDecoder):
         """Let the kernel go on from where this decoder is."""
         number = self._state.number
         if number < 0:
-            number = self._number_of(self._state)
+            number = self._states.number_of(self._state)
         self._kernel.go(number, self._ahead, self._stack, self._clock.now)  # which is None without timestamps
 
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
         number, self._ahead, self._stack, now = self._kernel.place()
-        self._state = self._state_at(number)
+        self._state = self._states.state_at(number)
         if now is not None:  # else it has not been set yet, or the kernel cannot count so far and did not change it
             self._clock.now = now
 
@@ -186,46 +185,22 @@ class KernelHart(HartDecoder):
         self._take_branch()
         return super()._branch_before(frames, index)
 
-    def _number_of(self, state: State) -> int:
-        number = state.number
-        if number < 0:
-            group = self._group_of(state) if state.mode is Mode.ON and state.pc >= 0 else _NO_GROUP
-            shared = group >= 0 and state.branch == NOWHERE and self._step_function.is_shared(state)
-            number = state.number = self._kernel.state(group, max(state.pc, 0), 0, shared)
-            self._states[number] = state
-        return number
+    def _place_of(self, state: State) -> Place[_Group] | None:
+        """Return where the hart is, if the kernel can walk from there."""
+        walker = self._step_function.walker(state).compiled if state.mode is Mode.ON and state.pc >= 0 else None
+        if walker is None:
+            return None
+        shared = state.branch == NOWHERE and self._step_function.is_shared(state)
+        return Place((state.reference, state.context), walker, state.pc, 0, shared)
 
-    def _state_at(self, number: int) -> State:
-        """Return the state with this number, which the kernel may have made."""
-        state = self._states.get(number)
-        if state is not None:
-            return state
-        group, pc, _ = self._kernel.state_place(number)
-        state = self._states[number] = self._step_function.shared_state(Mode.ON, pc, *self._groups[group])
-        state.number = number
-        return state
-
-    def _group_of(self, state: State) -> int:
-        """Return the kernel's number of all states with the same reference and context."""
-        key = (state.reference, state.context)
-        number = self._group_numbers.get(key)
-        if number is None:
-            walker = self._step_function.walker(state).compiled
-            number = _NO_GROUP if walker is None else self._kernel.group(walker)
-            if walker is not None:
-                self._groups.append(key)
-            self._group_numbers[key] = number
-        return number
+    def _state_of(self, group: _Group, pc: int, _: int) -> State:
+        return self._step_function.shared_state(Mode.ON, pc, *group)
 
     def _forget(self) -> None:
         """Forget all steps, here and in the kernel."""
         self._step_function.forget()
         self._kernel.forget()
-        for state in self._states.values():
-            state.number = -1
-        self._states.clear()
-        self._groups.clear()
-        self._group_numbers.clear()
+        self._states.forget()
         self._refused = False
         self._step_reports.clear()
 
@@ -238,7 +213,7 @@ class KernelHart(HartDecoder):
         calls = CallEffect((None,) * taken, left, bool(flags & _CLEARS)) if flags & _CALLS else None
         reports = self._step_reports.get(number, ())
         counted = bool(flags & _COUNTED)
-        return Step(path, self._state_at(following), ahead, reports, counted=counted, calls=calls)
+        return Step(path, self._states.state_at(following), ahead, reports, counted=counted, calls=calls)
 
     def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
         calls = step.calls
@@ -256,25 +231,11 @@ class KernelHart(HartDecoder):
             flags |= _CALLS | calls.clears * _CLEARS
         here, then = state.number, step.state.number
         if here < 0 or then < 0:
-            here, then = self._number_of(state), self._number_of(step.state)
+            here, then = self._states.number_of(state), self._states.number_of(step.state)
         number = self._kernel.learn(here, key, ahead, taken, then, step.ahead, step.path, left, flags)
         if step.reports:
             self._step_reports[number] = step.reports
         return None
-
-
-class KernelMemory(StepMemory):
-    """The memory of steps, whose size the kernel counts, as it makes some itself."""
-
-    def __init__(self, kernel: "Kernel", forget: Callable[[], None], limit: int) -> None:
-        super().__init__(forget, limit)
-        self._kernel = kernel
-
-    def count(self, steps: int) -> bool:
-        if self._kernel.count(steps):
-            return True
-        self._forget()
-        return False
 
 
 class _OnlyOffset(NamedTuple):

@@ -1,0 +1,115 @@
+"""What a decoder and its kernel have together: the numbers of states, and the size of the steps that are remembered.
+
+The kernel makes steps itself where a walk is all that a message needs (decode/kernel/outcomes.c), and states that such
+steps lead to. A state of the decoder is made of one of these when it is needed.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+from rvtrace_gdb.decode.stepping.hart import StepMemory
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.kernel._kernel import Kernel, Walker
+
+_NO_GROUP = -1  # of states from which the kernel does not walk
+
+
+class Numbered(Protocol):
+    """A state. *number*: the kernel's number of it, -1 if it has none."""
+
+    number: int
+
+
+_State = TypeVar("_State", bound=Numbered)
+_Group = TypeVar("_Group", bound=Hashable)
+
+
+class Place(NamedTuple, Generic[_Group]):
+    """Where the hart is in a state from which the kernel can walk.
+
+    group   what all states have in common that walks lead to from here
+    walker  knows the code
+    pc      the next instruction
+    last    the last one, 0 if states do not depend on that
+    shared  whether the state is the one to which walks lead that end there
+    """
+
+    group: _Group
+    walker: "Walker"
+    pc: int
+    last: int
+    shared: bool
+
+
+class KernelStates(Generic[_State, _Group]):
+    """The states of one kernel by number.
+
+    place    returns where the hart is in a state, None if the kernel cannot walk from there
+    restore  returns the state for (group, pc, last)
+    """
+
+    def __init__(
+        self,
+        kernel: "Kernel",
+        place: Callable[[_State], Place[_Group] | None],
+        restore: Callable[[_Group, int, int], _State],
+    ) -> None:
+        self._kernel = kernel
+        self._place = place
+        self._restore = restore
+        self._states: dict[int, _State] = {}
+        self._groups: list[_Group] = []
+        self._numbers: dict[_Group, int] = {}  # of the groups
+
+    def number_of(self, state: _State) -> int:
+        """Return the number of a state."""
+        number = state.number
+        if number < 0:
+            place = self._place(state)
+            if place is None:
+                number = self._kernel.state(_NO_GROUP, 0, 0, False)
+            else:
+                group = self._group_number(place)
+                number = self._kernel.state(group, place.pc, place.last, place.shared)
+            state.number = number
+            self._states[number] = state
+        return number
+
+    def state_at(self, number: int) -> _State:
+        """Return the state with this number, which the kernel may have made."""
+        state = self._states.get(number)
+        if state is None:
+            group, pc, last = self._kernel.state_place(number)
+            state = self._states[number] = self._restore(self._groups[group], pc, last)
+            state.number = number
+        return state
+
+    def _group_number(self, place: Place[_Group]) -> int:
+        number = self._numbers.get(place.group)
+        if number is None:
+            number = self._numbers[place.group] = self._kernel.group(place.walker)
+            self._groups.append(place.group)
+        return number
+
+    def forget(self) -> None:
+        """Forget all numbers, as the kernel does."""
+        for state in self._states.values():
+            state.number = -1
+        self._states.clear()
+        self._groups.clear()
+        self._numbers.clear()
+
+
+class KernelMemory(StepMemory):
+    """The memory of steps, whose size the kernel counts, as it makes some itself."""
+
+    def __init__(self, kernel: "Kernel", forget: Callable[[], None], limit: int) -> None:
+        super().__init__(forget, limit)
+        self._kernel = kernel
+
+    def count(self, steps: int) -> bool:
+        if self._kernel.count(steps):
+            return True
+        self._forget()
+        return False
