@@ -37,8 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for program in ("mixed", "random"):
             for setting, items, elf in encoded(Path(folder), program):
-                if not setting.name.startswith("E-Trace"):
-                    measure(f"{program}, {setting.name}", b"".join(setting.encode(items)), setting, elf)
+                measure(f"{program}, {setting.name}", b"".join(setting.encode(items)), setting, elf)
 
 
 def measure(name: str, data: bytes, setting: Setting, elf: Path) -> None:

@@ -96,9 +96,11 @@ def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Sett
         made.stop()
         return messages
 
-    def decode(image: Image, limit: int | None) -> StreamDecoder[Any]:
+    def decode(image: Image, limit: int | None, *, compiled: bool = True) -> StreamDecoder[Any]:
         memo = MEMO_LIMIT if limit is None else limit
-        return etrace.StreamDecoder(image, options.decoder, encapsulation, memo_limit=memo, split=False)
+        return etrace.StreamDecoder(
+            image, options.decoder, encapsulation, memo_limit=memo, split=False, compiled=compiled
+        )
 
     return Setting(name, encode, decode)
 

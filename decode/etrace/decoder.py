@@ -6,9 +6,11 @@ from typing import Self
 
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, SourcePackets
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
+from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
@@ -67,6 +69,7 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
 
     memo_limit  greatest number of steps to remember for each hart; 0: none
     only        the only source whose packets are decoded; None: all
+    compiled    whether the steps known are taken by the kernel, if there is one
     """
 
     def __init__(
@@ -82,12 +85,14 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         split: bool = True,
         only: int | None = None,
         builders: BuilderFactory = complete_history,
+        compiled: bool = True,
     ) -> None:
         super().__init__(programs, progress, total, builders, split=split)
         self._options = options
         self._memo_limit = memo_limit
         self._only = only
-        self._deframer = encapsulation.deframer(wrapped=wrapped)
+        self._kernel = kernel() if compiled and memo_limit else None
+        self._deframer = encapsulation.deframer(wrapped=wrapped, module=self._kernel)
 
     def snapshot(self) -> Self:
         other = super().snapshot()
@@ -117,7 +122,9 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         return self._deframer.total
 
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
-        return HartDecoder(program, self._options, memo_limit=self._memo_limit, builder=builder)
+        if self._kernel is None:
+            return HartDecoder(program, self._options, memo_limit=self._memo_limit, builder=builder)
+        return PacketKernelHart(self._kernel, program, self._options, memo_limit=self._memo_limit, builder=builder)
 
     def _take_item(self, item: SourcePackets | Idle | LostBytes) -> None:
         if isinstance(item, SourcePackets):

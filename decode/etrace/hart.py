@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.etrace.loss_detection import (
     SyncVerifier,
     period_checker,
 )
-from rvtrace_gdb.decode.etrace.options import Options, Setup
+from rvtrace_gdb.decode.etrace.options import Options, Parameters, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
@@ -45,7 +45,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
-from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
+from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
@@ -74,7 +74,7 @@ class HartDecoder(stepping.HartDecoder):
         self._setup = self._state.knowledge.setup
         self._codec = self._codec_of(self._setup)
         self._stack: Stack = None
-        self._tables = PredictionTables(self._setup.parameters)
+        self._tables = self._new_tables(self._setup.parameters)
         self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
         self._has_data = False  # whether the trace has shown that there is data trace
@@ -197,17 +197,21 @@ class HartDecoder(stepping.HartDecoder):
 
     def _payloads_after(self, packets: SourcePackets, index: int) -> Iterator[bytes]:
         """Return the payloads after that at *index*, as far as they are there and needed."""
-        yield from packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
+        yield from self._next_payloads(packets, index)
         for others in islice(self._waiting, 1, None):
             if others.kind is ContentKind.INSTRUCTION:
                 yield from others.payloads[:LOOKAHEAD]
+
+    def _next_payloads(self, packets: SourcePackets, index: int) -> Iterable[bytes]:
+        """Return those of them that came together with it."""
+        return packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
 
     def _decode(self, packets: SourcePackets, default: SyncVerdict) -> int:
         """Do the same as `_decode_timeless`, and note once where the time goes back."""
         times, order = packets.times, self._order
         if times is None or order.went_back:
             return self._decode_timeless(packets, default)
-        back = order.first_earlier(times)
+        back = self._first_earlier(times)
         first = packets if back < 0 else packets.part(0, back + 1)
         waits = self._decode_timeless(first, default)
         order.passed(times[: waits if waits >= 0 else back if back >= 0 else None])
@@ -219,6 +223,10 @@ class HartDecoder(stepping.HartDecoder):
         self.note(packets.offsets[back], order.note(times[back] or 0))
         waits = self._decode_timeless(packets.part(back + 1), default)
         return waits if waits < 0 else waits + back + 1
+
+    def _first_earlier(self, times: Sequence[int | None]) -> int:
+        """Return the index of the first of the transport's times that is earlier than the one before it, else -1."""
+        return self._order.first_earlier(times)
 
     # The hot path: a remembered step is one look-up and one append
 
@@ -363,14 +371,30 @@ class HartDecoder(stepping.HartDecoder):
         step, cacheable, guard, _ = result
         if step.state.knowledge.setup != state.knowledge.setup:
             return
-        known: dict[Any, Any] = state
-        key: Any = payload
         mode = state.knowledge.mode
         if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
-            known[key] = NotCached(packet)
-            return
-        if packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
-            index = packet.fields.get("index", 0)  # 0 for a cache of one entry
+            self._keep_packet(state, payload, packet)
+        elif step.calls is None or len(step.calls.taken) <= DEEPEST:
+            index = packet.fields.get("index", 0) if _looks_up(packet) else None  # 0 for a cache of one entry
+            self._keep_step(state, payload, packet, step, index, guard)
+
+    def _keep_packet(self, state: State, payload: bytes, packet: Packet) -> None:
+        """Remember the packet of a step that is not remembered."""
+        state[payload] = NotCached(packet)
+
+    def _keep_step(
+        self,
+        state: State,
+        payload: bytes,
+        packet: Packet,
+        step: Step,
+        index: int | None,
+        guard: Sequence[tuple[int, int]],
+    ) -> None:
+        """Remember a step. *index*: the entry of the cache on which it depends; *guard*: as in `StepResult`."""
+        known: dict[Any, Any] = state
+        key: Any = payload
+        if index is not None:
             lookup = known.get(key)
             if not isinstance(lookup, CacheFork):
                 lookup = known[key] = CacheFork(index)
@@ -413,11 +437,15 @@ class HartDecoder(stepping.HartDecoder):
             self._setup = setup
             return
         if setup.parameters != self._setup.parameters:
-            self._tables = PredictionTables(setup.parameters)
+            self._tables = self._new_tables(setup.parameters)
             self._depth = StackLimits(setup.parameters).entries
         self._setup = setup
         self._codec = self._codec_of(setup)
         self._data.configure(*setup)
+
+    def _new_tables(self, parameters: Parameters) -> PredictionTables:
+        """Return the tables of an encoder with these parameters, after a reset."""
+        return PredictionTables(parameters)
 
     def _codec_of(self, setup: Setup) -> PacketCodec:
         return codec(replace(self._options, parameters=setup.parameters), setup.modes)
@@ -425,6 +453,11 @@ class HartDecoder(stepping.HartDecoder):
     def _report(self, reports: Sequence[Report], offset: int) -> None:
         self._verifier.note_damage(reports)
         super()._report(reports, offset)
+
+
+def _looks_up(packet: Packet) -> bool:
+    """Whether a packet says only where in the jump target cache its address is."""
+    return packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET
 
 
 def _predictor_variant(

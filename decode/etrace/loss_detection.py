@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.encapsulation import SourcePackets
+from rvtrace_gdb.decode.etrace.encapsulation.cutting import FramedPayloads
 from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec
@@ -141,8 +142,10 @@ def period_checker(options: Options) -> PacketPeriodChecker | None:
     return PacketPeriodChecker(options.sync_packets) if known else None
 
 
-def _heads(payloads: list[bytes]) -> bytes:
+def _heads(payloads: Sequence[bytes]) -> bytes:
     """Return the low bits of each packet: format and subformat, if it is a synchronization."""
+    if isinstance(payloads, FramedPayloads):
+        return payloads.heads().translate(_HEADS)
     try:
         return bytes(map(_FIRST, payloads)).translate(_HEADS)
     except IndexError:

@@ -8,7 +8,7 @@ Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_st
 "Branch prediction mode" and "Jump target cache mode"; entries with a count: the Implicit Return extension v0.8.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias, final
@@ -180,7 +180,9 @@ def _return_addresses(stack: Stack) -> tuple[int, ...]:
 NOT_CACHED = -1
 """Stands for the address of an empty cache entry."""
 
-_INITIAL = 0b01
+INITIAL = 0b01
+"""The state of each entry of the predictor after a reset."""
+
 # "00: to 01 if prediction fails; 01: to 00 if it succeeds, else 11; 11: to 10 if it fails; 10: to 11 if it succeeds,
 # else 00." The high bit is the prediction, the low one the last outcome.
 _SUCCESSORS = (bytes((0b00, 0b00, 0b00, 0b10)), bytes((0b01, 0b11, 0b11, 0b11)))
@@ -212,14 +214,14 @@ class PredictionTables:
         self._lsb = parameters.iaddress_lsb
         self._branch_mask = (1 << parameters.bpred_size) - 1
         self._jump_mask = (1 << parameters.cache_size) - 1
-        self.states = bytearray([_INITIAL]) * (1 << parameters.bpred_size)
+        self.states = bytearray([INITIAL]) * (1 << parameters.bpred_size)
         """The states of the predictor by index."""
-        self.targets: dict[int, int] = {}
+        self.targets: MutableMapping[int, int] = {}
         """The targets in the cache by index."""
 
     def reset(self) -> None:
         """Reset both tables, as at a synchronization packet."""
-        self.states[:] = bytes([_INITIAL]) * len(self.states)
+        self.states[:] = bytes([INITIAL]) * len(self.states)
         self.targets.clear()
 
     def apply(self, effect: TableEffect) -> None:
@@ -416,13 +418,17 @@ class HartKnowledge(NamedTuple):
 
 
 class State(dict[bytes, "Remembered"]):
-    """What is known of the hart, and the remembered steps from there, by payload."""
+    """What is known of the hart, and the remembered steps from there, by payload.
 
-    __slots__ = ("knowledge",)
+    number  the kernel's number of this state, -1 if it has none
+    """
+
+    __slots__ = ("knowledge", "number")
 
     def __init__(self, knowledge: HartKnowledge) -> None:
         super().__init__()
         self.knowledge = knowledge
+        self.number = -1
 
 
 @dataclass(slots=True)

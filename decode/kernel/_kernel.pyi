@@ -4,6 +4,7 @@ from typing import Any, overload
 
 SOURCE: str
 
+_Buffer = bytes | bytearray | array[int]
 _Stack = tuple[int, Any, int] | None
 
 class Kernel:
@@ -43,6 +44,46 @@ class Kernel:
         /,
     ) -> int:
         """Remember a step, and return its number."""
+    def learn_packet(
+        self,
+        state: int,
+        payload: bytes,
+        look_up: tuple[int, int | None] | None,
+        conditions: tuple[tuple[int, int], ...],
+        taken: tuple[int | None, ...],
+        following: int,
+        path: Any,
+        landing: Any,
+        left: tuple[int, ...],
+        peak: int,
+        flags: int,
+        initial: int,
+        training: tuple[tuple[int, bytes], ...],
+        targets: tuple[tuple[int, int], ...],
+        /,
+    ) -> int:
+        """Remember the step of a packet, and return its number. See `Lesson` and `Effect` of packets.h."""
+    def unlearn_packet(self, state: int, payload: bytes, /) -> None:
+        """Do not take the steps of a packet any more."""
+    def run_packets(
+        self,
+        data: bytes,
+        at: int,
+        index: int,
+        length_bits: int,
+        with_idle: bool,
+        depth: int,
+        stops_at_sync: bool,
+        times: _Buffer | None,
+        present: _Buffer | None,
+        predictor: bytearray,
+        cache: _Buffer,
+        known: bytearray,
+        /,
+    ) -> tuple[int, int, int, int, int]:
+        """Take the steps that are known from byte *at* on, where packet *index* starts. Return (why it stopped, at,
+        index, the length of the payload, the number of the step that was taken). See `PacketRun` of packets.h.
+        """
     def forget(self) -> None: ...
     def run(self, data: bytes, at: int, end: int, /) -> tuple[int, int, int, int, int]:
         """Take the steps that are known from byte *at* on. Return (why it stopped, where, the length of the frame,
@@ -219,3 +260,22 @@ class PathBlocks:
     def __new__(cls) -> PathBlocks: ...
     def cut(self, pcs: array[int], longest: int, /) -> tuple[bytes, bytes]:
         """Cut addresses into blocks. Return the number of each, and where the new ones begin and end; all 32 bits."""
+def cut_packets(form: bytes, data: bytes, at: int, /) -> tuple[int, int, int, list[PacketGroup] | None]:
+    """Cut the packets of a stream from byte *at* on. Return (the byte after the last that is complete, idle bytes,
+    packets, groups); no groups if the packets are as `run_packets` takes them. See packet_frames.h.
+    """
+
+PacketGroup = tuple[int, int, int, bytes, bytes, bytes, bytes | None, bytes | None, int]
+"""(source, content, packets, payloads, offsets, sizes, times, which are present, bytes in the data)"""
+
+def join_packets(payloads: list[bytes], /) -> bytes:
+    """Return payloads of up to 255 bytes, each after a byte with its length."""
+
+def split_packets(data: bytes, length_bits: int, with_idle: bool, /) -> tuple[list[bytes], bytes]:
+    """Return the payloads, and where their packets start, as 32-bit numbers."""
+
+def packet_heads(data: bytes, length_bits: int, with_idle: bool, /) -> bytes:
+    """Return the first byte of each payload, 0 if it is empty."""
+
+def first_earlier(times: _Buffer, present: _Buffer, last: int | None, /) -> int:
+    """Return the index of the first time that is earlier than the one before it, -1 if there is none."""

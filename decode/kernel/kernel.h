@@ -3,6 +3,7 @@
 #define RVTRACE_KERNEL_H
 
 #include "outcomes.h"
+#include "packets.h"
 
 #define FIRST_GUEST (-2)
 
@@ -15,6 +16,7 @@ typedef struct {
     PyObject_HEAD
     Loop loop;
     Outcomes outcomes;
+    PacketSteps packets; /* what the steps of packets have besides */
     int busy; /* it runs without the lock of the interpreter, or calls what may let go of that */
     KnownPath *paths;  /* of the steps; a number from 0 on */
     Amount path_amount;
@@ -34,5 +36,14 @@ PyObject *kernel_state(Kernel *kernel, PyObject *args);
 PyObject *kernel_state_place(Kernel *kernel, PyObject *number);
 PyObject *kernel_count(Kernel *kernel, PyObject *size);
 PyObject *kernel_known(Kernel *kernel, PyObject *frame);
+
+/* packets_module.c, and what it uses. Those that return an int return -1 after they set an exception, as in Python. */
+int tops_of(PyObject *taken, StackTop *tops);
+int addresses_of(PyObject *tuple, uint64_t *addresses);
+int path_number(Kernel *kernel, PyObject *path, int32_t *number); /* NO_PATH for None */
+
+PyObject *kernel_learn_packet(Kernel *kernel, PyObject *args);
+PyObject *kernel_unlearn_packet(Kernel *kernel, PyObject *args);
+PyObject *kernel_run_packets(Kernel *kernel, PyObject *args);
 
 #endif

@@ -1,14 +1,13 @@
 /* The Python module _kernel: a Kernel is the loop of loop.c, with the paths that its steps append; and `sort`.
  *
  * Uses the limited API, so that one build is for all Pythons from 3.11 on. _kernel.pyi has the types. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
-#include <Python.h>
+#include "kernel.h"
 
 #include <stdlib.h>
 
 #include "counts_module.h"
 #include "kernel.h"
+#include "packet_frames_module.h"
 #include "sources.h"
 #include "tandem_module.h"
 
@@ -18,6 +17,7 @@
 
 #define INDEX_STRIDE 16 /* of the history */
 #define REPEATED 8 /* so many equal entries in a row become one */
+
 int is_busy(const Kernel *kernel)
 {
     if (kernel->busy)
@@ -177,7 +177,7 @@ static PyObject *kernel_flow(Kernel *kernel, PyObject *none)
 
 /* Steps */
 
-static int taken_of(PyObject *taken, StackTop *tops)
+int tops_of(PyObject *taken, StackTop *tops)
 {
     Py_ssize_t count = PyTuple_Size(taken);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -190,7 +190,7 @@ static int taken_of(PyObject *taken, StackTop *tops)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int addresses_of(PyObject *tuple, uint64_t *addresses)
+int addresses_of(PyObject *tuple, uint64_t *addresses)
 {
     Py_ssize_t count = PyTuple_Size(tuple);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -200,6 +200,18 @@ static int addresses_of(PyObject *tuple, uint64_t *addresses)
         addresses[i] = PyLong_AsUnsignedLongLongMask(address);
     }
     return PyErr_Occurred() ? -1 : 0;
+}
+
+int path_number(Kernel *kernel, PyObject *path, int32_t *number)
+{
+    uint64_t count;
+    *number = NO_PATH;
+    if (path == Py_None)
+        return 0;
+    if (count_of(path, &count) || add_path(&kernel->paths, &kernel->path_amount, path, count))
+        return -1;
+    *number = (int32_t)(kernel->path_amount.count - 1);
+    return 0;
 }
 
 /* learn(state, frame, ahead, taken, next state, change of ahead, path, left, flags) -> number of the step */
@@ -227,14 +239,10 @@ static PyObject *kernel_learn(Kernel *kernel, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    if (taken_of(taken, tops) || addresses_of(left, addresses))
+    if (tops_of(taken, tops) || addresses_of(left, addresses))
         goto done;
-    if (path != Py_None) {
-        uint64_t count;
-        if (count_of(path, &count) || add_path(&kernel->paths, &kernel->path_amount, path, count))
-            goto done;
-        step.path = (int32_t)(kernel->path_amount.count - 1);
-    }
+    if (path_number(kernel, path, &step.path))
+        goto done;
     if (loop_learn(&kernel->loop, state, (const uint8_t *)frame, (uint32_t)length, ahead, tops, taken_count, step,
                    addresses)) {
         PyErr_NoMemory();
@@ -264,6 +272,7 @@ static PyObject *kernel_forget(Kernel *kernel, PyObject *none)
     }
     loop_forget(loop);
     outcomes_forget(&kernel->outcomes);
+    packets_forget(&kernel->packets);
     release(kernel->paths, &kernel->path_amount);
     Py_RETURN_NONE;
 }
@@ -432,7 +441,8 @@ static PyObject *kernel_sizes(Kernel *kernel, PyObject *none)
     size_t paths = kernel->path_amount.capacity + kernel->guest_amount.capacity;
     return Py_BuildValue("nnnn", (Py_ssize_t)kernel->loop.step_amount.count, (Py_ssize_t)kernel->path_amount.count,
                          (Py_ssize_t)kernel->guest_amount.count,
-                         (Py_ssize_t)(loop_memory(&kernel->loop) + paths * sizeof(KnownPath)));
+                         (Py_ssize_t)(loop_memory(&kernel->loop) + packets_memory(&kernel->packets) +
+                                      paths * sizeof(KnownPath)));
 }
 
 /* The type and the module */
@@ -474,6 +484,7 @@ static void kernel_dealloc(Kernel *kernel)
     free(kernel->guests);
     loop_free(&kernel->loop);
     outcomes_free(&kernel->outcomes);
+    packets_free(&kernel->packets);
     Py_XDECREF(kernel->stack);
     PyTypeObject *type = Py_TYPE((PyObject *)kernel);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(kernel);
@@ -534,9 +545,12 @@ static PyMethodDef kernel_methods[] = {
     METHOD(flush, METH_VARARGS),   METHOD(idle, METH_NOARGS),    METHOD(sizes, METH_NOARGS),
     METHOD(outcomes, METH_VARARGS), METHOD(group, METH_O),       METHOD(state, METH_VARARGS),
     METHOD(state_place, METH_O),   METHOD(count, METH_O),        METHOD(known, METH_O),
+    METHOD(learn_packet, METH_VARARGS),
+    METHOD(unlearn_packet, METH_VARARGS),
+    METHOD(run_packets, METH_VARARGS),
     {0},
 };
-static PyMethodDef functions[] = {METHOD(sort, METH_VARARGS), {0}};
+static PyMethodDef functions[] = {METHOD(sort, METH_VARARGS), PACKET_FRAMES_FUNCTIONS, {0}};
 
 static PyType_Slot kernel_slots[] = {
     {Py_tp_new, (void *)kernel_new},

@@ -4,8 +4,10 @@
 """
 
 from dataclasses import dataclass
+from types import ModuleType
 
 from rvtrace_gdb.decode.etrace.encapsulation import encap, vendors
+from rvtrace_gdb.decode.etrace.encapsulation.cutting import PacketCutter
 from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     BlockFramer,
     EncapFields,
@@ -107,10 +109,11 @@ class Encapsulation:
         if self.type_bits and (types[0] == types[1] or not all(0 <= type_ < 1 << self.type_bits for type_ in types)):
             raise ValueError(f"instruction_type {types[0]} and data_type {types[1]} are not distinct values of type")
 
-    def deframer(self, *, wrapped: bool = False) -> Deframer:
+    def deframer(self, *, wrapped: bool = False, module: ModuleType | None = None) -> Deframer:
         """Return a deframer, which extracts the packets of a trace.
 
         *wrapped*: the trace comes from a ring buffer that wrapped, oldest byte first, and may start inside a packet.
+        *module* has the kernel that cuts packets where it can, and then reports idle bytes together; None: without.
         """
         if self.name == "atb":
             return vendors.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
@@ -119,10 +122,12 @@ class Encapsulation:
         if self.name == "pulp":
             return vendors.PulpDeframer(self.block_start if wrapped else 0)
         if self.name == "qemu":
-            return vendors.qemu_deframer(wrapped=wrapped, end=self.block_start)
+            return vendors.qemu_deframer(wrapped=wrapped, end=self.block_start, module=module)
         if self.name == "smi" and self._is_plain:
-            return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped)
-        return self._stream(self.fields.layout(), self.fields.sorter(), wrapped)
+            cutter = None if module is None else PacketCutter(module, encap.smi_format())
+            return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped, cutter)
+        cutter = None if module is None else PacketCutter(module, self.fields.packet_format())
+        return self._stream(self.fields.layout(), self.fields.sorter(), wrapped, cutter)
 
     def framer(self) -> PacketFramer:
         """Return a framer, which puts packets into a trace."""
@@ -162,12 +167,17 @@ class Encapsulation:
     def _is_plain(self) -> bool:
         return not (self.src_bits or self.timestamp_bytes or self.type_bits)
 
-    def _stream(self, layout: EncapLayout, reader: EncapReader, wrapped: bool) -> Deframer:
+    def _stream(
+        self, layout: EncapLayout, reader: EncapReader, wrapped: bool, cutter: PacketCutter | None
+    ) -> Deframer:
         if not self.block_size:
-            return StreamDeframer(layout, reader, wrapped=wrapped)
+            return StreamDeframer(layout, reader, wrapped=wrapped, cutter=cutter)
         seams = Seams(self._next_block, None, f"a packet continues across blocks of {self.block_size} bytes")
         inside = wrapped and self.block_start % self.block_size > 0
-        return StreamDeframer(layout, reader, wrapped=inside, search=lambda start: NoSearch(), seams=seams)
+        return StreamDeframer(
+            layout, reader, wrapped=inside, search=lambda start: NoSearch(), seams=seams,
+            cutter=cutter,
+        )  # fmt: skip
 
     def _next_block(self, offset: int) -> int:
         return offset + self.block_size - (offset - self.block_start) % self.block_size

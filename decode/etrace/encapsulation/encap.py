@@ -18,11 +18,12 @@ riscv-trace-spec, referenceFlow (encoder and decoder models).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from rvtrace_gdb.decode.etrace.encapsulation.cutting import HeaderKind, PacketCutter, PacketStreamFormat
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
     ContentKind,
@@ -120,7 +121,8 @@ class _PacketLoss:
 class StreamDeframer:
     """Splits a byte stream into packets, which *reader* reads. See `Deframer`.
 
-    *search* makes a search for a packet that starts at or after an offset.
+    *search* makes a search for a packet that starts at or after an offset. *cutter*: splits and reads in place of
+    *reader*, and reports idle bytes together.
     """
 
     def __init__(
@@ -131,10 +133,12 @@ class StreamDeframer:
         wrapped: bool,
         search: Callable[[int], PacketSearch] | None = None,
         seams: Seams | None = None,
+        cutter: PacketCutter | None = None,
     ) -> None:
         self.total = 0
         self._layout = layout
         self._reader = reader
+        self._cutter = cutter
         self._make_search = search or (lambda start: MergingSearch(layout.sizes, start))
         self._seams = seams
         self._complete, self._any = _patterns(tuple(layout.sizes), layout.idle)
@@ -173,16 +177,25 @@ class StreamDeframer:
                 at = found
                 yield from self._end_loss(self._loss, offset + at)
                 continue
-            frames = self._any.findall(data, at)
-            rest = b"" if self._complete.fullmatch(frames[-1]) else frames.pop()
-            if frames:
-                yield from self._reader.sort(frames, offset + at)
-            at = len(data) - len(rest)
+            at = yield from self._read(data, at, offset)
+            rest = data[at:]
             if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is not a packet
                 start = offset + at
                 self._loss = _PacketLoss(start, self._layout.why(rest[0]), self._make_search(start + 1))
             else:
                 self._tail, at = rest, len(data)
+
+    def _read(self, data: bytes, at: int, offset: int) -> Generator[EncapsulatedItem, None, int]:
+        """Yield the packets from byte *at* of *data* on, and return the byte after the last that is complete."""
+        if self._cutter is not None:
+            end, items = self._cutter.cut(data, at, offset)
+            yield from items
+            return end
+        frames = self._any.findall(data, at)
+        rest = b"" if self._complete.fullmatch(frames[-1]) else frames.pop()
+        if frames:
+            yield from self._reader.sort(frames, offset + at)
+        return len(data) - len(rest)
 
     def _cross(self, seams: Seams) -> Iterator[EncapsulatedItem]:
         """Handle a seam at the end of the bytes fed so far."""
@@ -249,6 +262,27 @@ class EncapFields:
         if (extended and not self.timestamp_bytes) or header >= 2 * self.extend:
             return 0
         return 1 + self.src_bits // 8 + (self.timestamp_bytes if extended else 0) + length
+
+    def packet_format(self) -> PacketStreamFormat:
+        """Return the layout of the stream and the fields of packets for the kernel."""
+        extra = bool(self.src_bits or self.timestamp_bytes or self.type_bits)
+        return PacketStreamFormat(
+            tuple(self._header_kind(header) for header in range(256)),
+            self.src_bits,
+            self.timestamp_bytes,
+            self.type_bits,
+            self.instruction,
+            self.data,
+            self.bit_packed,
+            plain=not extra,
+        )
+
+    def _header_kind(self, header: int) -> HeaderKind:
+        size = self._frame_size(header)
+        if header in NULLS:
+            return HeaderKind(size, None, timed=False, begin=1, end=1)
+        timed = bool(size and header & self.extend and self.timestamp_bytes)
+        return HeaderKind(size, ContentKind.INSTRUCTION, timed, min(1, size), size)
 
     @property
     def nulls(self) -> int:
@@ -355,6 +389,17 @@ def smi_layout() -> EncapLayout:
 def smi_sorter() -> Sorter:
     """Return the reader of the packets."""
     return UniformSorter(without_header, [_KINDS.get(header >> 5, ContentKind.OTHER) for header in range(256)], NULLS)
+
+
+def smi_format() -> PacketStreamFormat:
+    """Return the layout of the stream for the kernel."""
+    return PacketStreamFormat(tuple(_smi_kind(header) for header in range(256)), plain=True)
+
+
+def _smi_kind(header: int) -> HeaderKind:
+    size = 1 + (header & MAX_LENGTH)
+    kind = None if header in NULLS else _KINDS.get(header >> 5, ContentKind.OTHER)
+    return HeaderKind(size, kind, timed=False, begin=1, end=size)
 
 
 def smi_packet(payload: bytes, kind: ContentKind) -> bytes:

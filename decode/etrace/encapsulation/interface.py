@@ -40,10 +40,10 @@ class SourcePackets(NamedTuple):
 
     source: int
     kind: ContentKind
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     offsets: Sequence[int]
     length: int
-    times: list[int | None] | None = None
+    times: Sequence[int | None] | None = None
     sizes: Sequence[int] = ()
 
     def part(self, start: int, stop: int | None = None) -> "SourcePackets":

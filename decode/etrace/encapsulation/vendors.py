@@ -35,7 +35,9 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, count
+from types import ModuleType
 
+from rvtrace_gdb.decode.etrace.encapsulation.cutting import HeaderKind, PacketCutter, PacketStreamFormat
 from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     ALIGNMENT,
     EXTEND,
@@ -455,8 +457,10 @@ WORD = 4
 """Packets are padded to a multiple of this number of bytes."""
 
 
-def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
-    """Return a deframer. *end*: the trace offset of the end of a memory that wrapped; 0: it is not in the trace."""
+def qemu_deframer(*, wrapped: bool, end: int, module: ModuleType | None = None) -> StreamDeframer:
+    """Return a deframer. *end*: the trace offset of the end of a memory that wrapped; 0: it is not in the trace.
+    *module* has the kernel that cuts.
+    """
     sizes = [_padded(1 + header) if header <= MAX_LENGTH else 0 for header in range(256)]
     seams = Seams(
         lambda offset: end if offset < end else None, None, "no packet continues across the end of the memory"
@@ -467,7 +471,18 @@ def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
         wrapped=wrapped,
         search=lambda start: MergingSearch(sizes, start, unit=WORD, phase=end),
         seams=seams if end else None,
+        cutter=None if module is None else PacketCutter(module, _qemu_format()),
     )
+
+
+def _qemu_format() -> PacketStreamFormat:
+    """Return the layout of the stream for the kernel."""
+    headers = [HeaderKind(WORD, None, timed=False, begin=1, end=1)]
+    for header in range(1, 256):
+        size = _padded(1 + header) if header <= MAX_LENGTH else 0
+        end = min(1 + header, size)
+        headers.append(HeaderKind(size, ContentKind.INSTRUCTION, timed=False, begin=min(1, size), end=end))
+    return PacketStreamFormat(tuple(headers))
 
 
 def _padded(size: int) -> int:

@@ -15,7 +15,14 @@ from tests.helpers.amounts import LONG
 
 HOME = Path(__file__).resolve().parents[3]
 FLAGS = "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
-DAMAGED = ("test_damage", "test_loss", "test_growth", "test_remembered_steps", "test_repeats", "test_several_harts")
+DAMAGED = [
+    *(f"ntrace/test_{name}.py" for name in ("damage", "loss", "growth", "remembered_steps")),
+    *(f"ntrace/test_{name}.py" for name in ("repeats", "several_harts")),
+    *(f"etrace/test_{name}.py" for name in ("damage", "loss", "growth", "noise", "missing_packets")),
+    *(f"kernel/test_{name}.py" for name in ("ntrace", "etrace", "tandem")),
+    "test_search.py",
+    "test_coverage.py",
+]
 
 
 def can_compile() -> bool:
@@ -71,9 +78,7 @@ def test_damaged_traces_under_sanitizers(tmp_path: Path) -> None:
         "SANITIZED_KERNEL": str(made),
         "RVTRACE_TEST_LONG": "",
     }
-    tests = [f"tests/decode/ntrace/{name}.py" for name in DAMAGED]
-    tests += [f"tests/decode/kernel/test_{name}.py" for name in ("ntrace", "tandem")]
-    tests += ["tests/decode/test_search.py", "tests/decode/test_coverage.py"]
+    tests = [f"tests/decode/{name}" for name in DAMAGED]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.decode.kernel.sanitized", *tests],
         cwd=HOME, env={**os.environ, **environ}, capture_output=True, text=True, check=False,
