@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.row_pieces import Stretch, TextRows
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 PROGRAMS = ("dhrystone", "qsort", "mt-matmul")
@@ -42,9 +43,9 @@ def main() -> None:
                 ),
             )
             part = data[: len(data) // 8]
-            made = text_rows.TextRows(source, program.xlen, text_rows.Modifiers())
-            listed, rows = measure(part, program, lambda one, made=made: made.rows_of(  # type: ignore[misc]
-                [text_rows.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
+            made, frame = TextRows(source, program.xlen, text_rows.Modifiers()), text_rows.Modifiers().frame(0, False)
+            listed, rows = measure(part, program, lambda one, made=made, frame=frame: made.rows_of(  # type: ignore[misc]
+                [Stretch(frame, one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
         pace = rows / (len(part) / listed / 1e6) / 1e6
         print(f"{name:12}{whole:9.2f}{followed:10.2f}{followed / whole:7.2f}{told:9.2f}{listed:9.2f}{pace:9.2f}")
 

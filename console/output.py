@@ -1,6 +1,7 @@
 """The output of a command: rows, notes and progress, with `--quiet` and `--json` for all commands (docs/json.md)."""
 
 import argparse
+import io
 import os
 import shutil
 import stat
@@ -16,10 +17,11 @@ from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support import colours
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import atomic_output
-from rvtrace_gdb.support.text import Problem, coloured_rows, columns, json_line, rows
+from rvtrace_gdb.support.text import Problem, RowPiece, coloured_rows, columns, json_line, rows
 
 WIDE_ENOUGH = 100  # columns, as gdbext.screen.WIDE_ENOUGH
 COLOURS_WHEN = ("auto", "always", "never")
+_AS_IT_IS = ("utf-8", "utf8")
 _EVERY = 1024  # lines written at once, and between two updates of the progress
 
 
@@ -75,6 +77,17 @@ def text_of(lines: Sequence[str], paint: colours.Paint) -> str:
     return rows(lines) if paint is colours.plain else coloured_rows(lines)
 
 
+def write(piece: RowPiece) -> None:
+    """Write rows to standard output, where they are seen at once."""
+    stream = sys.stdout
+    stream.flush()
+    if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() in _AS_IT_IS and os.linesep == "\n":
+        stream.buffer.write(piece.text)
+    else:
+        stream.write(piece.text.decode())
+    stream.flush()
+
+
 class CommandOutput:
     """The output of a command: `with CommandOutput(options) as output:` shows a progress bar until the first rows are
     written.
@@ -110,23 +123,32 @@ class CommandOutput:
                 print(columns(line), file=where or sys.stderr)
 
     def rows(self, lines: Iterable[str], label: str = "writing (lines)", total: int | None = None) -> int:
-        """Print rows, one per line, and return their number.
+        """Print rows, one per line, and return their number; *label*, *total*: as for `pieces`."""
+        return self.pieces(self.pieces_of(lines), label, total)
+
+    def pieces(self, pieces: Iterable[RowPiece], label: str = "writing (lines)", total: int | None = None) -> int:
+        """Print rows that come in pieces, and return their number.
 
         There is no progress bar after the first row, except when the rows go elsewhere than to the terminal of the bar.
         *label*, *total*: those of that bar; None: `total`.
         """
         elsewhere, number = is_elsewhere(), 0
-        at_once = 1 if sys.stdout.isatty() else _EVERY
-        rest = iter(lines)
-        while some := list(islice(rest, at_once)):
+        for piece in pieces:
             expected = self.total if total is None else total
             if elsewhere and expected and number:
                 self.progress(label, number, expected)
             elif not elsewhere and not number:
                 self.progress.__exit__(None, None, None)
-            sys.stdout.write(text_of(some, self.paint))
-            number += len(some)
+            write(piece)
+            number += piece.number
         return number
+
+    def pieces_of(self, lines: Iterable[str]) -> Iterator[RowPiece]:
+        """Yield rows in pieces, for a terminal one by one."""
+        at_once = 1 if sys.stdout.isatty() else _EVERY
+        rest = iter(lines)
+        while some := list(islice(rest, at_once)):
+            yield RowPiece(text_of(some, self.paint).encode(), len(some))
 
     @contextmanager
     def file(self, place: str) -> Iterator[tuple[BinaryIO, Progress]]:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rvtrace_gdb.support.colours import pieces
 
@@ -37,6 +37,13 @@ def columns(text: str) -> str:
         return text
     line = text.removesuffix("\r")
     return "\t".join(map(printable, line.split("\t"))) + text[len(line) :]
+
+
+class RowPiece(NamedTuple):
+    """Consecutive rows, as UTF-8 that is safe to print, each with its end; and how many."""
+
+    text: bytes
+    number: int
 
 
 def rows(lines: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ Addresses and values are text in hexadecimal, for JSON readers that know floatin
 field.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.addresses import digits
 from rvtrace_gdb.views.instruction_text import InstructionText
+from rvtrace_gdb.views.row_pieces import RowFrame
 from rvtrace_gdb.views.text_rows import accesses_to
 
 JsonFields = dict[str, Any]
@@ -27,19 +28,17 @@ class HistoryRows:
     """The shape of rows of a history as JSON, see `views.text_rows.Shape`."""
 
     raw = True
+    coloured = False
 
-    def before(self, hart: int, several: bool) -> str:
-        return f'"hart": {hart}'
+    def frame(self, hart: int, several: bool) -> RowFrame:
+        return RowFrame('{"number": ', f', "hart": {hart}, ')
 
     def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
         fields = {**place(pc, text.symbol, xlen), "opcodes": raw or None, "inst": text.instruction}
         return json_line(fields)[1:]
 
-    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
-        return [f'{{"number": {n}, {before}, {body}' for n, body in enumerate(bodies, number)]
-
-    def gap(self, before: str, number: int, what: str) -> str:
-        return f'{{"number": {number}, {before}, {json_line({"gap": what})[1:]}'
+    def gap(self, frame: RowFrame, number: int, what: str) -> str:
+        return f"{frame.before}{number}{frame.after}{json_line({'gap': what})[1:]}"
 
 
 def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> JsonFields:

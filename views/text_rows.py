@@ -19,17 +19,12 @@ The number counts the accesses shown; after @ is the number of the instruction, 
 it is not known, with the byte of the trace in place of its address; the rest is described in `decode.history.accesses`.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from itertools import chain, islice
-from operator import itemgetter
-from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.hart_order import HartOrder
-from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
@@ -38,8 +33,8 @@ from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns
 from rvtrace_gdb.views.addresses import address_text
-from rvtrace_gdb.views.disassembly import Disassembler, code_units
 from rvtrace_gdb.views.instruction_text import InstructionText
+from rvtrace_gdb.views.row_pieces import RowFrame, Shape, Stretch, TextRows, TextSource
 
 
 def access_lines(
@@ -67,54 +62,11 @@ def access_line(access: MemoryAccess, history: History, program: Program, paint:
     return f"@{history_number(access.position)}\t{place}:\t{access_text(access, program.xlen, image.symbol)}"
 
 
-_AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
 _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a unit: room for 8 bytes
 
 
 class ModifierError(RvtraceError):
     """A listing modifier that does not exist, in gdb's words."""
-
-
-class TextSource(Protocol):
-    """The source of instruction text, which may differ between contexts."""
-
-    def disassembler_of(self, context: ProgramContext) -> Disassembler:
-        """Return the disassembler of the program in a context."""
-        ...
-
-
-class Shape(Protocol):
-    """The shape of rows."""
-
-    @property
-    def raw(self) -> bool:
-        """Whether the bytes of instructions are to be shown."""
-        ...
-
-    def before(self, hart: int, several: bool) -> str:
-        """Return the beginning of the rows of a hart. *several*: it is one of several harts."""
-        ...
-
-    def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
-        """Return the common part of all rows of the instruction at an address."""
-        ...
-
-    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
-        """Return the rows of instructions from this number on."""
-        ...
-
-    def gap(self, before: str, number: int, what: str) -> str:
-        """Return the row of a gap."""
-        ...
-
-
-class Stretch(NamedTuple):
-    """The positions numbered *begin* to *end* - 1 of a history, and the beginning of their rows."""
-
-    before: str
-    history: History
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -141,18 +93,18 @@ class Modifiers:
                 raise ModifierError(f"Invalid modifier: {letter}.")
         return cls("r" in letters, "f" in letters), rest
 
-    def before(self, hart: int, several: bool) -> str:
-        """Return the prefix of the hart, if there are several."""
-        return prefix(hart) if several else ""
+    @property
+    def coloured(self) -> bool:
+        return self.paint is not plain
+
+    def frame(self, hart: int, several: bool) -> RowFrame:
+        return RowFrame(prefix(hart) if several else "", "\t   ")
 
     def body(self, pc: int, text: InstructionText, xlen: int, raw: str) -> str:
         return line(pc, text, xlen, raw, self.omit_function, self.paint)
 
-    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
-        return [f"{before}{n}\t   {body}" for n, body in enumerate(bodies, number)]
-
-    def gap(self, before: str, number: int, what: str) -> str:
-        return f"{before}{number}\t{self.paint('gap', f'[{what}]')}"
+    def gap(self, frame: RowFrame, number: int, what: str) -> str:
+        return f"{frame.before}{number}\t{self.paint('gap', f'[{what}]')}"
 
 
 def lines(
@@ -166,119 +118,27 @@ def lines(
     hart: int = 0,
 ) -> Iterator[str]:
     """Yield the rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    return TextRows(source, xlen, shape, progress).rows_of([Stretch(shape.before(hart, False), history, begin, end)])
+    return TextRows(source, xlen, shape, progress).rows_of([Stretch(shape.frame(hart, False), history, begin, end)])
 
 
 def merged_lines(
-    histories: Mapping[int, History],
-    source: TextSource,
-    xlen: int,
-    shape: Shape = Modifiers(),
-    progress: Progress = silent,
+    histories: Mapping[int, History], source: TextSource, xlen: int, shape: Shape = Modifiers()
 ) -> Iterator[str]:
     """Yield all rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
-    stretches = (
-        Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
+    return TextRows(source, xlen, shape).rows_of(merged_stretches(histories, shape))
+
+
+def merged_stretches(histories: Mapping[int, History], shape: Shape) -> Iterator[Stretch]:
+    """Yield what several harts ran in the order of their times."""
+    return (
+        Stretch(shape.frame(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
         for run in HartOrder(histories).runs()
     )
-    return TextRows(source, xlen, shape, progress).rows_of(stretches)
 
 
 def prefix(hart: int) -> str:
     """Return the beginning of the lines of one of several harts; `cut -f2-` removes it."""
     return f"hart {hart}\t"
-
-
-class TextRows:
-    """The rows of any stretches. The common part of rows of an address is created once, so keep the object for more of
-    them.
-    """
-
-    def __init__(self, source: TextSource, xlen: int, shape: Shape, progress: Progress = silent) -> None:
-        self._source, self._shape, self._progress = source, shape, progress
-        self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
-
-    def rows_of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
-        """Yield the rows of *stretches*, one after the other."""
-        page: list[_ContextRun] = []
-        size = 0
-        for run in self._runs(stretches):
-            page.append(run)
-            size += len(run.pcs)
-            if size >= _AT_ONCE:
-                yield from self._page(page)
-                page, size = [], 0
-        yield from self._page(page)
-
-    def _page(self, page: "list[_ContextRun]") -> Iterator[str]:
-        wanted: dict[_Bodies, set[int]] = {}
-        for run in page:
-            wanted.setdefault(run.bodies, set()).update(run.pcs)
-        for bodies, pcs in wanted.items():
-            bodies.learn(pcs, self._progress)
-            bodies.learn_code((run.pcs[at], code) for run in page if run.bodies is bodies for at, code in run.code)
-        return chain.from_iterable(map(self._run_rows, page))
-
-    def _run_rows(self, run: "_ContextRun") -> Iterator[str]:
-        before, history, number, pcs, bodies, code = run
-        keys: list[int | tuple[int, bytes]] = [*pcs]
-        for at, ran in code:
-            keys[at] = pcs[at], ran
-        while GAP in keys:
-            length = keys.index(GAP)
-            yield from self._shape.rows(before, number, map(bodies.bodies.__getitem__, keys[:length]))
-            number, keys = number + length + 1, keys[length + 1 :]
-            yield self._shape.gap(before, number - 1, history.gap_at(number - 2).as_gap)
-        yield from self._shape.rows(before, number, map(bodies.bodies.__getitem__, keys))
-
-    def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
-        """Yield the positions of stretches, with the rows of the program in the context each ran in."""
-        for before, history, begin, stop in stretches:
-            while begin < stop:
-                following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
-                changes = following < len(history.contexts)
-                end = min(stop, history.contexts[following][0] + 1) if changes else stop
-                bodies = self._bodies_of(self._source.disassembler_of(history.context_at(begin - 1)))
-                pcs = history.pcs(begin - 1, end - 1)
-                while some := list(islice(pcs, _AT_ONCE)):
-                    code = history.code(begin - 1, begin - 1 + len(some))
-                    ran = [(position - begin + 1, word) for position, word in code.items()]
-                    yield _ContextRun(before, history, begin, some, bodies, ran)
-                    begin += len(some)
-
-
-class _Bodies:
-    """The part of the rows of one program after the number, by address."""
-
-    def __init__(self, disassembler: Disassembler, xlen: int, shape: Shape) -> None:
-        self.bodies: dict[int | tuple[int, bytes], str] = {}
-        self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
-
-    def learn(self, pcs: set[int], progress: Progress) -> None:
-        """Ensure that the bodies of the instructions at these addresses exist."""
-        new = pcs - self.bodies.keys() - {GAP}
-        texts = self._disassembler.texts(new, progress) if new else {}
-        for pc in new:
-            raw = self._disassembler.raw(pc) if self._shape.raw else ""
-            self.bodies[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
-
-    def learn_code(self, codes: Iterable[tuple[int, bytes]]) -> None:
-        """Ensure that the bodies of these instructions exist, which need not be the program's."""
-        new = {key for key in codes if key not in self.bodies}
-        for key, text in self._disassembler.of_code(new).items() if new else ():
-            raw = code_units(key[1]) if self._shape.raw else ""
-            self.bodies[key] = self._shape.body(key[0], text, self._xlen, raw)
-
-
-class _ContextRun(NamedTuple):
-    """Positions in one context, from *number* on. *code*: by index, the instructions that need not be the program's."""
-
-    before: str
-    history: History
-    number: int
-    pcs: list[int]
-    bodies: _Bodies
-    code: list[tuple[int, bytes]]
 
 
 def line(

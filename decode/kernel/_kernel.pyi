@@ -151,6 +151,27 @@ class Walker:
     def sizes(self) -> tuple[int, int]:
         """Return the number of segments and of runs."""
 
+class RowWriter:
+    """Rows of a listing: a number, which rises from row to row, between texts that repeat."""
+
+    def __new__(cls) -> RowWriter: ...
+    def add(self, text: bytes, /) -> int:
+        """Return the number of a new text, which ends rows."""
+    def learn(self, entry: Any, numbers: bytes, /) -> None:
+        """Note an entry of a history, with the text of each instruction: its number, in 32 bits."""
+    def repeat(self, entry: Any, unit: Any, times: int, /) -> bool:
+        """Note an entry that is another one so many times. Return False if that is not known."""
+    def forget(self) -> None:
+        """Forget the entries."""
+    def write(
+        self, entries: list[Any], at: int, first: int, count: int, number: int, before: bytes, after: bytes, /
+    ) -> tuple[bytes, int, int, int]:
+        """Make rows of at most *count* instructions, from instruction *first* of the entry at index *at* on, up to an
+        entry that is not known. *number*: of the first one. Return them, how many, and where the next one is: index of
+        its entry, and which instruction."""
+    def sizes(self) -> tuple[int, int, int]:
+        """Return the number of texts, of entries, and of the texts in these."""
+
 def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, bytes, bytes]]] | None:
     """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its
     frames, and from where in the data they come: pairs of 32-bit numbers (from this byte of the frames on, from that of

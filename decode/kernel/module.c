@@ -8,6 +8,7 @@
 #include "counts_module.h"
 #include "kernel.h"
 #include "packet_frames_module.h"
+#include "rows_module.h"
 #include "sources.h"
 #include "tandem_module.h"
 
@@ -566,7 +567,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
         PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module) ||
-        walker_register(module)) {
+        walker_register(module) || rows_register(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

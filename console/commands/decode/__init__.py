@@ -23,9 +23,11 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.text import RowPiece
 from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.text_rows import Modifiers, Shape
+from rvtrace_gdb.views.row_pieces import Shape, Stretch, TextRows
+from rvtrace_gdb.views.text_rows import Modifiers
 
 ALL = 0  # the size of a listing that has no limit
 
@@ -99,7 +101,7 @@ def _list(request: DecodeRequest) -> int:
         with Disassemblers(decoded.program) as source:
             asked = _TraceRows(session, decoded, source, hart, shown)
             try:
-                said, lines, count = (
+                said, pieces, count = (
                     asked.events() if request.events else asked.listing(request.modifiers, request.numbers)
                 )
             except NoTrace:
@@ -107,7 +109,7 @@ def _list(request: DecodeRequest) -> int:
                 raise
             found = [*report.histories(decoded.harts), *report.checks(decoded.checked or ())]
             shown.say([*about, *found, *said, *hint])
-            shown.rows(lines, "writing (lines)", count)
+            shown.pieces(pieces, "writing (lines)", count)
     return 0
 
 
@@ -121,7 +123,7 @@ def _check_readable(trace: RequestedTrace, capture: Capture, decoded: Decoded) -
 
 
 class _TraceRows(NamedTuple):
-    """The rows shown of a trace: of all harts, or only of *hart*. Methods return (notes, lines, number of lines)."""
+    """The rows shown of a trace: of all harts, or only of *hart*. Methods return (notes, rows, number of rows)."""
 
     session: Session
     decoded: Decoded
@@ -134,26 +136,25 @@ class _TraceRows(NamedTuple):
         found = self.decoded.harts.histories
         return found if self.hart is None else {self.hart: found[self.hart]}
 
-    def events(self) -> tuple[list[str], Iterator[str], int]:
+    def events(self) -> tuple[list[str], Iterator[RowPiece], int]:
         found = self.histories
         if self.output.json:
             lines = json_rows.events(found, self.decoded.program)
         else:
             lines = text_rows.event_lines(found, self.decoded.program, self.output.paint)
-        return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
+        pieces = self.output.pieces_of(lines)
+        return self.session.warnings(), pieces, sum(len(history.events) for history in found.values())
 
-    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:
-        xlen = self.decoded.image.xlen
+    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[RowPiece], int]:
         shape: Shape = json_rows.HistoryRows() if self.output.json else replace(modifiers, paint=self.output.paint)
+        rows = TextRows(self.source, self.decoded.image.xlen, shape, self.output.progress)
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, numbers)]
-            lines = text_rows.merged_lines(self.histories, self.source, xlen, shape, self.output.progress)
-            return said, lines, sum(len(history) for history in self.histories.values())
+            pieces = rows.pieces_of(text_rows.merged_stretches(self.histories, shape))
+            return said, pieces, sum(len(history) for history in self.histories.values())
         asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
-        history = self.histories[self.hart]
-        begin, end = asked.begin, asked.end
-        lines = text_rows.lines(history, self.source, xlen, begin, end, shape, self.output.progress, self.hart)
-        return asked.lines, lines, end - begin
+        stretch = Stretch(shape.frame(self.hart, False), self.histories[self.hart], asked.begin, asked.end)
+        return asked.lines, rows.pieces_of([stretch]), asked.end - asked.begin
 
 
 def _order(histories: Mapping[int, History], numbers: str) -> list[str]:

@@ -5,11 +5,9 @@ The command line says how the bytes that arrive were encoded, and which sources 
 
 import argparse
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from itertools import islice
 from types import FrameType
 
 from rvtrace_gdb.console import output
@@ -36,12 +34,11 @@ from rvtrace_gdb.session.formats.stream import (
 from rvtrace_gdb.session.program import LoadedProgram, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
-from rvtrace_gdb.support.text import counted, warning
+from rvtrace_gdb.support.text import RowPiece, counted, warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
 
 _TURN = 0.1  # seconds
-_ROWS = 1 << 10  # written at once
 _BEGINNING = 1 << 15  # bytes that are tried with other options if the given ones do not fit
 _ADVISED = 1 << 14  # bytes that show whether the parameters of a tandem trace are right
 
@@ -146,7 +143,7 @@ class _Followed:
             self._advise(0)
             self._print_arrived(self.decoder.finish())
             why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
-            self._write_lines(self._shown.end(self.decoder.counts, why))
+            self._write(self._shown.end(self.decoder.counts, why))
         return why
 
     def save(self, kept: StreamFile) -> None:
@@ -194,13 +191,12 @@ class _Followed:
         for one in arrived:
             self.harts.add(one.hart)
             if self._request.hart in (None, one.hart):
-                self._write_lines(self._shown.rows_of(one))
+                self._write(self._shown.pieces_of(one))
 
-    def _write_lines(self, lines: Iterator[str]) -> None:
-        while some := list(islice(lines, _ROWS)):
+    def _write(self, pieces: Iterator[RowPiece]) -> None:
+        for piece in pieces:
             self.status.clear()
-            sys.stdout.write(output.text_of(some, self._shown.paint))
-            sys.stdout.flush()
+            output.write(piece)
 
     def judged(self) -> tuple[list[str], str | None]:
         """Return a hint if the first bytes fit other options far better, and why they are not a trace, if so."""

@@ -8,14 +8,19 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
+from rvtrace_gdb.console.output import text_of
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts
 from rvtrace_gdb.support.colours import Paint
-from rvtrace_gdb.support.text import columns, counted, json_line
+from rvtrace_gdb.support.text import RowPiece, columns, counted, json_line
 from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.row_pieces import Stretch, TextRows
 from rvtrace_gdb.views.text_rows import Modifiers
+
+_ROWS = 1 << 10  # of events, written at once
 
 
 class FollowedRows:
@@ -35,8 +40,8 @@ class FollowedRows:
         several: bool,
         happened: bool,
     ) -> None:
-        self._rows = text_rows.TextRows(source, program.xlen, shape)
-        self.paint = paint
+        self._rows = TextRows(source, program.xlen, shape)
+        self._paint = paint
         self._program, self._shape = program, shape
         self._several, self._happened = several, happened
         self._events: dict[int, int] = {}  # of each hart so far
@@ -45,13 +50,17 @@ class FollowedRows:
     def _json(self) -> bool:
         return isinstance(self._shape, json_rows.HistoryRows)
 
-    def rows_of(self, arrived: Arrived) -> Iterator[str]:
-        """Return the rows of the next piece of a hart's history."""
+    def pieces_of(self, arrived: Arrived) -> Iterator[RowPiece]:
+        """Yield the rows of the next piece of a hart's history."""
         hart, piece = arrived
         if self._happened:
-            return self._of_events(arrived)
-        before = self._shape.before(hart, self._several)
-        return self._rows.rows_of([text_rows.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
+            return self._in_pieces(self._of_events(arrived))
+        frame = self._shape.frame(hart, self._several)
+        return self._rows.pieces_of([Stretch(frame, piece.history, piece.begin + 1, piece.end + 1)])
+
+    def _in_pieces(self, lines: Iterator[str]) -> Iterator[RowPiece]:
+        while some := list(islice(lines, _ROWS)):
+            yield RowPiece(text_of(some, self._paint).encode(), len(some))
 
     def _of_events(self, arrived: Arrived) -> Iterator[str]:
         hart, piece = arrived
@@ -61,13 +70,13 @@ class FollowedRows:
             if self._json:
                 yield json_rows.event(hart, number, event, piece.history, self._program)
             else:
-                yield before + text_rows.event_line(piece.history, event, self._program, self.paint)
+                yield before + text_rows.event_line(piece.history, event, self._program, self._paint)
 
-    def end(self, counts: StreamCounts, why: str) -> Iterator[str]:
-        """Return the last row, only as JSON: for text, a summary on standard error says the same."""
+    def end(self, counts: StreamCounts, why: str) -> Iterator[RowPiece]:
+        """Yield the last row, only as JSON: for text, a summary on standard error says the same."""
         if self._json:
             so_far = {name: getattr(counts, name) for name in ("bytes", "instructions", "gaps", "losses")}
-            yield json_line({"event": "end", "why": why, **so_far})
+            yield from self._in_pieces(iter([json_line({"event": "end", "why": why, **so_far})]))
 
 
 _PAUSE = 0.2  # seconds between two drawings
