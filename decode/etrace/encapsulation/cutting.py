@@ -7,7 +7,7 @@ takes them, and are split only for who looks at one. A `PacketStreamFormat` tell
 from array import array
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import NamedTuple, overload
+from typing import NamedTuple, Self, overload
 
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     ContentKind,
@@ -82,6 +82,9 @@ class FramedPayloads(Sequence[bytes]):
 
     def __len__(self) -> int:
         return self._count
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> Self:
+        return self  # it does not change
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._payloads_and_starts()[0])
@@ -189,6 +192,9 @@ class PacketCutter:
     def __init__(self, module: ModuleType, form: PacketStreamFormat) -> None:
         self._module = module
         self._format = form.packed()
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> Self:
+        return self  # it keeps nothing between two cuts
 
     def cut(self, data: bytes, at: int, offset: int) -> tuple[int, list[EncapsulatedItem]]:
         """Return where the packets end that start at byte *at* and are complete, and the items. *offset*: the trace

@@ -69,11 +69,13 @@ def test_ntrace(seed: int, fields: dict[str, Any], source: tuple[int, int], plac
 
 
 @examples
-@given(seeds, any_options, st.integers(0, 8))
-def test_etrace(seed: int, drawn: dict[str, Any], places: int) -> None:
+@given(seeds, any_options, st.integers(0, 8), st.booleans())
+def test_etrace(seed: int, drawn: dict[str, Any], places: int, compiled: bool) -> None:
     rng = random.Random(seed)
     case = periodic_etrace(seed, drawn)
-    make = partial(etrace_decoder.StreamDecoder, case.program.image(), case.options, Encapsulation())
+    make = partial(
+        etrace_decoder.StreamDecoder, case.program.image(), case.options, Encapsulation(), compiled=compiled
+    )
     check_growth(make, small_chunks(damaged(case.trace * 2, rng, places), rng))
 
 
