@@ -172,6 +172,45 @@ class RowWriter:
     def sizes(self) -> tuple[int, int, int]:
         """Return the number of texts, of entries, and of the texts in these."""
 
+_Counters = tuple[int, int, int, int, int, int, int]
+
+class Encoder:
+    """What an encoder sent before, and the loop that sends it again. See encoder.h for the numbers.
+
+    uses, changes   the counters that the messages of each event depend on, and those that they change
+    icnt_full, hist_full, message_period, period  the values at which the loop stops, for the encoder to do what is due
+    call_mask, most_calls  the bits of return addresses that are kept, and how many
+    timed           whether messages depend on the time since the last one
+    """
+
+    def __new__(
+        cls, uses: bytes, changes: bytes, icnt_full: int, hist_full: int, message_period: int, period: int,
+        call_mask: int, most_calls: int, timed: bool, /,
+    ) -> Encoder: ...
+    def add(
+        self, item: Any, pc: int, fall: int, inferred: int, halfwords: int, instructions: int, flags: int, /
+    ) -> int:
+        """Add a block, or a trap, which is known by its identity from now on. Return how many there are."""
+    def learn(self, message: bytes, icnt: int, hist: int, /) -> int:
+        """Remember the message that was missed last, and the counters after it. Return how many are remembered."""
+    def forget(self) -> None: ...
+    def run(
+        self, items: list[Any], at: int, out: list[bytes], last: Any, counters: _Counters, calls: tuple[int, ...],
+        count_time: int, count_period: int, /,
+    ) -> tuple[int, int, int, int, int, int, int, int, int, tuple[int, ...]]:
+        """Encode the items from *at* on, as long as they are known, and append the messages to *out*. Return (why it
+        stopped, where, the counters, the calls)."""
+    def __deepcopy__(self, memo: Any, /) -> Encoder: ...
+
+class Chain:
+    """Objects by number, and which of them have followed each other."""
+
+    def add(self, item: Any, weight: int, /) -> None: ...
+    def pair(self, before: int, after: int, /) -> None: ...
+    def run(self, words: Any, at: int, last: int, out: list[Any], /) -> tuple[int, int, int]:
+        """Append to *out* the object of each number that is followed by one which has followed it before. Return (where
+        it stopped, the number that is last there, the weight of what was appended)."""
+
 def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, bytes, bytes]]] | None:
     """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its
     frames, and from where in the data they come: pairs of 32-bit numbers (from this byte of the frames on, from that of

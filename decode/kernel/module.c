@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "counts_module.h"
+#include "encoder_module.h"
 #include "kernel.h"
 #include "packet_frames_module.h"
 #include "rows_module.h"
@@ -567,7 +568,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
         PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module) ||
-        walker_register(module) || rows_register(module)) {
+        walker_register(module) || rows_register(module) || add_encoder_types(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

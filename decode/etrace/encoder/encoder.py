@@ -10,6 +10,7 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.etrace.encoder.flow_chart import FlowChart
+from rvtrace_gdb.decode.etrace.encoder.kernel_loop import LoopParts, kernel_loop
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, EndReport, Reached, ResyncMode
 from rvtrace_gdb.decode.etrace.encoder.state import COUNTING, OTHERWISE, Next, PendingTrap, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
@@ -38,6 +39,8 @@ _HONOURED = HonouredOptions(
 class Encoder(FlowChart):
     """The encoder of one hart. *emit* receives the payload of one packet at a time.
 
+    *emit_all* receives the payloads of several; `packet_time` is not theirs then. With it the encoder uses the kernel.
+
     Between `start` and `stop`, pass the hart's retired blocks and traps to `retire`, in order, in batches of any size;
     at other times `retire` ignores them. With `Modes.sijump`, a jump whose register the instruction before it loads
     with a constant must be in the same block as that instruction, because a decoder infers the target from the code.
@@ -51,9 +54,22 @@ class Encoder(FlowChart):
     _enabled = False
     _next_pc: int | None = None
 
-    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        options: EncoderOptions,
+        emit: Callable[[bytes], None],
+        emit_all: Callable[[list[bytes]], None] | None = None,
+    ) -> None:
         super().__init__(options, emit)
         self._is_honoured = _HONOURED.suffice(options, options.parameters, options.modes)
+        self._loop = None
+        if emit_all is not None and self._is_honoured:
+            self._loop = kernel_loop(
+                LoopParts(
+                    options, self._branches, self._out, self._timer, self._clock, self._pending, self._is_quiet,
+                    self._encode_item, emit_all,
+                )
+            )  # fmt: skip
 
     def enable(self) -> None:
         """Enable the encoder: a support packet reports its configuration. `start` does this if necessary."""
@@ -124,7 +140,10 @@ class Encoder(FlowChart):
         that the items took; None: one per instruction.
         """
         self._clock.step = 1 if cycles is None else 0
-        if self._tracing:
+        if self._tracing and self._loop is not None:
+            timer, step = self._timer, self._clock.step
+            self._loop.retire(items, 0, step, 0 if timer.counts_packets else 1 if timer.counts_halfwords else 2 * step)
+        elif self._tracing:
             self._encode_items(items)
         else:
             for item in items:

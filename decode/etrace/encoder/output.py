@@ -31,7 +31,8 @@ _TARGET = int(Ext.JUMP_TARGET)
 _NO_ADDR = int(BranchFmt.NO_ADDR)
 _ADDR = int(BranchFmt.ADDR)
 _ADDR_FAIL = int(BranchFmt.ADDR_FAIL)
-_FULL = 31
+FULL_MAP = 31
+"""The number of branches in a full map."""
 MAX_BRANCH_COUNT = LEAST_BRANCH_COUNT + (1 << BRANCH_COUNT_BITS) - 1
 """The number of correctly predicted branches at which they are reported in any case."""
 
@@ -64,10 +65,10 @@ class Branches:
             if not taken:
                 self.map |= 1 << self.count
             self.count += 1
-            self.is_due = self.count == _FULL
+            self.is_due = self.count == FULL_MAP
             return
         predicted = self._predictor.follow(pc, taken)
-        if self._correct and self.count >= _FULL:
+        if self._correct and self.count >= FULL_MAP:
             self._failed = not predicted
             self.count += predicted
             self.is_due = self._failed or self.count >= MAX_BRANCH_COUNT
@@ -76,7 +77,7 @@ class Branches:
         if not taken:
             self.map |= 1 << self.count
         self.count += 1
-        self.is_due = self.count == _FULL and not self._correct
+        self.is_due = self.count == FULL_MAP and not self._correct
 
     def synchronize(self, pc: int, taken: bool | None, *, reset: bool) -> None:
         """Handle a synchronization packet for the instruction at *pc*. *taken*: its outcome, if it is a branch.
@@ -92,12 +93,12 @@ class Branches:
     @property
     def is_counted(self) -> bool:
         """Whether the branches can only be reported as a count."""
-        return self._correct and self.count >= _FULL
+        return self._correct and self.count >= FULL_MAP
 
     def alone(self) -> PacketFields:
         """Return the packet that reports the branches without an address."""
         if self.is_counted:
-            return _OPT_EXT, _COUNT, {"branch_count": self.count - _FULL, "branch_fmt": _NO_ADDR}
+            return _OPT_EXT, _COUNT, {"branch_count": self.count - FULL_MAP, "branch_fmt": _NO_ADDR}
         return _DIFF_DELTA, None, {"branches": 0, "branch_map": self.map}
 
     def indexed(self, index: int, fields: Mapping[str, int]) -> PacketFields:
@@ -109,7 +110,7 @@ class Branches:
         """Return the packet that reports the branches with an address, which is one of *fields*."""
         if self.is_counted:
             branch_fmt = _ADDR_FAIL if self._failed else _ADDR
-            return _OPT_EXT, _COUNT, {"branch_count": self.count - _FULL, "branch_fmt": branch_fmt, **fields}
+            return _OPT_EXT, _COUNT, {"branch_count": self.count - FULL_MAP, "branch_fmt": branch_fmt, **fields}
         if self.count:
             return _DIFF_DELTA, None, {"branches": self.count, "branch_map": self.map, **fields}
         return _ADDR_ONLY, None, fields
@@ -120,11 +121,15 @@ _SUPPORT = int(SyncSubformat.SUPPORT)
 
 
 class PacketOutput:
-    """Builds and sends packets. *count*: the number of packets since the last synchronization."""
+    """Builds and sends packets.
+
+    count      the number of packets since the last synchronization
+    reference  the address that was reported last
+    """
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self._options = options
-        self._emit = emit
+        self.emit = emit
         self._build = codec(options.decoder, options.modes).build
         self._compress = options.compress
         self._is_short = options.compress and options.dialect is Dialect.STANDARD
@@ -132,12 +137,12 @@ class PacketOutput:
         self._low = options.parameters.iaddress_lsb
         self._sign = 1 << options.parameters.iaddress_width - 1
         self._mask = 2 * self._sign - (1 << self._low)
-        self._reference = 0
+        self.reference = 0
         self.count = 0
 
     def send(self, format: int, subformat: int | None, fields: Mapping[str, int]) -> None:
         """Send a packet."""
-        self._emit(self._build(format, subformat, fields, compress=self._compress))
+        self.emit(self._build(format, subformat, fields, compress=self._compress))
         self.count += 1
 
     def report(self, branches: Branches, pc: int, fields: Mapping[str, int], index: int | None) -> None:
@@ -146,13 +151,13 @@ class PacketOutput:
         *fields*: further fields; *index*: in the jump target cache.
         """
         pc &= self._mask
-        payload = self._addressed(branches, pc if self._full else pc - self._reference & self._mask, fields)
+        payload = self._addressed(branches, pc if self._full else pc - self.reference & self._mask, fields)
         if index is not None:
             indexed = self._payload(branches.indexed(index, fields))
             if len(indexed) <= len(payload) or not self._options.shortest:
                 payload = indexed
-        self._reference = pc
-        self._emit(payload)
+        self.reference = pc
+        self.emit(payload)
         self.count += 1
 
     def _addressed(self, branches: Branches, address: int, fields: Mapping[str, int]) -> bytes:
@@ -173,8 +178,8 @@ class PacketOutput:
 
     def sync(self, subformat: int, fields: Mapping[str, int], pc: int) -> None:
         """Send a synchronization packet for the instruction at *pc*."""
-        self._reference = pc & self._mask
-        self.send(_SYNC, subformat, {**fields, "address": self._reference})
+        self.reference = pc & self._mask
+        self.send(_SYNC, subformat, {**fields, "address": self.reference})
         self.count = 0
 
     def support(self, qual_status: QualStatus, *, ienable: bool, denable: bool, dloss: bool = False) -> None:

@@ -6,10 +6,12 @@ encoders. The choices that the rules leave to the encoder are options in `Encode
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
-from rvtrace_gdb.decode.ntrace.encoder.output import CallCounter, MessageOutput, process_fields
+from rvtrace_gdb.decode.ntrace.encoder.kernel_loop import LoopParts, kernel_loop
+from rvtrace_gdb.decode.ntrace.encoder.output import DIRECT_JUMPS, CallCounter, MessageOutput, process_fields
 from rvtrace_gdb.decode.ntrace.encoder.state import (
     NO_BLOCK,
     PendingBlock,
@@ -38,7 +40,6 @@ _JUMP = int(BType.JUMP)
 _ERROR = int(Tcode.ERROR)
 _PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
 
-DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
 _HONOURED = HonouredOptions(
     # EncoderOptions
     "src_bits", "src_id", "sync_mode", "sync_max", "repeated_history", "extend_addr_msb",
@@ -81,6 +82,12 @@ class Encoder:
         self._cycle_each = False  # the clock advances by one with each instruction
         self._tracing = False
         self._is_plain = _HONOURED.suffice(options, options.dialect) and not options.branch_runs
+        self._loop = kernel_loop(
+            LoopParts(
+                options, self._registers, requests, self._pending, self._out, self._timer, self._stack, self._context,
+                self._encode_item,
+            )
+        )  # fmt: skip
         self._reset()
 
     def _reset(self) -> None:
@@ -161,18 +168,21 @@ class Encoder:
         if not self._tracing:
             return
         self._cycle_each = cycles is None
-        rest = iter(items)
+        at = 0
         while self._requests.starting is not None:
-            item = next(rest, None)
-            if item is None:
+            if at == len(items):
                 return
-            self._encode_item(item)
-        if cycles is not None and self._timer is not None and self._timer.counts_cycles:
-            self._timer.spend(cycles)
-        if self._is_plain:
-            self._encode_items(rest)
+            self._encode_item(items[at])
+            at += 1
+        timer = self._timer
+        if cycles is not None and timer is not None and timer.counts_cycles:
+            timer.spend(cycles)
+        if self._loop is not None:
+            self._loop.retire(items, at, self._cycle_each, 0 if timer is None else timer.unit(self._cycle_each))
+        elif self._is_plain:
+            self._encode_items(islice(items, at, None))
         else:
-            for item in rest:
+            for item in islice(items, at, None):
                 self._encode_item(item)
         self._out.now += cycles or 0
         if next_pc is not None:

@@ -213,6 +213,7 @@ class MessageOutput:
 
     now       the time for TSTAMP, in ticks
     messages  the number of messages since the last synchronizing one
+    sent      the last time that was transmitted
     """
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None], period_over: Callable[[], None]) -> None:
@@ -220,7 +221,7 @@ class MessageOutput:
         self.messages = 0
         self.runs = BranchRuns(options, self._write_held) if options.branch_runs else None
         self._options = options
-        self._emit = emit
+        self.emit = emit
         self._period_over = period_over
         self._period = 1 << options.sync_max + 4 if options.sync_mode is InstSyncMode.MESSAGES else maxsize
         self._packer = packer = Packer(
@@ -238,7 +239,7 @@ class MessageOutput:
         self._held_at = 0  # time of the last event that is held back
         self._bare = not (options.timestamps or options.idle_bytes)
         self._ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
-        self._sent_time = 0  # the last time that was transmitted
+        self.sent = 0  # the last time that was transmitted
         self._without_time = 0  # messages since
         self._held = [held for held in (self._branches, self._repeats, self.runs) if held is not None]
         self.send = self._send_after_held if self._held else self._send_now
@@ -292,10 +293,10 @@ class MessageOutput:
         """Send a synchronizing message."""
         self.flush()
         if self._options.idle_before_sync:
-            self._emit(_IDLE * self._options.idle_before_sync)
+            self.emit(_IDLE * self._options.idle_before_sync)
         raw = self._pack(tcode, *values)
         if self._options.timestamps:
-            self._sent_time, self._without_time = self.now, 0
+            self.sent, self._without_time = self.now, 0
             raw = self._packer.stamp(raw, self.now & self._ticks)
         self._finish(raw)
         self.messages = 0
@@ -318,7 +319,7 @@ class MessageOutput:
     def _send_now(self, tcode: int, *values: int) -> None:
         raw = self._pack(tcode, *values)
         if self._bare:
-            self._emit(raw)
+            self.emit(raw)
             self.messages += 1
             if self.messages >= self._period:
                 self._period_over()
@@ -340,16 +341,16 @@ class MessageOutput:
         self._without_time += 1
         if self._without_time < self._options.timestamp_sparse:
             return raw
-        time = max(time, self._sent_time)  # an event that was held back is earlier than messages sent meanwhile
+        time = max(time, self.sent)  # an event that was held back is earlier than messages sent meanwhile
         xor = self._options.dialect.xor_timestamps
-        tstamp = (time ^ self._sent_time if xor else time - self._sent_time) & self._ticks
-        self._sent_time, self._without_time = time, 0
+        tstamp = (time ^ self.sent if xor else time - self.sent) & self._ticks
+        self.sent, self._without_time = time, 0
         return self._packer.stamp(raw, tstamp)
 
     def _finish(self, raw: bytes) -> None:
-        self._emit(raw)
+        self.emit(raw)
         if self._options.idle_bytes:
-            self._emit(_IDLE * self._options.idle_bytes)
+            self.emit(_IDLE * self._options.idle_bytes)
         self.messages += 1
         if self.messages >= self._period:
             self._period_over()
@@ -373,17 +374,22 @@ def process_fields(context: ProgramContext, options: EncoderOptions, *, complete
     return [value << 5 | mode | form for form, value in forms or [(int(ProcessFormat.PRIVILEGE), 0)]]
 
 
-_PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL, IType.COROUTINE_SWAP})
-_POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
+PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL, IType.COROUTINE_SWAP})
+POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
+DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
 
 
 class CallCounter:
-    """The call counter, or the stack of full or partial return addresses; if it is full, it drops the oldest call."""
+    """The call counter, or the stack of full or partial return addresses; if it is full, it drops the oldest call.
+
+    mask       the bits of an address that are kept and compared
+    addresses  what is kept, the oldest first
+    """
 
     def __init__(self, options: EncoderOptions) -> None:
         bits = {ImplicitReturn.COUNTER: 0, ImplicitReturn.PARTIAL_STACK: options.partial_bits}
-        self._mask = (1 << bits.get(options.implicit_return, options.xlen)) - 1  # of a counter nothing is compared
-        self._addresses: deque[int] = deque(maxlen=options.return_depth)
+        self.mask = (1 << bits.get(options.implicit_return, options.xlen)) - 1  # of a counter nothing is compared
+        self.addresses: deque[int] = deque(maxlen=options.return_depth)
 
     def follow(self, itype: IType, fall: int, target: int) -> bool:
         """Apply an instruction of this type, located before *fall*, that went to *target*.
@@ -391,12 +397,12 @@ class CallCounter:
         Returns whether it is a return to the expected address.
         """
         expected = False
-        if itype in _POP and self._addresses:
-            expected = self._addresses.pop() == target & self._mask
-        if itype in _PUSH:
-            self._addresses.append(fall & self._mask)
+        if itype in POP and self.addresses:
+            expected = self.addresses.pop() == target & self.mask
+        if itype in PUSH:
+            self.addresses.append(fall & self.mask)
         return expected
 
     def clear(self) -> None:
         """Drop all calls, as at every synchronizing message."""
-        self._addresses.clear()
+        self.addresses.clear()

@@ -116,6 +116,10 @@ class SyncTimer:
         self.period = options.sync_period
         self.since = 0
 
+    def unit(self, cycle_each: bool) -> int:
+        """Return what `retired` counts: 1 for halfwords, 2 for instructions, 0 for nothing."""
+        return 1 if self.counts_halfwords else 2 * cycle_each
+
     def retired(self, block: Block, cycle_each: bool) -> None:
         """Count a block. *cycle_each*: each of its instructions takes a cycle; else the cycles are spent elsewhere."""
         if self.counts_halfwords:

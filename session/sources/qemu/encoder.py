@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import repeat
+from functools import lru_cache
 from typing import Any, cast
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, NTRACE_SWITCHES, EncoderFeature
@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, etrace_encoder, full_sink
-from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem
+from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem, RecordedItems
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
 _STACK = 5  # the implicit return stack has 32 entries
@@ -169,20 +169,20 @@ class HartEncoder(ABC):
         self._sent: list[bytes] = []
         self._shared: list[Any] = [NO_BLOCK]  # not copied with the encoder
 
-    def feed(self, items: Sequence[QemuIngressItem]) -> bytes:
+    def feed(self, items: RecordedItems) -> bytes:
         """Return the bytes for these items."""
         begin = 0
-        if Jumped in map(type, items):
+        if items.jumps:
             for at, item in enumerate(items):
                 if isinstance(item, Jumped):
                     self._retire(items[begin:at])
                     self._jump()
                     begin = at + 1
         self._retire(items[begin:] if begin else items)
-        self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
+        self.instructions += items.instructions
         return self._taken_bytes()
 
-    def end(self, items: Sequence[QemuIngressItem], *, halted: bool = False) -> bytes:
+    def end(self, items: RecordedItems, *, halted: bool = False) -> bytes:
         """Return the bytes for these items and the end of tracing after them. *halted*: a debugger halted the hart."""
         kept, instructions = self._copy(), self.instructions
         data = self.feed(items)
@@ -250,7 +250,9 @@ class _Efficient(HartEncoder):
         self._shared += [options.options]
         self._clock = [0]
         self._timed = options.trace_options.encapsulation.timestamp_bytes > 0
-        self._encoder = etrace.Encoder(options.options, self._emitter(options))
+        self._encoder = etrace.Encoder(
+            options.options, self._emitter(options), None if self._timed else self._emitter_of_all(options)
+        )
         self._encoder.start()
 
     def _emitter(self, options: ETraceOptions) -> Callable[[bytes], None]:
@@ -260,6 +262,15 @@ class _Efficient(HartEncoder):
             sent.append(framer.packet(payload, source=0, time=clock[0] if timed else None))
 
         return emit
+
+    def _emitter_of_all(self, options: ETraceOptions) -> Callable[[list[bytes]], None]:
+        frame, sent = options.trace_options.encapsulation.framer().packet, self._sent
+
+        @lru_cache(maxsize=1 << 14)
+        def framed(payload: bytes) -> bytes:
+            return frame(payload, source=0, time=None)
+
+        return lambda payloads: sent.extend(map(framed, payloads))
 
     def lose(self) -> None:
         self._encoder.lost()

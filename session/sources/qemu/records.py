@@ -15,10 +15,12 @@ system/watchpoint.c; target/riscv/cpu_helper.c (riscv_cpu_do_interrupt).
 import os
 from array import array
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, IngressTrap
+from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
@@ -48,9 +50,10 @@ class Entered:
     repeated  the address of its last instruction, unless that can lead to itself: if execution continues there, it did
               not retire, but is begun again
     followers the blocks that have followed the whole block, where its code leads, and in the same mode
+    number    among the blocks that ran
     """
 
-    __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "pc", "pcs", "repeated")
+    __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "number", "pc", "pcs", "repeated")
 
     def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int) -> None:
         self.pc, self._instructions, self._xlen = pc, instructions, xlen
@@ -58,6 +61,7 @@ class Entered:
         self.pcs = [pc]
         for instruction in instructions[:-1]:
             self.pcs.append(self.pcs[-1] + instruction.length)
+        self.number = 0
         self._parts: dict[tuple[int, int], Block] = {}
         self.followers: set[Entered] = set()
         self.block = self.part(0, len(instructions))
@@ -86,6 +90,9 @@ class RecordedCode:
     def __init__(self, ring: Ring, image: Image) -> None:
         self._path, self._ring, self._image = ring.folder / CODE, ring, image
         self.blocks: list[Entered] = []
+        compiled = kernel()
+        self.chain = None if compiled is None else compiled.Chain()
+        """The blocks in the kernel, and those that have followed each other; None: there is no kernel."""
         self._read = 0  # bytes of the file
         self._file = self._path.open("rb") if self._path.exists() else None
         self._fresh: list[tuple[int, bytes]] = []
@@ -106,7 +113,11 @@ class RecordedCode:
         data = self._file.read(size - self._read)
         self._read += len(data)
         for line in data.splitlines():
-            self.blocks.append(self._entered_block(line))
+            entered = self._entered_block(line)
+            entered.number = len(self.blocks)
+            self.blocks.append(entered)
+            if self.chain is not None:
+                self.chain.add(entered.block, entered.block.instructions)
 
     def why_missing(self, number: int) -> str:
         """Return a message that says why a block is missing."""
@@ -175,6 +186,7 @@ _ALL = -1
 _MOST_TRAPS = 32
 """The limit for a handler that itself traps, for ever: the first traps and the newest are kept, as in the plugin."""
 _HINDERED = Entered(0, 0, [Instruction(2, IType.NONE)], 64)
+_MOST_DETOURS = 1 << 12
 _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
@@ -196,12 +208,42 @@ class TrapTaken(NamedTuple):
 QemuIngressItem = Block | IngressTrap | ProgramContext | Jumped
 
 
+class RecordedItems(list[QemuIngressItem]):
+    """What ran. *instructions*: how many retired; *jumps*: how many `Jumped` are among the items."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.instructions = self.jumps = 0
+
+
+class Detour(NamedTuple):
+    """What a block left early, a trap, or both mean: the items, and what `HartRecords` knows after them."""
+
+    items: list[QemuIngressItem]
+    instructions: int
+    last: Entered
+    block: Block | None
+    mode: ProgramContext | None
+
+
+def _detour_length(words: "array[int]", at: int) -> int:
+    """Return how many words from *at* on are a block's early end, a trap, or both, and the next block; 0: they are
+    something else.
+    """
+    end, size = at, len(words)
+    if end < size and words[end] & TAG == PARTIAL:
+        end += 1
+    if end < size and words[end] & (TAG | RECORDING_BEGAN) == TRAP:
+        end += 1 + TRAP_WORDS
+    return end + 1 - at if at < end < size and words[end] < DATA else 0
+
+
 class HartRecords:
     """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded."""
 
     def __init__(self, code: RecordedCode, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts
-        self._out: list[QemuIngressItem] = []
+        self._out = RecordedItems()
         self._last: Entered | None = None  # the block entered last
         self._count = _ALL  # how many of its instructions had begun
         self._traps: list[TrapTaken] = []
@@ -209,17 +251,69 @@ class HartRecords:
         self._interrupt = False
         self._block: Block | None = None  # output last, if nothing came after it
         self._mode: ProgramContext | None = None
+        self._detours: dict[tuple[int, ProgramContext | None, bytes], Detour] = {}
 
-    def feed(self, words: "array[int]") -> list[QemuIngressItem]:
+    def feed(self, words: "array[int]") -> RecordedItems:
         """Return what is known now, oldest first. Raises QemuError."""
-        out: list[QemuIngressItem] = []
-        self._out = out
+        self._out = out = RecordedItems()
+        if self._code.chain is None:
+            self._feed_words(words, out)
+            return out
+        at, end = 0, len(words)
+        while at < end:
+            last = self._unhindered()
+            detour = 0
+            if last is not _HINDERED:
+                at = self._follow(self._code.chain, words, at, last)
+                detour = _detour_length(words, at)
+            if detour:
+                self._take_detour(words[at : at + detour])
+                at += detour
+            elif at < end:
+                self._read_word(words[at])
+                at += 1
+        return out
+
+    def _take_detour(self, words: "array[int]") -> None:
+        """Read the end of a block, a trap, or both, and the block after them; what that means is remembered."""
+        assert self._last is not None
+        out, key = self._out, (self._last.number, self._mode, words.tobytes())
+        detour = self._detours.get(key)
+        if detour is not None:
+            out += detour.items
+            out.instructions += detour.instructions
+            self._last, self._block, self._mode = detour.last, detour.block, detour.mode
+            return
+        begin, instructions, jumps = len(out), out.instructions, out.jumps
+        for word in words:
+            self._read_word(word)
+        items, block = out[begin:], self._block
+        if items and out.jumps == jumps and (block is None or block in items):
+            if len(self._detours) >= _MOST_DETOURS:
+                self._detours.clear()
+            self._detours[key] = Detour(items, out.instructions - instructions, self._last, block, self._mode)
+
+    def _read_word(self, word: int) -> None:
+        if word < DATA:
+            self._enter(self._entered(word))
+        else:
+            self._other(word)
+
+    def _follow(self, chain: Any, words: "array[int]", at: int, last: Entered) -> int:
+        """Read the words of blocks that have followed each other before; return where others begin."""
+        out = self._out
+        begin, (at, number, instructions) = at, chain.run(words, at, last.number, out)
+        if at > begin:
+            out.instructions += instructions
+            self._last, self._block = self._code.blocks[number], cast(Block, out[-1])
+        return at
+
+    def _feed_words(self, words: "array[int]", out: RecordedItems) -> None:
+        """Do the same as `feed`, without a kernel."""
         append, blocks = out.append, self._code.blocks
         last, given = self._unhindered(), self._block
         for word in words:
             if word < DATA:
-                if word >= len(blocks):
-                    self._code.refresh()
                 entered = self._entered(word) if word >= len(blocks) else blocks[word]
                 if entered in last.followers:
                     given = last.block
@@ -236,7 +330,7 @@ class HartRecords:
             last, given = self._unhindered(), self._block
         if last is not _HINDERED:
             self._last, self._block = last, given
-        return out
+        out.instructions = sum(map(getattr, out, repeat("instructions"), repeat(0)))
 
     def _unhindered(self) -> Entered:
         """Return the block that was entered last, if it is sure to be output when one of its `followers` is entered."""
@@ -251,6 +345,8 @@ class HartRecords:
             self._give(last.block)
             if may_follow(last.block, entered.pc) and last.mode == entered.mode:
                 last.followers.add(entered)
+                if self._code.chain is not None:
+                    self._code.chain.pair(last.number, entered.number)
         else:
             self._settle_block(entered.pc)
         if self._contexts and entered.mode != self._mode and entered.mode is not None:
@@ -258,16 +354,15 @@ class HartRecords:
             self._out.append(entered.mode)
         self._last, self._count = entered, _ALL
 
-    def open_end(self, began: int) -> list[QemuIngressItem]:
+    def open_end(self, began: int) -> RecordedItems:
         """Return the retired instructions of the block that was entered last, of which *began* have begun.
 
         The program is stopped. `feed` will return them again.
         """
         last, kept = self._last, (self._count, self._block)
+        self._out = out = RecordedItems()
         if last is None:
-            return []
-        out: list[QemuIngressItem] = []
-        self._out = out
+            return out
         if self._count == _ALL:
             self._count = min(began, len(last))
         traps, self._traps = self._traps, self._traps[:1]
@@ -277,6 +372,8 @@ class HartRecords:
         return out
 
     def _entered(self, number: int) -> Entered:
+        if number >= len(self._code.blocks):
+            self._code.refresh()
         try:
             return self._code.blocks[number]
         except IndexError:
@@ -293,7 +390,8 @@ class HartRecords:
         elif tag == DATA:
             self._data.append(word & FIELD)
             if len(self._data) == TRAP_WORDS:
-                epc, cause, tval = (sum(self._data[i + n] << 30 * n for n in range(3)) for i in (0, 3, 6))
+                data = self._data
+                epc, cause, tval = (data[i] | data[i + 1] << 30 | data[i + 2] << 60 for i in (0, 3, 6))
                 if len(self._traps) == _MOST_TRAPS:
                     self._traps.pop()
                 self._traps.append(TrapTaken(self._interrupt, epc, cause & _CAUSE_MASK, tval))
@@ -325,7 +423,9 @@ class HartRecords:
     def _give(self, block: Block) -> None:
         if self._block is not None and not may_follow(self._block, block.pc):
             self._out.append(Jumped(block.pc))
+            self._out.jumps += 1
         self._out.append(block)
+        self._out.instructions += block.instructions
         self._block = block
 
 

@@ -31,7 +31,7 @@ from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu import encoder, trace
 from rvtrace_gdb.session.sources.qemu.encoder import QemuEncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
-from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, lacking
+from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, RecordedItems, lacking
 from rvtrace_gdb.session.sources.qemu.saved import ResetReader
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest
 from rvtrace_gdb.support.errors import Progress, silent
@@ -123,9 +123,9 @@ class _QemuHart:
 
     def finish(self, *, complete: bool) -> None:
         """Read no more. *complete*: everything that ran was read."""
-        rest = self._records.open_end(self._ring.began(self.hart)) if complete else []
+        rest = self._records.open_end(self._ring.began(self.hart)) if complete else RecordedItems()
         tail = self.encoder.end(rest)
-        self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
+        self.encoder.instructions += rest.instructions
         self.file.write(tail)
         self.file.flush()
 

@@ -25,7 +25,7 @@ from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import QemuEncoderOptions, encoder_for, encoder_options
-from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, lacking
+from rvtrace_gdb.session.sources.qemu.records import HartRecords, RecordedCode, RecordedItems, lacking
 from rvtrace_gdb.session.sources.qemu.saved import QemuReader
 from rvtrace_gdb.session.target.target_state import SavedTarget, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
@@ -78,10 +78,10 @@ class HartTrace:
 
         *stopped*: the program is stopped, and the recorder has reported how far it came. *halted*: it can go on.
         """
-        rest = self._records.open_end(self._ring.began(self.hart)) if stopped else []
+        rest = self._records.open_end(self._ring.began(self.hart)) if stopped else RecordedItems()
         before = self._encoder.instructions
         tail = self._encoder.end(rest, halted=halted)
-        self.instructions = before + sum(getattr(item, "instructions", 0) for item in rest)
+        self.instructions = before + rest.instructions
         self.sink = encoder.sink(self.hart, b"".join(self._pieces) + tail, wrapped=self._wrapped)
 
     def _keep_until(self, end: int) -> None:
