@@ -2,8 +2,9 @@
 
 The kernel has each step that is remembered, and works on whole batches of packets. It stops at a packet for which it
 has no step, and at one whose step has reports. Such a packet is decoded here, as without the kernel, which learns the
-step. So what a packet means is known only here, and the history is the same either way. Python remembers only packets
-whose steps are worked out anew each time. The encoder's tables are memory that the kernel and Python share.
+step. So what a packet means is known only here, and the history is the same either way. Most packets that are new have
+nothing but outcomes of branches; the kernel is told which these are and makes their steps itself. Python remembers only
+packets whose steps are worked out anew each time. The encoder's tables are memory that the kernel and Python share.
 """
 
 from array import array
@@ -16,12 +17,22 @@ from rvtrace_gdb.decode.etrace.encapsulation.cutting import FramedPayloads, Pack
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.loss_detection import LOOKAHEAD, SyncVerdict
-from rvtrace_gdb.decode.etrace.options import Options, Parameters
-from rvtrace_gdb.decode.etrace.state import INITIAL, NotCached, PredictionTables, State, Step, TableEffect
+from rvtrace_gdb.decode.etrace.options import Options, Parameters, Setup
+from rvtrace_gdb.decode.etrace.state import (
+    INITIAL,
+    HartKnowledge,
+    Mode,
+    NotCached,
+    PredictionTables,
+    State,
+    Step,
+    TableEffect,
+)
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH
-from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, StepMemory
+from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
+from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, Place
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.kernel._kernel import Kernel
@@ -34,6 +45,7 @@ _HAS_REPORTS, _CALLS, _CLEARS, _SYNCHRONIZES = 2, 4, 8, 16
 
 _NO_KINDS = bytes(256 * 6)  # of N-Trace's frames
 _NO_EFFECT = TableEffect()
+_LARGEST = (1 << 64) - 1
 
 
 class PacketKernelHart(HartDecoder):
@@ -54,11 +66,14 @@ class PacketKernelHart(HartDecoder):
         builder: HistoryBuilder | None = None,
     ) -> None:
         super().__init__(program, options, memo_limit=memo_limit, builder=builder)
-        self._memory = StepMemory(self._forget, memo_limit)
+        self._step_function.compiled_by(module)
         self._module = module
         self._kernel: Kernel = module.Kernel(_NO_KINDS, False, False, 0, MAX_DEPTH, KEPT_DEPTH)
         self._builder.collect_in(self._kernel)
-        self._states: list[State] = []  # by the number that the kernel has for each
+        self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
+        self._memo_limit = memo_limit
+        self._states = KernelStates(self._kernel, self._place_of, self._state_of)
+        self._tell_outcomes()
         self._stopping: dict[int, Step] = {}  # steps at which the kernel may stop, by its number of the step
         self._payloads = FramedPayloads(module, b"", 0, None)  # what the kernel works on
         self._next = 0  # where in it the packet after that at which the kernel stopped starts
@@ -151,32 +166,48 @@ class PacketKernelHart(HartDecoder):
 
     def _give_place(self) -> None:
         """Let the kernel go on from where this decoder is."""
-        self._kernel.go(self._number_of(self._state), 0, self._stack, None)
+        self._kernel.go(self._states.number_of(self._state), 0, self._stack, None)
 
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
         number, _, self._stack, _ = self._kernel.place()
-        self._state = self._states[number]
+        self._state = self._states.state_at(number)
 
-    def _number_of(self, state: State) -> int:
-        number = state.number
-        if number < 0:
-            number = state.number = len(self._states)
-            self._states.append(state)
-        return number
+    def _place_of(self, state: State) -> Place[HartKnowledge] | None:
+        """Return where the hart is, if the kernel can walk from there."""
+        known = state.knowledge
+        if known.mode is not Mode.ON or known.inferred is not None or known.next_pc == NOWHERE:
+            return None
+        walker = self._step_function.walker(known)
+        if walker.compiled is None or walker.start(known.next_pc, known.last_pc, None).pair is not None:
+            return None
+        group = known._replace(next_pc=NOWHERE, last_pc=NOWHERE)
+        last = known.last_pc & _LARGEST
+        return Place(group, walker.compiled, known.next_pc, last, self._step_function.is_shared(state))
+
+    def _state_of(self, group: HartKnowledge, pc: int, last: int) -> State:
+        return self._step_function.state(group._replace(next_pc=pc, last_pc=last))
+
+    def _set_up(self, setup: Setup) -> None:
+        super()._set_up(setup)
+        self._tell_outcomes()
+
+    def _tell_outcomes(self) -> None:
+        """Tell the kernel which packets have nothing but outcomes of branches, whose steps it makes itself."""
+        full = self._codec.full_map()
+        field = bytes(5) if full is None else bytes((0, full.prefix_bits, full.prefix, full.prefix_bits, full.outcomes))
+        self._kernel.outcomes(256 * field, self._memo_limit, *self._tables.predictor)
 
     def _forget(self) -> None:
         """Forget all steps, here and in the kernel."""
         self._step_function.forget()
         self._kernel.forget()
-        for state in self._states:
-            state.number = -1
-        self._states.clear()
+        self._states.forget()
         self._stopping.clear()
 
     def _keep_packet(self, state: State, payload: bytes, packet: Packet) -> None:
         super()._keep_packet(state, payload, packet)
-        self._kernel.unlearn_packet(self._number_of(state), payload)
+        self._kernel.unlearn_packet(self._states.number_of(state), payload)
 
     def _keep_step(
         self,
@@ -194,12 +225,12 @@ class PacketKernelHart(HartDecoder):
         if calls is not None:
             flags |= _CALLS | calls.clears * _CLEARS
         number = self._kernel.learn_packet(
-            self._number_of(state),
+            self._states.number_of(state),
             payload,
             None if index is None else (index, self._tables.targets.get(index)),
             tuple(guard),
             () if calls is None else calls.taken,
-            self._number_of(step.state),
+            self._states.number_of(step.state),
             step.path,
             None if step.reports else step.landing,
             () if calls is None else calls.left,

@@ -261,6 +261,16 @@ def codec(options: Options, modes: Modes) -> "PacketCodec":
     return _codec(options.parameters, modes, options.dialect, options.support)
 
 
+class FullMap(NamedTuple):
+    """Which payloads have outcomes of branches alone: those whose lowest *prefix_bits* bits are *prefix*; the next
+    *outcomes* bits.
+    """
+
+    prefix_bits: int
+    prefix: int
+    outcomes: int
+
+
 class PacketCodec:
     """Parses and builds the packets of an encoder with these parameters in these modes."""
 
@@ -288,6 +298,19 @@ class PacketCodec:
         if self._rules.by_length and format == TeInstFormat.DIFF_DELTA:
             dialects.settle_branches(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
+
+    def full_map(self) -> FullMap | None:
+        """Return which payloads have the outcomes of a full branch_map and nothing else, None if that takes more than
+        a look at their first bits.
+        """
+        rules, shape = self._rules, self._shapes.get((TeInstFormat.DIFF_DELTA, None), ())[:3]
+        fields = [(place.name, place.kind, place.condition) for place in shape]
+        standard = layout.STANDARD[TeInstFormat.DIFF_DELTA, None][:3]
+        usual = fields == [(field.name, field.kind, field.condition) for field in standard]
+        if rules.key is not None or rules.by_length or not rules.compressed or not usual:
+            return None
+        bits = FORMAT_BITS + shape[0].bits
+        return FullMap(bits, TeInstFormat.DIFF_DELTA, rules.map_bits[0])
 
     def build(self, format: int, subformat: int | None, fields: Mapping[str, int], *, compress: bool = True) -> bytes:
         """Do the same as the function `build`. *compress* has no effect in dialects without compression."""

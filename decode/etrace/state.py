@@ -233,6 +233,13 @@ class PredictionTables:
         for index, target in effect.targets:
             self.targets[index] = target
 
+    @property
+    def predictor(self) -> tuple[int, int, bytes]:
+        """How the index of a branch comes from its address: shift and mask; and what each state becomes if a branch is
+        not taken, and if it is.
+        """
+        return self._lsb, self._branch_mask, b"".join(_SUCCESSORS)
+
     def branch_index(self, pc: int) -> int:
         """Return the index of the predictor entry for a branch."""
         return pc >> self._lsb & self._branch_mask

@@ -138,6 +138,10 @@ class StateTable:
             known = self._states[knowledge] = State(knowledge)
         return known
 
+    def is_shared(self, state: State) -> bool:
+        """Whether *state* is the one that `state` returns, and not of before a `forget`."""
+        return self._states.get(state.knowledge) is state
+
     def walker(self, knowledge: HartKnowledge) -> Walker:
         """Return the walker for the code of the hart's context."""
         key = (knowledge.context, knowledge.setup)

@@ -86,6 +86,7 @@ class StepFunction:
         self.initial = self._states.initial
         self.forget = self._states.forget
         self.compiled_by = self._states.compiled_by
+        self.state, self.is_shared, self.walker = self._states.state, self._states.is_shared, self._states.walker
         self.loss = self._states.loss
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: PredictionTables) -> StepResult:

@@ -42,6 +42,9 @@ int tops_of(PyObject *taken, StackTop *tops);
 int addresses_of(PyObject *tuple, uint64_t *addresses);
 int path_number(Kernel *kernel, PyObject *path, int32_t *number); /* NO_PATH for None */
 
+/* packet_outcomes.c */
+enum WalkEnd kernel_make_packet_step(Kernel *kernel, const uint8_t *payload, uint32_t length, Walk *walk);
+
 PyObject *kernel_learn_packet(Kernel *kernel, PyObject *args);
 PyObject *kernel_unlearn_packet(Kernel *kernel, PyObject *args);
 PyObject *kernel_run_packets(Kernel *kernel, PyObject *args);

@@ -71,6 +71,14 @@ PyObject *kernel_outcomes(Kernel *kernel, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "not the fields, or the predictor, that this kernel takes");
         return NULL;
     }
+    for (Py_ssize_t i = 0; i < length; i += sizeof(OutcomeField)) {
+        OutcomeField field;
+        memcpy(&field, fields + i, sizeof field);
+        if (field.low > 63 || field.first > 63 || field.bits > 16 || field.count > 63) {
+            PyErr_SetString(PyExc_ValueError, "a field beyond 64 bits");
+            return NULL;
+        }
+    }
     memcpy(kernel->outcomes.fields, fields, (size_t)length);
     memcpy(trainer.successors, successors, sizeof trainer.successors);
     kernel->outcomes.trainer = trainer;

@@ -156,20 +156,42 @@ PyObject *kernel_unlearn_packet(Kernel *kernel, PyObject *args)
 
 enum { DATA, TIMES, PRESENT, PREDICTOR, CACHE, KNOWN, BUFFERS };
 
-static PyObject *run(Kernel *kernel, const PacketRun *run, PacketPlace *place)
+/* Run until Python is needed, which the kernel spares it for some packets. -1: an exception is set. */
+static int run_on(Kernel *kernel, const PacketRun *run, PacketPlace *place, Walk *walk)
 {
     int stop = FULL, failed = 0;
-    kernel->busy = 1;
-    Py_BEGIN_ALLOW_THREADS
-    while (stop == FULL && !failed) {
-        failed = loop_reserve(&kernel->loop);
-        if (!failed)
-            stop = packets_run(&kernel->loop, &kernel->packets, run, place);
+    size_t made_at = SIZE_MAX; /* a step that was just made there could not be taken */
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS
+        while (stop == FULL && !failed) {
+            failed = loop_reserve(&kernel->loop);
+            if (!failed)
+                stop = packets_run(&kernel->loop, &kernel->packets, run, place);
+        }
+        Py_END_ALLOW_THREADS
+        if (failed)
+            PyErr_NoMemory();
+        if (failed || stop != UNKNOWN || place->at == made_at)
+            return failed ? -1 : stop;
+        made_at = place->at;
+        enum WalkEnd made = kernel_make_packet_step(kernel, run->data + place->at + 1, place->length, walk);
+        if (made != WALK_DONE)
+            return made == WALK_FAILED ? -1 : stop;
+        stop = FULL;
     }
-    Py_END_ALLOW_THREADS
-    kernel->busy = 0;
-    if (failed)
+}
+
+static PyObject *run(Kernel *kernel, const PacketRun *run, PacketPlace *place)
+{
+    Walk *walk = malloc(sizeof *walk);
+    if (!walk)
         return PyErr_NoMemory();
+    kernel->busy = 1;
+    int stop = run_on(kernel, run, place, walk);
+    kernel->busy = 0;
+    free(walk);
+    if (stop < 0)
+        return NULL;
     return Py_BuildValue("innII", stop, (Py_ssize_t)place->at, (Py_ssize_t)place->index, place->length, place->step);
 }
 
