@@ -137,11 +137,13 @@ def main() -> None:
                 measure(program, setting, items, elf)
 
 
-def encoded(folder: Path, program: str) -> Iterator[tuple[Setting, list[Block | IngressTrap], Path]]:
-    """What a program of `PROGRAMS` ran, for each setting: as many million instructions as the first argument says, a
-    third of them of "random". The second argument: only settings with that in their names.
+def encoded(
+    folder: Path, program: str, part: float = 1
+) -> Iterator[tuple[Setting, list[Block | IngressTrap], Path]]:
+    """What a program of `PROGRAMS` ran, for each setting: as many million instructions as the first argument says, or a
+    *part* of these, a third of them of "random". The second argument: only settings with that in their names.
     """
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    count = int(float(sys.argv[1]) * 1e6 * part) if len(sys.argv) > 1 else int(60_000_000 * part)
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     elf = compile_program(folder, PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
     items = list(executed(elf, count if program == "mixed" else count // 3))
@@ -150,10 +152,10 @@ def encoded(folder: Path, program: str) -> Iterator[tuple[Setting, list[Block | 
             yield setting, items, elf
 
 
-def histories(program: str = "mixed") -> Iterator[tuple[str, History, Image]]:
+def histories(program: str = "mixed", part: float = 1) -> Iterator[tuple[str, History, Image]]:
     """(name of the setting, history, program) of what `encoded` gives."""
     with tempfile.TemporaryDirectory() as folder:
-        for setting, items, elf in encoded(Path(folder), program):
+        for setting, items, elf in encoded(Path(folder), program, part):
             image = Image.from_elf(elf)
             decoder = setting.decoder(image, None)
             decoder.feed(b"".join(setting.encode(items)))
