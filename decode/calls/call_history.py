@@ -13,7 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import PLAIN, CallEdge
@@ -23,6 +24,7 @@ from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
     CallState,
+    CallStateKey,
     CallStep,
     HistoryEntries,
     States,
@@ -31,9 +33,9 @@ from rvtrace_gdb.decode.calls.states import (
     Tally,
     Unit,
     traps_of,
-    walk,
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
+from rvtrace_gdb.decode.calls.walks import walk_of
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together
 _PROGRESS_INTERVAL = 1 << 3  # blocks between two calls of the progress
-_BEGINS, _LOW, _NUMBER = map(attrgetter, ("begins", "low", "number"))
 _STRETCH = itemgetter(1)
 
 
@@ -85,7 +86,7 @@ class CallHistory:
         self._begins = array("Q", [0])  # how many functions begin before each block
         self.stretches = Stretches()
         self._first = self._state = states.first
-        self._counted: Counter[CallStep] = Counter()  # of the span so far
+        self._walk = walk_of(states, _kernel())
         self._numbered: NumberedParts | None = None
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
         if progress is not None:
@@ -134,12 +135,11 @@ class CallHistory:
         """Return the parts of what the steps lead to, for the kernel; None without it. Raises what *progress*
         raises.
         """
-        from rvtrace_gdb.decode.counting import NumberedParts  # only where something is counted
-        from rvtrace_gdb.decode.kernel.loading import kernel
-
-        module = kernel()
+        module = _kernel()
         if module is None:
             return None
+        from rvtrace_gdb.decode.counting import NumberedParts  # only where something is counted
+
         if self._numbered is None:
             self._numbered = NumberedParts(module, self.different_steps)
         self._numbered.follow(progress)
@@ -174,7 +174,7 @@ class CallHistory:
         return self._positions[blocks.start], list(steps)
 
     def _block_steps(self, block: int, state: CallState) -> list[CallStep]:
-        return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
+        return self._walk.steps(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
     def go_on(self, progress: Progress = silent) -> None:
         """Process all entries, from where it was interrupted. Raises only what *progress* raises."""
@@ -193,27 +193,26 @@ class CallHistory:
         """Start again, with no entry processed."""
         self.tallies.clear()
         self._checkpoints.clear()
-        self._counted.clear()
+        self._walk.tally()
         self.lowest, self._begins, self.stretches, self._state = array("q"), array("Q", [0]), Stretches(), self._first
 
     def _look_at(self, block: int, *, last: bool) -> None:
-        taken = self._block_steps(block, self._state)
-        self._checkpoints.append((self._state, self.stretches.last))
-        self._state = taken[-1].state
-        self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
-        self._note_lows(taken)
-        self._counted.update(taken)
+        keys = self._entries.between(block * _BLOCK, (block + 1) * _BLOCK)
+        state, begins, low = self._walk.count(self._state, keys)
+        stretch = self.stretches.last
+        self._note_lows(low, keys)
+        self._checkpoints.append((self._state, stretch))
+        self._state = state
+        self._begins.append(self._begins[-1] + begins)
         if block % _SPAN == _SPAN - 1 or last:
-            self.tallies.append(Tally(array("I", map(_NUMBER, self._counted)), array("I", self._counted.values())))
-            self._counted.clear()
+            self.tallies.append(self._walk.tally())
 
-    def _note_lows(self, taken: list[CallStep]) -> None:
-        low = min(map(_LOW, taken))
+    def _note_lows(self, low: int, keys: list[CallStateKey]) -> None:
         self.lowest.append(low)
         if low != NEVER:
             self.stretches.note(low)
             return
-        for step in taken:
+        for step in self._walk.steps(self._state, keys):
             self.stretches.note(step.lows[0])
             if step.names is not None:
                 self.stretches.go_on(step.lows, step.names)
@@ -254,6 +253,12 @@ class CallHistory:
     def _function_run(self, calls: CallStacks, stretch: int, position: int, pc: int) -> FunctionRun:
         level = 0 if pc == GAP else self.stretches.depth(stretch + len(calls.lows) - 1, calls.level)
         return FunctionRun(0, position, position, pc, level, calls.kind)
+
+
+def _kernel() -> ModuleType | None:
+    from rvtrace_gdb.decode.kernel.loading import kernel  # only where there is a history
+
+    return kernel()
 
 
 @contextmanager

@@ -9,9 +9,9 @@ often it ran (`Summaries`).
 import itertools
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, islice, pairwise
-from operator import attrgetter, getitem, itemgetter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation, simplify
@@ -48,6 +48,7 @@ class HistoryEntries:
         self._served = served_calls(history, program)
         self.images: list[Image] = []
         self._instead: dict[int, list[AnyPath | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
+        self._marked: dict[MarkedEntry, MarkedEntry] = {}  # equal ones are the same
         changes = [(position, self._program_number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
@@ -60,17 +61,18 @@ class HistoryEntries:
     def __len__(self) -> int:
         return len(self._all)
 
-    def between(self, begin: int, end: int) -> Sequence[AnyPath | MarkedEntry]:
+    def between(self, begin: int, end: int) -> list[AnyPath | MarkedEntry]:
         """Return the entries numbered *begin* to *end* - 1 of the history; more than these if some are cut."""
         first, last = (bisect_left(self._replaced, number) for number in (begin, end))
         if first == last:
-            return self._all[begin:end]
+            return list(self._all[begin:end])
         found: list[AnyPath | MarkedEntry] = []
         for number in self._replaced[first:last]:
             found += self._all[begin:number]
             found += self._instead[number]
             begin = number + 1
-        return found + list(self._all[begin:end])
+        found += self._all[begin:end]
+        return found
 
     def _program_number(self, image: Image) -> int:
         number = next((i for i, known in enumerate(self.images) if known is image), len(self.images))
@@ -88,7 +90,9 @@ class HistoryEntries:
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
             program = self._programs[bisect_left(self._begins, position + 1) - 1]
-            yield MarkedEntry(_piece(entry, position - begin, end - begin), program, hit, self._served.get(position))
+            piece = _piece(entry, position - begin, end - begin)
+            marked = MarkedEntry(piece, program, hit, self._served.get(position))
+            yield self._marked.setdefault(marked, marked)
 
 
 def traps_of(history: History) -> dict[int, list[Event]]:
@@ -321,28 +325,31 @@ CallStateKey = AnyPath | MarkedEntry
 class Unit:
     """An entry and the step into it.
 
-    *begins*: how many functions begin in it. *trapped*: the trace reports a trap in between.
+    *begins*: how many functions begin in it. *trapped*: the trace reports a trap in between. *last*: its last
+    instruction.
     """
 
-    __slots__ = ("begins", "edge", "operations", "part", "summaries", "trapped")
+    __slots__ = ("begins", "edge", "last", "operations", "part", "summaries", "trapped")
 
     def __init__(self, part: AnyPath, edge: CallEdge, summaries: Summaries, *, trapped: bool) -> None:
         self.part, self.edge, self.summaries, self.trapped = part, edge, summaries, trapped
         summary = summaries.summary_of(part)
-        self.begins = edge.begins + summary.begins
+        self.begins, self.last = edge.begins + summary.begins, summary.last
         self.operations = edge.operations + summary.operations
 
 
 class CallState(dict[CallStateKey, "CallStep"]):
     """The call stacks between two entries, with the *last* instruction before and its *program*.
 
-    Its items are the steps taken from there, made by *take*.
+    Its items are the steps taken from there, made by *take*. *number* is that of the state, *lows* as in a step that
+    changes nothing.
     """
 
-    __slots__ = ("_take", "last", "level", "program", "stack", "waiting")
+    __slots__ = ("_take", "last", "level", "lows", "number", "program", "stack", "waiting")
 
     def __init__(
         self,
+        number: int,
         stack: Frame | None,
         level: int,
         waiting: Waiting,
@@ -351,6 +358,7 @@ class CallState(dict[CallStateKey, "CallStep"]):
         take: "Callable[[CallState, CallStateKey], CallStep]",
     ) -> None:
         super().__init__()
+        self.number, self.lows = number, (level,)
         self.stack, self.level, self.waiting = stack, level, waiting
         self.last, self.program, self._take = last, program, take
 
@@ -375,13 +383,20 @@ class CallStep(dict[CallStateKey, "CallStep"]):
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
-    def __init__(self, number: int, origin: CallState, unit: Unit, state: CallState, calls: CallStacks) -> None:
+    def __init__(
+        self,
+        number: int,
+        origin: CallState,
+        unit: Unit,
+        state: CallState,
+        lows: Sequence[int],
+        names: Names | None = None,
+    ) -> None:
         super().__init__()
         self.number = number
-        self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
-        self.one_stack = len(calls.lows) == 1
-        self.low = calls.lows[0] if self.one_stack else NEVER
-        self.names: Names | None = None if self.one_stack else calls.names
+        self.origin, self.unit, self.state, self.lows, self.names = origin, unit, state, lows, names
+        self.one_stack = names is None
+        self.low = lows[0] if names is None else NEVER
         self.begins = unit.begins
 
     def __missing__(self, key: CallStateKey) -> "CallStep":
@@ -409,16 +424,25 @@ class States:
         """All steps, by their numbers."""
         self.mismatched: set[CallStep] = set()
         """The steps with a return that does not go where its call came from."""
+        self.all: list[CallState] = []
+        """All states, by their numbers."""
         self.first = self._call_state(None, 0, (), NOTHING, 0)
         """The state before anything ran."""
 
-    def _step_from(self, state: CallState, key: CallStateKey) -> CallStep:
+    def step_from(self, state: CallState, key: CallStateKey) -> CallStep:
+        """Return the step from a state to what runs next, which is not known yet."""
         unit = self._unit(state, key)
+        program = key.program if isinstance(key, MarkedEntry) else state.program
+        if not unit.operations:  # most: nothing becomes of the stacks
+            following = self._call_state(state.stack, state.level, state.waiting, unit.last, program)
+            step = CallStep(len(self.steps), state, unit, following, state.lows)
+            self.steps.append(step)
+            return step
         calls = state.calls(self.frames)
         calls.do(unit.operations)
-        program = key.program if isinstance(key, MarkedEntry) else state.program
-        following = self._call_state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
-        step = CallStep(len(self.steps), state, unit, following, calls)
+        following = self._call_state(calls.stack, calls.level, calls.waiting, unit.last, program)
+        names = None if len(calls.lows) == 1 else calls.names
+        step = CallStep(len(self.steps), state, unit, following, calls.lows, names)
         self.steps.append(step)
         if calls.expected != UNKNOWN:
             self.mismatched.add(step)
@@ -430,7 +454,9 @@ class States:
         if state is None or state.stack is not stack or state.waiting is not waiting:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = self._states[key] = CallState(stack, level, waiting, last, program, self._step_from)
+            state = CallState(len(self.all), stack, level, waiting, last, program, self.step_from)
+            self._states[key] = state
+            self.all.append(state)
         return state
 
     def _unit(self, state: CallState, key: CallStateKey) -> Unit:
@@ -462,11 +488,3 @@ class States:
             known = self._summaries[number, before] = Summaries(Edges(self._images[number], after))
         return known
 
-
-def walk(state: CallState, keys: Iterable[CallStateKey]) -> list[CallStep]:
-    """Return the steps from a state on. The loop is that of `accumulate`: a step knows its
-    successors as a state does.
-    """
-    rest = iter(keys)
-    first = [state[key] for key in islice(rest, 1)]
-    return list(accumulate(rest, getitem, initial=first[0])) if first else []

@@ -4,6 +4,7 @@ A stack keeps its number while it waits. Levels of one stack are comparable, in 
 """
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.frame import Frame
@@ -63,7 +64,7 @@ class Stretches:
             stack = self.stacks[-1]
             self._lowest[stack] = min(self._lowest[stack], low)
 
-    def go_on(self, lows: list[int], names: Names) -> None:
+    def go_on(self, lows: Sequence[int], names: Names) -> None:
         """Record further stretches: their lowest levels, but for the first, which goes on; and their stacks."""
         known: dict[int, int] = dict(enumerate(self._now))
         settled = list(names.settled)

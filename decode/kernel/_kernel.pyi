@@ -339,3 +339,18 @@ def packet_heads(data: bytes, length_bits: int, with_idle: bool, /) -> bytes:
 
 def first_earlier(times: _Buffer, present: _Buffer, last: int | None, /) -> int:
     """Return the index of the first time that is earlier than the one before it, -1 if there is none."""
+
+class CallWalk:
+    """The steps of an automaton, by the number of a state and what comes next there, which is known by its identity."""
+
+    def __new__(cls) -> CallWalk: ...
+    def learn(self, state: int, key: Any, step: int, following: int, begins: int, low: int, /) -> None:
+        """Remember a step, whose number is a new one, and how many functions begin in it, and its lowest level."""
+    def run(self, state: int, keys: list[Any], at: int, /) -> tuple[int, int]:
+        """Take the steps that are known from the key at *at* on. Return where the first other one is, and the state."""
+    def steps(self, state: int, keys: list[Any], /) -> bytes:
+        """Return the steps from a state on, as 32-bit numbers, up to the first that is not known."""
+    def block(self) -> tuple[int, int]:
+        """Return how many functions began, and the lowest level, in the steps since this was called last."""
+    def tally(self) -> tuple[bytes, bytes]:
+        """Return the steps since this was called last, and how often each was taken, as 32-bit numbers."""

@@ -508,7 +508,7 @@ static PyType_Spec parts_spec = {"_kernel.Parts", sizeof(PartsObject), 0, Py_TPF
 static PyType_Spec executions_spec = {"_kernel.Executions", sizeof(ExecutionsObject), 0, Py_TPFLAGS_DEFAULT,
                                       executions_slots};
 
-int add_counts(PyObject *module)
+int counts_register(PyObject *module)
 {
     PyObject *parts = PyType_FromSpec(&parts_spec), *executions = PyType_FromSpec(&executions_spec);
     int failed = !parts || !executions || PyModule_AddObjectRef(module, "Parts", parts) ||

@@ -2,6 +2,6 @@
 #ifndef RVTRACE_COUNTS_MODULE_H
 #define RVTRACE_COUNTS_MODULE_H
 
-int add_counts(PyObject *module);
+int counts_register(PyObject *module);
 
 #endif

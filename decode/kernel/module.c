@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "calls_module.h"
 #include "counts_module.h"
 #include "encoder_module.h"
 #include "kernel.h"
@@ -567,8 +568,9 @@ PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
-        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || add_counts(module) || tandem_register(module) ||
-        walker_register(module) || rows_register(module) || add_encoder_types(module)) {
+        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || counts_register(module) ||
+        calls_register(module) || tandem_register(module) || walker_register(module) || rows_register(module) ||
+        add_encoder_types(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

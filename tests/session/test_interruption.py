@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, call_tree_work, tree_rows
+from rvtrace_gdb.decode.calls.states import States
 from rvtrace_gdb.decode.coverage import counts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.history import History
@@ -169,23 +170,29 @@ def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.Mo
     assert [sum(tally.times) for tally in calls.tallies] == [sum(tally.times) for tally in whole.tallies]
 
 
-def test_calls_that_ended_in_the_middle_begin_anew(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "name", "call"), [(CallHistory, "_note_lows", 5), (States, "step_from", 7)])
+def test_calls_that_ended_in_the_middle_begin_anew(
+    kind: type, name: str, call: int, opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._BLOCK", 4)
     it = opened.selected(Context())
-    calls, really, left = CallHistory(it.history, it.program, None), CallHistory._note_lows, [5]
+    really, left = getattr(kind, name), [call]
 
-    def note_lows(self: CallHistory, taken: list[object]) -> None:
+    def fails_once(*arguments: object) -> object:
         left[0] -= 1
         if not left[0]:
             raise MemoryError
-        really(self, taken)  # type: ignore[arg-type]
+        return really(*arguments)
 
-    monkeypatch.setattr(CallHistory, "_note_lows", note_lows)
+    monkeypatch.setattr(kind, name, fails_once)
+    calls = CallHistory(it.history, it.program, None)
     with pytest.raises(MemoryError):
         calls.go_on()
     calls.go_on()
     whole = CallHistory(it.history, it.program)
+    assert len(calls) == len(whole)
     assert list(calls.functions(1, len(calls) + 1)) == list(whole.functions(1, len(whole) + 1))
+    assert [sum(tally.times) for tally in calls.tallies] == [sum(tally.times) for tally in whole.tallies]
 
 
 def test_the_call_tree_goes_on_where_it_was(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:

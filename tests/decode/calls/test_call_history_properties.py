@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event
 from tests.decode.calls.call_histories import history_of, in_small_blocks, with_symbols
 from tests.decode.calls.naive_calls import NaiveCalls, Ran
 from tests.decode.executions import Habits, execute
+from tests.decode.kernel.loops import LOOPS, with_and_without_kernel
 from tests.decode.synthetic import MIXES, Program
 from tests.helpers.amounts import each_seed
 from tests.helpers.event_facts import INTERRUPT
@@ -23,6 +24,7 @@ WHY = {
 MIXED = [(), (), (), tuple(MIXES), ("plain", "jump"), ("jump", "branch", "odd")]
 
 
+loop = pytest.fixture(with_and_without_kernel, scope="module", autouse=True, params=LOOPS)
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 
 
