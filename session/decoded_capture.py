@@ -40,7 +40,7 @@ def mismatch(history: History, image: Image) -> str | None:
 
     Code that is not in the ELF may also have been overwritten after it ran, or written after it had been read.
     """
-    found = [event for event in history.events if event.kind is EventKind.MISMATCH]
+    found = [event for event in history.problems if event.kind is EventKind.MISMATCH]
     if not found:
         return None
     places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
@@ -52,7 +52,7 @@ def mismatch(history: History, image: Image) -> str | None:
 
 def losses(history: History) -> str | None:
     """Return a message if bytes could not be decoded, whatever the program is."""
-    found = [event for event in history.events if event.kind is EventKind.LOSS and not is_of_check(event)]
+    found = [event for event in history.problems if event.kind is EventKind.LOSS and not is_of_check(event)]
     if not found:
         return None
     first = f"at byte {found[0].offset:#x}: {found[0].text}"
@@ -71,7 +71,7 @@ _DOUBTS = (NoteCause.TIME_BACK, NoteCause.LARGE_COUNT)
 
 def doubts(history: History) -> list[str]:
     """Return a message for each kind of thing that is possible, and hardly what anybody meant."""
-    notes = [(event, event.fact.cause) for event in history.events if isinstance(event.fact, Note)]
+    notes = [(event, event.fact.cause) for event in history.problems if isinstance(event.fact, Note)]
     found: list[str] = []
     for cause in _DOUBTS:
         events = [event for event, noted in notes if noted is cause]

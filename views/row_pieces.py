@@ -107,7 +107,8 @@ class TextRows:
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
         """Yield the positions of stretches, with the rows of the program in the context each ran in."""
-        for frame, history, begin, stop in stretches:
+        for frame, whole, begin, stop in stretches:
+            history = whole.window(begin - 1, stop - 1)
             while begin < stop:
                 following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
                 changes = following < len(history.contexts)

@@ -73,7 +73,6 @@ class HartDecoder(stepping.HartDecoder):
         self._state = self._step_function.initial
         self._setup = self._state.knowledge.setup
         self._codec = self._codec_of(self._setup)
-        self._stack: Stack = None
         self._tables = self._new_tables(self._setup.parameters)
         self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)

@@ -15,8 +15,9 @@ from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, packed, unpacked
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
-from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, RepeatPath, Times
+from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, Path, RepeatPath, Times
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are chea
 
 
 _COUNT = attrgetter("count")
+_EVENTS_KEPT = 64  # of a checkpoint, at most
 
 _H = TypeVar("_H", bound=History)
 
@@ -79,6 +81,57 @@ class HistoryBuilder:
         other._index, other._times = self._index[:], self._times[:]
         other._gap_positions, other._contexts = self._gap_positions[:], self._contexts[:]
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what another builder needs to go on from here, as `go_on_from` does. Raises NoCheckpoint."""
+        self.flush()
+        last = self._entries[-1] if self._entries else None
+        first = bisect_left(self._events, self._length - 1, key=attrgetter("position"))
+        first = min(first, len(self._events) - 1, *([] if self._open_gap is None else [self._open_gap]))
+        events = self._events[max(first, 0) :]
+        if len(events) > _EVENTS_KEPT or self.code_varies:
+            raise NoCheckpoint("builder")
+        context = max(bisect_right(self._contexts, self._length - 1, key=itemgetter(0)) - 1, 0)
+        time = max(bisect_left(self._times.arrays[0], self._length - 1) - 1, 0)
+        return {
+            "length": self._length,
+            "last": None if last is None else last.last,
+            "events": [packed(event) for event in events],
+            "open": None if self._open_gap is None else self._open_gap - max(first, 0),
+            "gap": self._gap_positions[-1:],
+            "contexts": packed(self._contexts[context:]),
+            "times": [list(column[time:]) for column in self._times.arrays],
+        }
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, before anything is collected: with the same numbers, and nothing before them but
+        the last instruction.
+        """
+        self._length = checkpoint["length"]
+        last = checkpoint["last"]
+        if last is not None:
+            self._entries.append(GAP_PATH if last == GAP else Path(((last,),)))
+            self._index.append(self._length - 1)
+        self._events += unpacked(checkpoint["events"])
+        self._open_gap = checkpoint["open"]
+        self._gap_positions += checkpoint["gap"]
+        self._contexts += unpacked(checkpoint["contexts"])
+        self._times.extend(*checkpoint["times"])
+
+    @property
+    def settled(self) -> int:
+        """The position from which on events can still change, or come."""
+        self.flush()
+        return self._length - 1 if self._open_gap is None else min(self._length - 1, self._open_position(self._open_gap))
+
+    def _open_position(self, gap: int) -> int:
+        return self._events[gap].position if gap < len(self._events) else self._length
+
+    @property
+    def last_time(self) -> int | None:
+        """The last time so far, None without one."""
+        self.flush()
+        return self._times[-1][1] if self._times else None
 
     @property
     def position(self) -> int:

@@ -28,6 +28,8 @@ from rvtrace_gdb.decode.history.events import (
     Fact,
     Loss,
     MismatchedReturn,
+    Note,
+    NoteCause,
     Start,
     Stop,
     Trap,
@@ -209,6 +211,10 @@ PathPart = tuple[int, ...] | AnyPath
 GAP_PATH = Path(((GAP,),))
 
 
+_PROBLEMS = (EventKind.MISMATCH, EventKind.LOSS)
+_DOUBTS = (NoteCause.TIME_BACK, NoteCause.LARGE_COUNT, NoteCause.FIELD_TOO_MANY)
+
+
 class Event(NamedTuple):
     """Something that happened between instruction *position* - 1 and *position*.
 
@@ -236,6 +242,12 @@ class Event(NamedTuple):
     def is_loss(self) -> bool:
         """Whether the event means that instructions or bytes of the trace are missing."""
         return self.kind in GAP_KINDS and self.kind is not EventKind.TRACE_OFF
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether the event says that something may be wrong with the trace, its program or its options."""
+        fact = self.fact
+        return self.kind in _PROBLEMS or (isinstance(fact, Note) and fact.cause in _DOUBTS)
 
     @property
     def as_gap(self) -> str:
@@ -282,6 +294,17 @@ class History:
         self.code_varies = False
         """Whether `code` may return anything."""
         self.gap_positions: Sequence[int] = sorted(gap_positions)
+
+    @property
+    def problems(self) -> Sequence[Event]:
+        """The events that say that something may be wrong with the trace, its program or its options."""
+        return [event for event in self.events if event.is_problem]
+
+    def window(self, start: int, stop: int) -> "History":
+        """Return a history that has the rows of positions *start* to *stop* - 1, and what happened there: with the same
+        numbers, and perhaps nothing else.
+        """
+        return self
 
     def with_events(self, events: Sequence[Event]) -> Self:
         """Return this history with more events, each at its place behind those that are there."""

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Self
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.events import Note
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import kernel
@@ -106,6 +107,16 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         other = super().snapshot()
         other._framer = deepcopy(self._framer)
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        if self._pending_note is not None:
+            raise NoCheckpoint("note")
+        return super().checkpoint() | {"framer": self._framer.checkpoint(), "idle_noted": self._idle_noted}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        super().go_on_from(checkpoint)
+        self._framer.go_on_from(checkpoint["framer"])
+        self._idle_noted = checkpoint["idle_noted"]
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""

@@ -26,9 +26,10 @@ from itertools import accumulate, pairwise
 from operator import add, itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, MessageLayout, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.offsets import Offsets
+from rvtrace_gdb.decode.ntrace.offsets import Offsets, SingleOffset
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes, MessageCountJudge
 
@@ -103,6 +104,9 @@ def faulty_frames(frames: Sequence[bytes]) -> list[int]:
     return [i for i, frame in enumerate(frames) if not is_idle(frame) and frame_fault(frame)]
 
 
+_FRAMER_STATE = ("total", "_seeking", "_tail", "_dropped")
+
+
 class MessageFramer:
     """Splits a byte stream into frames. The frames do not depend on the pieces in which the bytes arrive.
 
@@ -130,6 +134,15 @@ class MessageFramer:
             yield LostBytes(self.total - length, length, why)
         self._tail.clear()
         self._dropped = 0
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the stream is, see `decode.history.checkpoints`."""
+        return attributes(self, *_FRAMER_STATE)
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another framer was."""
+        set_attributes(self, checkpoint, *_FRAMER_STATE)
+        self._tail = bytearray(self._tail)
 
     def _feed(self, data: bytes) -> Iterator[FrameBatch | LostBytes]:
         mseo = data.translate(_MSEO)
@@ -375,6 +388,9 @@ class OddMessageStretch(NamedTuple):
     at: int
 
 
+_PERIOD_STATE = ("_count", "_flow_messages", "_late")
+
+
 class MessagePeriodChecker:
     """Counts the messages of one hart whose encoder synchronizes after every *period* messages."""
 
@@ -387,6 +403,20 @@ class MessagePeriodChecker:
         self._last_sync: tuple[Offsets, int] | None = None  # its position; the offset is determined only if needed
         self._pending: OddMessageStretch | None = None  # confirmed unless another synchronization follows immediately
         self._cached: dict[bytes, int] = {}
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what was counted, see `decode.history.checkpoints`."""
+        sync = None if self._last_sync is None else self._last_sync[0].offset_of(self._last_sync[1])
+        pending = None if self._pending is None else list(self._pending)
+        return attributes(self, *_PERIOD_STATE) | {"judge": self._judge.checkpoint(), "sync": sync, "pending": pending}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another checker was."""
+        set_attributes(self, checkpoint, *_PERIOD_STATE)
+        self._judge.go_on_from(checkpoint["judge"])
+        sync, pending = checkpoint["sync"], checkpoint["pending"]
+        self._last_sync = None if sync is None else (SingleOffset(sync), 0)
+        self._pending = None if pending is None else OddMessageStretch(*pending)
 
     def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddMessageStretch]:
         """Return the stretches that lack messages, or have too many, as far as *frames* show it."""

@@ -10,6 +10,7 @@ from operator import length_hint
 from typing import Self
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, packed, set_attributes, unpacked
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.framing import (
@@ -38,6 +39,8 @@ BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BR
 NO_BRANCHES = bytes(tcode << 2 for tcode in (*HANDLERS, Tcode.ERROR) if tcode << 2 not in BRANCHES)
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
 _LISTED = 16  # approximate number of repetitions of a trap that become events
+_HART_STATE = ("_ahead", "_branch", "_notes_timestamp", "_syncs_lack_timestamps", "_idle_noted", "_back_noted")
+"""What a checkpoint has besides the state, the time and the counts of messages."""
 AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
 
 
@@ -64,7 +67,6 @@ class HartDecoder(stepping.HartDecoder):
         self._clock = MessageClock(options)
         self._state = self._step_function.lost
         self._ahead = 0
-        self._stack: Stack = None
         self._branch: bytes | None = None  # the last flow message, if it is a branch message that can be repeated
         self._searched = 0  # number of frames of this batch that `_branch` takes into account
         self._memory = StepMemory(self._step_function.forget, memo_limit)
@@ -138,6 +140,23 @@ class HartDecoder(stepping.HartDecoder):
         other = super().snapshot()
         other._clock, other._period_checker = copy(self._clock), deepcopy(self._period_checker)
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        state, checker = self._state, self._period_checker
+        return super().checkpoint() | attributes(self, *_HART_STATE) | {
+            "mode": state.mode.name,
+            "state": packed([state.pc, state.reference, state.context, state.branch]),
+            "now": self._clock.now,
+            "period": None if checker is None else checker.checkpoint(),
+        }  # fmt: skip
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        super().go_on_from(checkpoint)
+        set_attributes(self, checkpoint, *_HART_STATE)
+        self._state = self._step_function.state_of(Mode[checkpoint["mode"]], *unpacked(checkpoint["state"]))
+        self._clock.now = checkpoint["now"]
+        if self._period_checker is not None:
+            self._period_checker.go_on_from(checkpoint["period"])
 
     def finish(self, end: int) -> History:
         """End the trace and return the history. Instructions that are certain to have run are added."""

@@ -9,14 +9,15 @@ makes such steps itself (outcomes.c), in states of its own which become a `State
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, field_position, first_frame
 from rvtrace_gdb.decode.ntrace.hart import AGAIN, BRANCHES, NO_BRANCHES, HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MessageLayout, Rcode, Tcode
-from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, Offsets
+from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, Offsets, SingleOffset
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State, Step
 from rvtrace_gdb.decode.ntrace.walk import Walkers
@@ -77,6 +78,11 @@ class KernelHart(HartDecoder):
         self._data = b""  # what the kernel works on
         self._step_reports: dict[int, tuple[Report, ...]] = {}  # by the kernel's number of the step
 
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        super().go_on_from(checkpoint)
+        if self._back_noted:
+            self._kernel.accept_earlier_times()
+
     def run_batch(self, batch: FrameBatch) -> None:
         self.run_bytes(batch.data, batch.offset.__add__)
 
@@ -126,7 +132,7 @@ class KernelHart(HartDecoder):
         if self._refused:
             self._decode_frame(frame, body, self._remembered(body), offset)
         else:
-            self._decode_new(frame, body, (frame,), 0, _OnlyOffset(offset))
+            self._decode_new(frame, body, (frame,), 0, SingleOffset(offset))
         if length < len(frame):
             self._record_time(self._clock.now)
 
@@ -145,7 +151,7 @@ class KernelHart(HartDecoder):
         if step is not None:
             self._apply_step(step, offset)
         else:
-            self._decode_new(frame, body, (frame,), 0, _OnlyOffset(offset))
+            self._decode_new(frame, body, (frame,), 0, SingleOffset(offset))
 
     def _record_time(self, now: int | None) -> None:
         if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet
@@ -236,16 +242,6 @@ class KernelHart(HartDecoder):
         if step.reports:
             self._step_reports[number] = step.reports
         return None
-
-
-class _OnlyOffset(NamedTuple):
-    """The offset of a single frame."""
-
-    offset: int
-
-    def offset_of(self, index: int) -> int:
-        """Return the offset, whatever frame is asked for."""
-        return self.offset
 
 
 def _last_frame(data: bytes) -> int:

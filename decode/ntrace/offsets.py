@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Offsets(Protocol):
@@ -100,3 +100,13 @@ class SourceOffsets:
         """Return the offset of a byte."""
         i = bisect_right(self._own, byte) - 1
         return self._batch_offset + self._from[i] + byte - self._own[i]
+
+
+class SingleOffset(NamedTuple):
+    """The offset of a single frame."""
+
+    offset: int
+
+    def offset_of(self, index: int) -> int:
+        """Return the offset, whatever frame is asked for."""
+        return self.offset

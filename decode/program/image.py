@@ -12,6 +12,7 @@ captures this is the pid of the traced process, and 0 for the idle task.
 import copy
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
@@ -185,6 +186,20 @@ class Image:
         them. *what*: what they are.
         """
         self.absent.append(Absent(range(addr, addr + size), what))
+
+    def code_parts(self) -> Iterator[bytes] | None:
+        """Return bytes that are others if any code is another; None if more code may be read from a target later."""
+        if self._read_missing is not None or (self._base is not None and self._base._read_missing is not None):
+            return None
+        return self._code_parts()
+
+    def _code_parts(self) -> Iterator[bytes]:
+        yield repr((self.xlen, self.zcm, self.jvt, self.partial, self.absent)).encode()
+        for region in self._regions:
+            yield f"{region.start:x},{len(region.data):x}".encode()
+            yield region.data
+        if self._base is not None:
+            yield from self._base._code_parts()
 
     def over(self, base: "Image") -> "Image":
         """Return this program where it has code, and *base* everywhere else: a process and the kernel under it.
@@ -485,6 +500,14 @@ class ContextImages:
         if image.xlen != self.xlen:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
         self._attached.append(_Attached(image, scontext, hcontext, virtual))
+
+    def code_parts(self) -> Iterator[bytes] | None:
+        """Return the same as `Image.code_parts`, for the images of all contexts."""
+        parts = [self.base.code_parts(), *(it.image.code_parts() for it in self._attached)]
+        if None in parts:
+            return None
+        selectors = repr([it[1:] for it in self._attached]).encode()
+        return chain([selectors], *(part for part in parts if part is not None))
 
     def image_of(self, context: ProgramContext) -> Image:
         """Return the code in *context*: the same object for contexts with the same code."""

@@ -6,6 +6,7 @@ from copy import copy, deepcopy
 from typing import Generic, Self, TypeVar
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -67,6 +68,35 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         other._losses = deepcopy(self._losses)
         return other
 
+    def checkpoint(self) -> Checkpoint:
+        """Return what another decoder of the same trace needs to go on from here. Raises NoCheckpoint."""
+        harts = [[source, hart.checkpoint()] for source, hart in self._harts.items()]
+        return attributes(self, "_idle", "_skipped") | {"losses": self._losses.checkpoint(), "harts": harts}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another decoder was, before anything is decoded."""
+        set_attributes(self, checkpoint, "_idle", "_skipped")
+        self._losses.go_on_from(checkpoint["losses"])
+        for source, of_hart in checkpoint["harts"]:
+            self._added_hart(source).go_on_from(of_hart)
+
+    def place(self) -> StreamPlace:
+        """Return where the trace is, to go on from there later. Raises NoCheckpoint."""
+        checkpoint = self.checkpoint()
+        builders = {source: hart.builder for source, hart in self._harts.items()}
+        times = {source: it.last_time for source, it in builders.items()}
+        return StreamPlace(
+            self._fed,
+            {source: it.position for source, it in builders.items()},
+            {source: time for source, time in times.items() if time is not None},
+            checkpoint,
+        )
+
+    def builder_of(self, source: int) -> HistoryBuilder | None:
+        """Return the builder of a source's history, None before its first message."""
+        hart = self._harts.get(source)
+        return None if hart is None else hart.builder
+
     def finish(self) -> SourceHistories:
         """End the trace and return the histories."""
         cut_off = list(self._decode_rest())
@@ -102,11 +132,15 @@ class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
         """Return the decoder of a hart, after reporting pending losses to it."""
         hart = self._harts.get(source)
         if hart is None:
-            program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
-            hart = self._harts[source] = self._new_hart(program, self._builders(source))
+            hart = self._added_hart(source)
         missed = self._losses.missed(source)
         if missed is not None:
             hart.lose(missed)
+        return hart
+
+    def _added_hart(self, source: int) -> _AnyHartDecoder:
+        program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
+        hart = self._harts[source] = self._new_hart(program, self._builders(source))
         return hart
 
     def _record_lost_bytes(self, lost: LostBytes) -> None:

@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any, Generic, Self, TypeVar, final
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
@@ -25,7 +26,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.stepping.control_flow import CallEffect
+from rvtrace_gdb.decode.stepping.control_flow import CallEffect, Stack, pushed
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 
 MEMO_LIMIT = 1 << 17
@@ -99,6 +100,18 @@ class StepMemory:
         steps[key] = step
 
 
+_COUNTS = ("_stopped", "_lost_at", "_total", "_idle", "_unused")
+
+
+def _return_addresses(stack: Stack) -> list[int]:
+    """Return the addresses of a call stack, the one on top last."""
+    addresses: list[int] = []
+    while stack is not None:
+        addresses.append(stack[0])
+        stack = stack[1]
+    return addresses[::-1]
+
+
 class HartDecoder(ABC):
     """Decodes the messages of one hart.
 
@@ -109,6 +122,7 @@ class HartDecoder(ABC):
     def __init__(self, builder: HistoryBuilder | None, *, stop_at_error: bool) -> None:
         self._builder = builder or HistoryBuilder()
         self._stop_at_error = stop_at_error
+        self._stack: Stack = None
         self._stopped = False
         self._lost_at = -1  # the offset of the last loss
         self._total = self._idle = self._unused = 0  # bytes
@@ -126,6 +140,22 @@ class HartDecoder(ABC):
         other = copy(self)
         other._builder = self._builder.snapshot()
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what another decoder needs to go on from here. Raises NoCheckpoint."""
+        parts = {"builder": self._builder.checkpoint(), "stack": _return_addresses(self._stack)}
+        return attributes(self, *_COUNTS) | parts
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another decoder was, before anything is decoded."""
+        set_attributes(self, checkpoint, *_COUNTS)
+        self._stack = pushed(None, checkpoint["stack"])
+        self._builder.go_on_from(checkpoint["builder"])
+
+    @property
+    def builder(self) -> HistoryBuilder:
+        """The builder that collects the history."""
+        return self._builder
 
     @abstractmethod
     def finish(self, end: int) -> History:

@@ -12,6 +12,7 @@ from itertools import islice
 from operator import gt
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.program.image import Image, Program
 
@@ -139,8 +140,26 @@ class Losses:
         self._lengths = self._lengths[-1:]
 
 
+    def checkpoint(self) -> Checkpoint:
+        """Return what is left of the losses when all are reported to the harts. Raises NoCheckpoint if they are not."""
+        count = self._forgotten + len(self._kept)
+        if any(reported != count for reported in self._reported.values()):
+            raise NoCheckpoint("losses")
+        first = None if self._first is None else list(self._first)
+        return {"count": count, "length": self._lengths[-1], "first": first, "harts": list(self._reported)}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on with the losses of a checkpoint."""
+        self._forgotten, self._lengths = checkpoint["count"], [checkpoint["length"]]
+        self._first = None if checkpoint["first"] is None else LostBytes(*checkpoint["first"])
+        self._reported = {source: checkpoint["count"] for source in checkpoint["harts"]}
+
+
 _SHOWN = 4  # stretches of exactly the least number, before a little fewer or more is a loss
 _LATE = 2  # messages that may come after a synchronization is due, of an encoder that has not shown that none does
+
+
+_JUDGED = ("_count", "_exact", "_fewer", "_short", "_later", "_long")
 
 
 class MessageCountJudge:
@@ -154,6 +173,14 @@ class MessageCountJudge:
         self._unsure = unsure
         # Stretches so far, by what they showed.
         self._count = self._exact = self._fewer = self._short = self._later = self._long = 0
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what the encoder has shown so far."""
+        return attributes(self, *_JUDGED)
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on with what an encoder had shown."""
+        set_attributes(self, checkpoint, *_JUDGED)
 
     def add(self, count: int, exact: int) -> None:
         """Count stretches: *count* is how many are complete, *exact* how many of those have exactly

@@ -459,7 +459,7 @@ def _stated_size(options: Options) -> int:
 
 def _contradictions(history: History) -> int:
     """Return how often the bytes contradicted the program, or could not be decoded."""
-    return sum(map(_contradicts, history.events))
+    return sum(map(_contradicts, history.problems))
 
 
 def _contradicts(event: Event) -> bool:

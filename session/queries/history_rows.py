@@ -24,6 +24,7 @@ from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place, ShortHistory
 def rows(history: History, program: ContextImages, begin: int, end: int) -> Iterator[ShortHistoryRow]:
     """Yield the rows numbered *begin* to *end* - 1, which count from 1."""
     end = min(end, len(history) + 1)
+    history = history.window(begin - 1, end - 1)
     while begin < end:
         following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
         changes = following < len(history.contexts)
@@ -69,6 +70,7 @@ def annotations(
     included.
     """
     first, stop = begin - 1, min(end - 1, len(history))
+    history = history.window(first, stop)
     if stop == len(history) and first < stop:
         stop += 1
     said = _happened_by_position(history, program, first, stop)

@@ -99,20 +99,26 @@ def test_decoding_that_stops_at_the_first_loss(seed: int, fields: dict[str, Any]
     same(partial(StreamDecoder, case.program.image(), options), chunks(data, rng))
 
 
-@examples
-@given(seeds, any_fields, st.integers(2, 4))
-def test_several_sources(seed: int, fields: dict[str, Any], harts: int) -> None:
-    rng = random.Random(seed)
+def interleaved(seed: int, fields: dict[str, Any], harts: int, rng: random.Random) -> tuple[list[Case], bytes]:
+    """The traces of several harts, one message of any of them after the other, and idle bytes in between."""
     cases = [Case(seed + i, fields, (3, i), steps=300) for i in range(8)]
     cases = [case for case in cases if case.program.xlen == cases[0].program.xlen][:harts]
     queues = {case.options.src_id or 0: [raw for _, raw in located(case.trace * 2)] for case in cases}
     stream = bytearray()
     while any(queues.values()):
         stream += rng.choice([queue for queue in queues.values() if queue]).pop(0) + b"\xff" * rng.choice([0, 0, 0, 3])
+    return cases, bytes(stream)
+
+
+@examples
+@given(seeds, any_fields, st.integers(2, 4))
+def test_several_sources(seed: int, fields: dict[str, Any], harts: int) -> None:
+    rng = random.Random(seed)
+    cases, stream = interleaved(seed, fields, harts, rng)
     programs = {case.options.src_id or 0: case.program.image() for case in cases[: rng.choice([1, harts])]}
     options = Options(**{**vars(cases[0].options), "src_id": None})
     for places in (0, 5):
-        data = damaged(bytes(stream), rng, places)
+        data = damaged(stream, rng, places)
         same(partial(StreamDecoder, programs, options), chunks(data, rng))
         same(partial(StreamDecoder, cases[0].program.image(), options), [data])
 
