@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
-from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
+from rvtrace_gdb.decode.stepping.control_flow import pushed
 from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 

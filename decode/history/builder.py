@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, packed, unpacked
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
-from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, INDEX_STRIDE, AnyPath, Event, History, Path, RepeatPath, Times
+from rvtrace_gdb.decode.history.history import (
+    GAP,
+    GAP_PATH,
+    INDEX_STRIDE,
+    AnyPath,
+    Event,
+    History,
+    Path,
+    RepeatPath,
+    Times,
+)
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 if TYPE_CHECKING:
@@ -122,10 +132,8 @@ class HistoryBuilder:
     def settled(self) -> int:
         """The position from which on events can still change, or come."""
         self.flush()
-        return self._length - 1 if self._open_gap is None else min(self._length - 1, self._open_position(self._open_gap))
-
-    def _open_position(self, gap: int) -> int:
-        return self._events[gap].position if gap < len(self._events) else self._length
+        last, gap = self._length - 1, self._open_gap
+        return last if gap is None or gap >= len(self._events) else min(last, self._events[gap].position)
 
     @property
     def last_time(self) -> int | None:

@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
-from rvtrace_gdb.decode.stepping.control_flow import Stack, WalkCalls, after, pushed
+from rvtrace_gdb.decode.stepping.control_flow import WalkCalls, after, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 

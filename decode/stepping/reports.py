@@ -152,7 +152,8 @@ class Losses:
         """Go on with the losses of a checkpoint."""
         self._forgotten, self._lengths = checkpoint["count"], [checkpoint["length"]]
         self._first = None if checkpoint["first"] is None else LostBytes(*checkpoint["first"])
-        self._reported = {source: checkpoint["count"] for source in checkpoint["harts"]}
+        count: int = checkpoint["count"]
+        self._reported = dict.fromkeys(checkpoint["harts"], count)
 
 
 _SHOWN = 4  # stretches of exactly the least number, before a little fewer or more is a loss
