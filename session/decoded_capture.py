@@ -188,7 +188,8 @@ class DecodedCapture:
     """A capture, the program, and the histories decoded with it.
 
     Whoever reads more from the target replaces *capture*; *target* is the target it comes from, if any.
-    *stop_at_error*: nothing after the first loss is decoded.
+    *stop_at_error*: nothing after the first loss is decoded. *lazily*: of a trace that has an index only what is looked
+    at is decoded.
     """
 
     def __init__(
@@ -198,13 +199,14 @@ class DecodedCapture:
         target: CodeOnTarget | None = None,
         *,
         stop_at_error: bool = False,
+        lazily: bool = False,
     ) -> None:
         self.capture = capture
         self.decoded: Decoded | None = None
         self.traps = capture.traps
         """What the harts said of their last traps; `capture` has what of it is believed."""
         self._program, self._target = program, target
-        self._stop_at_error = stop_at_error
+        self._stop_at_error, self._lazily = stop_at_error, lazily
         self._cursors: dict[int, Cursor] = {}
         self.lengths: dict[int, int] = {}
         """How many rows the history of each hart has."""
@@ -233,9 +235,10 @@ class DecodedCapture:
             )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
+            self.show(progress)
             return before if before.traps == self.traps else self._with_notes(before)
         image, found = self._decode_sinks(sinks, image, progress)
-        if self._target is None:
+        if self._target is None and self._begun is not None and not self._begun.decoding.is_indexed:
             self._begun = None  # nothing more will come
         program = self._program.in_contexts(image)
         if self.traps or self.capture.traps:
@@ -260,6 +263,11 @@ class DecodedCapture:
         self.capture = replace(self.capture, traps=tuple(trap for trap in self.traps if trap in kept))
         self.decoded = before._replace(harts=harts, traps=self.traps)
         return self.decoded
+
+    def show(self, progress: Progress) -> None:
+        """Have *progress* show what is decoded when it is looked at."""
+        if self._begun is not None:
+            self._begun.decoding.show(progress)
 
     def check(self, progress: Progress = silent) -> Decoded:
         """Return what was decoded last, checked: what the check finds damaged is a loss in the histories.
@@ -359,7 +367,7 @@ class DecodedCapture:
         program = self._program.in_contexts(image)
         grows = self._target is not None
         return SinkDecoding(
-            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, grows=grows
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, grows=grows, lazily=self._lazily
         )
 
     def history(self, hart: int | None) -> History:

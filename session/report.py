@@ -1,6 +1,5 @@
 """The session's reports about a trace: lines that are ready to print."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -164,12 +163,12 @@ def history(text: str) -> Line:
 
 
 def _ran(history: History) -> str:
-    kinds = Counter(event.kind for event in history.events)
+    kinds = history.kind_counts
     parts = [counted(history.instructions, "instruction"), counted(history.gaps, "gap")]
     parts += [
         counted(kinds[kind], name)
         for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))
-        if kinds[kind]
+        if kinds.get(kind)
     ]
     return ", ".join(parts)
 

@@ -432,8 +432,11 @@ class Session:
         capture = capture_file.load(path, progress)
         return self.open_capture(capture, str(path), elf if capture.takes_elf else None)
 
-    def open_capture(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
+    def open_capture(
+        self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False, lazily: bool = False
+    ) -> list[str]:
         """Open a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss only.
+        *lazily*: decode only what is looked at, as far as possible.
 
         Raises as `open`.
         """
@@ -445,7 +448,7 @@ class Session:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self._let_go()
         self._target_line, self.opened = report.line("capture", name, file=name), name
-        self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error)
+        self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error, lazily=lazily)
         other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]
 

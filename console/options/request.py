@@ -191,15 +191,18 @@ class RequestedTrace:
             return self.of_program().capture(b"".join(pieces(self.file)), None)
         return self._core_dump() or load(self.file)
 
-    def open(self, session: Session) -> list[str]:
-        """Open the trace, and return notes about it. Raises as `capture` and `Session.open_capture`."""
+    def open(self, session: Session, *, lazily: bool = False) -> list[str]:
+        """Open the trace, and return notes about it. *lazily*: as for `Session.open_capture`.
+
+        Raises as `capture` and `Session.open_capture`.
+        """
         dump = self._core_dump()
         if dump is not None:
             capture, elf = dump, None
         else:
             capture = load(self.file) if self.raw is None else self.capture()
             elf = self.programs.only() if self.raw is None else self.elf_of_settings()
-        return session.open_capture(capture, self.name, elf, stop_at_error=self.stop_at_error)
+        return session.open_capture(capture, self.name, elf, stop_at_error=self.stop_at_error, lazily=lazily)
 
     def _core_dump(self) -> Capture | None:
         if self.raw is not None or not is_core_dump_file(self.file):

@@ -9,6 +9,7 @@ from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
@@ -98,6 +99,9 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         other = super().snapshot()
         other._deframer = deepcopy(self._deframer)
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        raise NoCheckpoint("E-Trace")
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""

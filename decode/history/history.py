@@ -13,6 +13,7 @@ standard suggests (N-Trace 1.0, "Timestamp Reporting").
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
@@ -300,6 +301,11 @@ class History:
         """The events that say that something may be wrong with the trace, its program or its options."""
         return [event for event in self.events if event.is_problem]
 
+    @property
+    def kind_counts(self) -> Mapping[EventKind, int]:
+        """The number of events of each kind."""
+        return Counter(event.kind for event in self.events)
+
     def window(self, start: int, stop: int) -> "History":
         """Return a history that has the rows of positions *start* to *stop* - 1, and what happened there: with the same
         numbers, and perhaps nothing else.
@@ -400,6 +406,17 @@ class History:
     def time_at(self, i: int) -> int | None:
         """Return the last time reported at or before position *i*, in ticks of the timestamp unit; None without one."""
         return self.times.time_at(i)
+
+    def positions_of_times(self, first: int, last: int) -> tuple[int, int]:
+        """Return what ran from time *first* to time *last*: the first position, and the one after the last. What lies
+        between two known times ran at the earlier one. Raises LookupError if no time is known.
+        """
+        positions, times = self.times.arrays
+        if not times:
+            raise LookupError("no time is known")
+        at = next((i for i, time in enumerate(times) if time > first), len(times))
+        end = next((i for i in range(at, len(times)) if times[i] > last), len(times))
+        return positions[at - 1] if at else 0, positions[end] if end < len(times) else self._length
 
     def gap_at(self, i: int) -> Event:
         """Return the cause of the gap at position *i*. Raises LookupError if there is no gap."""

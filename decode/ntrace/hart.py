@@ -153,7 +153,7 @@ class HartDecoder(stepping.HartDecoder):
     def go_on_from(self, checkpoint: Checkpoint) -> None:
         super().go_on_from(checkpoint)
         set_attributes(self, checkpoint, *_HART_STATE)
-        self._state = self._step_function.state_of(Mode[checkpoint["mode"]], *unpacked(checkpoint["state"]))
+        self._state = self._step_function.shared_state(Mode[checkpoint["mode"]], *unpacked(checkpoint["state"]))
         self._clock.now = checkpoint["now"]
         if self._period_checker is not None:
             self._period_checker.go_on_from(checkpoint["period"])

@@ -94,10 +94,6 @@ class StepFunction:
         self._walkers.forget()
         self._walker_of_context.clear()
 
-    def state_of(self, mode: Mode, pc: int, reference: int, context: ProgramContext, branch: int) -> State:
-        """Return the state in which a hart is."""
-        return self._shared_state(mode, pc, reference, context, branch)
-
     def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
         """Return the step of *message* in *state*.
 

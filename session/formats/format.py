@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
-from rvtrace_gdb.decode.history.builder import IncrementalBuilder, SourceHistories
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
@@ -160,13 +161,24 @@ class PieceDecoder(Protocol):
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> SourceHistories: ...
     def snapshot(self) -> Self: ...
+    def place(self) -> StreamPlace: ...
+    def go_on_from(self, checkpoint: Checkpoint) -> None: ...
+    def builder_of(self, source: int) -> HistoryBuilder | None: ...
+
+
+class PieceRecorder(Protocol):
+    """Notes what is decoded, piece by piece."""
+
+    def passed(self, offset: int, decoder: PieceDecoder) -> None: ...
+    def write(self, decoded: SourceHistories) -> None: ...
 
 
 class PiecewiseDecoding:
     """The `Decoding` of bytes by a decoder that is fed in their order. *make* returns the decoder at its beginning."""
 
     def __init__(self, data: bytes, make: Callable[[], PieceDecoder]) -> None:
-        self._data, self._make = data, make
+        self._data, self.make = data, make
+        self.recorder: PieceRecorder | None = None
         self.grows = False
         """Whether more bytes may come after these: the decoder is kept for them, and a copy of it ends the trace."""
         self._decoder: PieceDecoder | None = None
@@ -197,12 +209,17 @@ class PiecewiseDecoding:
 
     def _next(self) -> SourceHistories | None:
         if self._decoder is None:
-            self._decoder = self._make()
+            self._decoder = self.make()
         piece = self._data[self._done : self._done + _PIECE]
         if not piece:
-            return (self._decoder.snapshot() if self.grows else self._decoder).finish()
+            decoded = (self._decoder.snapshot() if self.grows else self._decoder).finish()
+            if self.recorder is not None:
+                self.recorder.write(decoded)
+            return decoded
         self._decoder.feed(piece)
         self._done += len(piece)
+        if self.recorder is not None:
+            self.recorder.passed(self._done, self._decoder)
         return None
 
 

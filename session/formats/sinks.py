@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.image import ContextImages, Program
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
-from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats import registry, trace_index
 from rvtrace_gdb.session.formats.format import Decoding, PiecewiseDecoding, TraceOptions
+from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 
@@ -78,6 +79,7 @@ class SinkDecoding:
     """The decoding of the sinks of a capture. What was done when it was interrupted is kept, and not done again.
 
     *stop_at_error*: nothing after the first loss of a sink is decoded. *grows*: the sinks may have more bytes later.
+    *lazily*: of a trace that has an index only what is looked at is decoded, see `indexed_history`.
     """
 
     def __init__(
@@ -88,9 +90,11 @@ class SinkDecoding:
         *,
         stop_at_error: bool = False,
         grows: bool = False,
+        lazily: bool = False,
     ) -> None:
         self._sinks, self._encoders, self._program = sinks, encoders, program
-        self._stop_at_error, self._grows = stop_at_error, grows
+        self._stop_at_error, self._grows, self._lazily = stop_at_error, grows, lazily
+        self._indexed: dict[int, IndexedTrace] = {}  # by the index of the sink
         self._begun: dict[int, Decoding] = {}  # by the index of the sink
 
     def grow(self, sinks: Sequence[Captured]) -> None:
@@ -112,6 +116,7 @@ class SinkDecoding:
         several: set[int] = set()
         notes: list[str] = []
         account = Accounting(0, 0, 0, 0)
+        self.show(progress)
         for index in range(len(self._sinks)):
             found = self._harts_of(index, progress)
             account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
@@ -155,8 +160,33 @@ class SinkDecoding:
             )
             if isinstance(begun, PiecewiseDecoding):
                 begun.grows = self._grows and not wrapped
+                self._use_index(index, begun, sink.data, f"{trace_options!r} {wrapped} {self._stop_at_error}")
             self._begun[index] = begun
+        if index in self._indexed:
+            return self._indexed[index].histories()
         return self._begun[index].result(progress)
+
+    def _use_index(self, number: int, begun: PiecewiseDecoding, data: bytes, options: str) -> None:
+        """Let a long trace have an index, or use the one that it has."""
+        parts = self._program.code_parts() if isinstance(self._program, ContextImages) else None
+        if self._grows or len(data) < trace_index.LEAST_BYTES or parts is None:
+            return
+        key = trace_index.index_key(data, parts, options)
+        known = trace_index.read_index(key) if self._lazily else None
+        if known is None:
+            begun.recorder = trace_index.IndexRecorder(key, len(data))
+        else:
+            self._indexed[number] = IndexedTrace(data, known, begun.make, begun.result)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether more may be decoded when it is looked at."""
+        return bool(self._indexed)
+
+    def show(self, progress: Progress) -> None:
+        """Have *progress* show what is decoded later."""
+        for trace in self._indexed.values():
+            trace.progress = progress
 
 
 def _grown(decoding: Decoding, before: Captured, now: Captured | None) -> bool:

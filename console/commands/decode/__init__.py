@@ -15,6 +15,7 @@ from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput
 from rvtrace_gdb.decode.history import hart_order
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
@@ -35,6 +36,7 @@ ALL = 0  # the size of a listing that has no limit
 EXAMPLES = (
     ("decode demo.rvt", "what ran; the capture names its program"),
     ("decode demo.rvt 1,20 --elf demo.elf", "the first 20 instructions"),
+    ("decode demo.rvt -10", "the last 10; of a long trace the second time without decoding all"),
     ("decode demo.rvt --events", "traps, and where trace is missing"),
     ("decode raw.bin --ntrace --elf app.elf", "N-Trace that is in no capture"),
 )
@@ -43,8 +45,8 @@ EXAMPLES = (
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace decode`."""
     parser.usage = (
-        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
-        "                      [--hart N|all] [--events] [options]\n"
+        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N | -N] [--elf FILE]\n"
+        "                      [--time T[,T]] [--hart N|all] [--events] [options]\n"
         "       rvtrace decode --follow SOURCE\n"
         "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
         "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
@@ -60,13 +62,16 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
-        help="numbers to show, as in `trace history`; default: all. /r raw bytes, /f no function names",
+        help="numbers to show, as in `trace history`, -N: the last N; default: all. /r raw bytes, /f no function names",
     )  # fmt: skip
     parser.add_argument(
         "--hart", default=None, metavar="N|all",
         help='the hart to list; default: all harts, by time if the trace has timestamps, each line after "hart N" and'
         ' a tab',
     )  # fmt: skip
+    parser.add_argument(
+        "--time", metavar="T[,T]", help="show what ran at this time, or from one time to another, in ticks of the trace"
+    )
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
@@ -88,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 def _list(request: DecodeRequest) -> int:
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
+        about = request.trace.open(session, lazily=request.is_part)
         decoded = session.harts(progress=shown.progress)
         if request.check:
             decoded = session.check(progress=shown.progress)
@@ -102,7 +107,7 @@ def _list(request: DecodeRequest) -> int:
             asked = _TraceRows(session, decoded, source, hart, shown)
             try:
                 said, pieces, count = (
-                    asked.events() if request.events else asked.listing(request.modifiers, request.numbers)
+                    asked.events() if request.events else asked.listing(request.modifiers, request)
                 )
             except NoTrace:
                 shown.say(hint)
@@ -145,21 +150,39 @@ class _TraceRows(NamedTuple):
         pieces = self.output.pieces_of(lines)
         return self.session.warnings(), pieces, sum(len(history.events) for history in found.values())
 
-    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[RowPiece], int]:
+    def listing(self, modifiers: Modifiers, request: DecodeRequest) -> tuple[list[str], Iterator[RowPiece], int]:
         shape: Shape = json_rows.HistoryRows() if self.output.json else replace(modifiers, paint=self.output.paint)
         rows = TextRows(self.source, self.decoded.image.xlen, shape, self.output.progress)
         if self.hart is None:
-            said = [*self.session.warnings(), *_order(self.histories, numbers)]
+            said = [*self.session.warnings(), *_order(self.histories, request)]
             pieces = rows.pieces_of(text_rows.merged_stretches(self.histories, shape))
             return said, pieces, sum(len(history) for history in self.histories.values())
+        numbers = _numbers(self.histories[self.hart], request)
         asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
         stretch = Stretch(shape.frame(self.hart, False), self.histories[self.hart], asked.begin, asked.end)
         return asked.lines, rows.pieces_of([stretch]), asked.end - asked.begin
 
 
-def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
+def _numbers(history: History, request: DecodeRequest) -> str:
+    """Return the numbers that are asked for, as `trace history` has them. Raises DecodeError."""
+    length = len(history)
+    if request.last is not None and length:
+        return f"{max(length - request.last, 0) + 1},{length}"
+    if request.times is None or not length:
+        return request.numbers
+    try:
+        start, stop = history.positions_of_times(*request.times)
+    except LookupError:
+        raise DecodeError("--time: the trace has no timestamps") from None
+    if start >= stop:
+        raise DecodeError(f"--time {request.times[0]}: nothing ran at that time: the trace begins later")
+    return f"{history_number(start)},{history_number(stop - 1)}"
+
+
+def _order(histories: Mapping[int, History], request: DecodeRequest) -> list[str]:
     """Return notes about the order of several harts. Raises DecodeError, NoTrace."""
-    if numbers:
+    if request.numbers or request.times:
+        numbers = request.numbers or f"--time {','.join(map(str, request.times or ()))}"
         raise DecodeError(f"{numbers}: several harts are in the trace, and each has its own numbers: add --hart N")
     if not any(len(history) for history in histories.values()):
         raise NoTrace("nothing in the trace can be decoded: no synchronizing message of any hart is in it")

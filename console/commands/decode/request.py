@@ -31,8 +31,8 @@ class StreamOptions:
 
 @dataclass(frozen=True)
 class DecodeRequest:
-    """*modifiers* and *numbers* are what RANGE says. *hart*: None: all. *events*: events instead of instructions.
-    *stream*: the bytes of the trace arrive; None: they are there.
+    """*modifiers* and *numbers* are what RANGE says. *times*: from which to which time, None: at any. *hart*: None:
+    all. *events*: events instead of instructions. *stream*: the bytes of the trace arrive; None: they are there.
     """
 
     trace: RequestedTrace
@@ -43,6 +43,17 @@ class DecodeRequest:
     events: bool
     check: bool
     stream: StreamOptions | None
+    times: tuple[int, int] | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of the history is asked for, of what was not checked."""
+        return bool(self.numbers or self.times) and not self.check
+
+    @property
+    def last(self) -> int | None:
+        """How many rows at the end are asked for; None: RANGE says something else."""
+        return int(self.numbers[1:]) if self.numbers[:1] == "-" and is_number(self.numbers[1:]) else None
 
 
 def decode_request(args: argparse.Namespace) -> DecodeRequest:
@@ -50,6 +61,9 @@ def decode_request(args: argparse.Namespace) -> DecodeRequest:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
+    times = None if args.time is None else _times_argument(args.time)
+    if times is not None and (args.events or numbers or args.follow):
+        raise DecodeError(f"--time {args.time}: neither with RANGE, nor with --events or --follow")
     hart = _hart_argument(args.hart)
     if args.follow and args.check:
         raise DecodeError("--check needs the whole trace: not with --follow")
@@ -66,7 +80,7 @@ def decode_request(args: argparse.Namespace) -> DecodeRequest:
         )
     stream = StreamOptions(args.baud, args.output) if args.follow else None
     options = OutputOptions.from_arguments(args)
-    return DecodeRequest(trace, options, modifiers, numbers, hart, args.events, args.check, stream)
+    return DecodeRequest(trace, options, modifiers, numbers, hart, args.events, args.check, stream, times)
 
 
 def _check_unused(args: argparse.Namespace) -> None:
@@ -74,6 +88,16 @@ def _check_unused(args: argparse.Namespace) -> None:
     for name in ("baud", "output"):
         if getattr(args, name) not in (None, False):
             raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
+
+
+def _times_argument(text: str) -> tuple[int, int]:
+    first, comma, last = text.partition(",")
+    if not is_number(first) or (comma and not is_number(last)) or len(text) > 64:
+        raise DecodeError(f"--time {text}: give a time in ticks, or two: FIRST,LAST")
+    times = int(first), int(last if comma else first)
+    if times[1] < times[0]:
+        raise DecodeError(f"--time {text}: the second time is earlier than the first one")
+    return times
 
 
 def _hart_argument(text: str | None) -> int | None:

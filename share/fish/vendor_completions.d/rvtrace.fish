@@ -116,6 +116,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from usb' -s o -l output -r -F -d
 complete -c rvtrace -n '__fish_seen_subcommand_from usb' -l json -d 'print one JSON object; also of an error'
 complete -c rvtrace -n '__fish_seen_subcommand_from usb' -l quiet -d 'no progress'
 complete -c rvtrace -n '__fish_seen_subcommand_from decode' -l hart -x -d 'the hart to list; default: all harts, by time if the trace has ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from decode' -l time -x -d 'show what ran at this time, or from one time to another, in ticks of ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from decode' -l events -d 'list the events between the instructions, one per line'
 complete -c rvtrace -n '__fish_seen_subcommand_from decode' -l stop-at-error -d 'stop decoding at the first loss'
 complete -c rvtrace -n '__fish_seen_subcommand_from decode events gaps status' -l check -d 'check the trace first: what differs is a loss'

@@ -1,5 +1,6 @@
 """`rvtrace decode` of several harts, and its events."""
 
+import json
 import re
 from itertools import groupby
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.formats import format as formats
+from rvtrace_gdb.session.formats import indexed_history, trace_index
+from rvtrace_gdb.session.formats.format import PiecewiseDecoding
 from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
@@ -143,3 +147,48 @@ def test_decoding_stops_at_the_first_loss_if_asked(tmp_path: Path, capsys: pytes
     assert len(all_of_it) == 2 * count + 1
     stopped, _ = decode(capsys, tmp_path / "raw", "--ntrace", "--elf", ELF, "--stop-at-error")
     assert count <= len(stopped) <= count + 1
+
+
+def test_the_last_rows_and_those_of_a_time_come_from_the_index_the_second_time(
+    harts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, _ = decode(capsys, harts, *RAW, "--hart", 3)
+    told = [json.loads(line) for line in decode(capsys, harts, *RAW, "--hart", 3, "--events", "--json")[0]]
+    times = sorted({event["time"] for event in told if "time" in event})
+    monkeypatch.setenv(trace_index.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(trace_index, "LEAST_BYTES", 1)
+    monkeypatch.setattr(trace_index, "_APART", 500)
+    monkeypatch.setattr(formats, "_PIECE", 250)
+    monkeypatch.setattr(indexed_history, "_PIECE", 250)
+    first = decode(capsys, harts, *RAW, "--hart", 3, "-7")
+    fed = list[int]()
+    monkeypatch.setattr(PiecewiseDecoding, "result", lambda *_: fed.append(1))
+    again = decode(capsys, harts, *RAW, "--hart", 3, "-7")
+    assert again[0] == first[0] == whole[-7:]
+    assert again[1][2:] == first[1][2:], "but for the second in which it was read"
+    assert decode(capsys, harts, *RAW, "--hart", 3, "40,49")[0] == whole[39:49]
+    rows = decode(capsys, harts, *RAW, "--hart", 3, "--time", f"{times[0] + 90},{times[0] + 200}")[0]
+    assert rows and whole[int(rows[0].split("\t")[0]) - 1 : int(rows[-1].split("\t")[0])] == rows
+    assert not fed, "not everything was decoded"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--time", "5,2"), "--time 5,2: the second time is earlier than the first one"),
+        (("--time", "soon"), "--time soon: give a time in ticks, or two: FIRST,LAST"),
+        (("--time", 4, "1,5"), "--time 4: neither with RANGE, nor with --events or --follow"),
+        (("-0",), "Bad range."),
+    ],
+)
+def test_times_that_make_no_sense(
+    words: tuple[object, ...], why: str, harts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decode", *map(str, (harts, *RAW, "--hart", 1, *words))]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"rvtrace: {why}"
+
+
+def test_a_time_of_a_trace_without_times(capsys: pytest.CaptureFixture[str]) -> None:
+    raw = reference_streams.FOLDER / "median.1.nex"
+    assert main(["decode", str(raw), "--ntrace", "--elf", str(ELF), "--time", "7"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "rvtrace: --time: the trace has no timestamps"
