@@ -40,7 +40,7 @@ def mismatch(history: History, image: Image) -> str | None:
 
     Code that is not in the ELF may also have been overwritten after it ran, or written after it had been read.
     """
-    found = [event for event in history.problems if event.kind is EventKind.MISMATCH]
+    found = [event for event in history.doubtful_events if event.kind is EventKind.MISMATCH]
     if not found:
         return None
     places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
@@ -52,7 +52,7 @@ def mismatch(history: History, image: Image) -> str | None:
 
 def losses(history: History) -> str | None:
     """Return a message if bytes could not be decoded, whatever the program is."""
-    found = [event for event in history.problems if event.kind is EventKind.LOSS and not is_of_check(event)]
+    found = [event for event in history.doubtful_events if event.kind is EventKind.LOSS and not is_of_check(event)]
     if not found:
         return None
     first = f"at byte {found[0].offset:#x}: {found[0].text}"
@@ -71,7 +71,7 @@ _DOUBTS = (NoteCause.TIME_BACK, NoteCause.LARGE_COUNT)
 
 def doubts(history: History) -> list[str]:
     """Return a message for each kind of thing that is possible, and hardly what anybody meant."""
-    notes = [(event, event.fact.cause) for event in history.problems if isinstance(event.fact, Note)]
+    notes = [(event, event.fact.cause) for event in history.doubtful_events if isinstance(event.fact, Note)]
     found: list[str] = []
     for cause in _DOUBTS:
         events = [event for event, noted in notes if noted is cause]
@@ -235,7 +235,7 @@ class DecodedCapture:
             )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
-            self.show(progress)
+            self.use_progress(progress)
             return before if before.traps == self.traps else self._with_notes(before)
         image, found = self._decode_sinks(sinks, image, progress)
         if self._target is None and self._begun is not None and not self._begun.decoding.is_indexed:
@@ -264,10 +264,10 @@ class DecodedCapture:
         self.decoded = before._replace(harts=harts, traps=self.traps)
         return self.decoded
 
-    def show(self, progress: Progress) -> None:
+    def use_progress(self, progress: Progress) -> None:
         """Have *progress* show what is decoded when it is looked at."""
         if self._begun is not None:
-            self._begun.decoding.show(progress)
+            self._begun.decoding.use_progress(progress)
 
     def check(self, progress: Progress = silent) -> Decoded:
         """Return what was decoded last, checked: what the check finds damaged is a loss in the histories.

@@ -15,7 +15,7 @@ from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, packed, unpacked
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, Resumable, packed, unpacked
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import (
     GAP,
@@ -42,7 +42,7 @@ _EVENTS_KEPT = 64  # of a checkpoint, at most
 _H = TypeVar("_H", bound=History)
 
 
-class HistoryBuilder:
+class HistoryBuilder(Resumable):
     """A builder that collects a history while a decoder runs. `append` is the hot path."""
 
     keeps_accesses = True

@@ -8,7 +8,7 @@ checkpoint there (`NoCheckpoint`): another place will do.
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rvtrace_gdb.decode.history import events
 from rvtrace_gdb.decode.history.history import Event
@@ -25,6 +25,18 @@ _TYPES: dict[str, type[Any]] = {
         events.Stop, events.StopReason, events.Trap, events.TrapKind,
     )
 }  # fmt: skip
+
+
+class Resumable(Protocol):
+    """A part of a decoder that has a state."""
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the state. Raises NoCheckpoint."""
+        ...
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on with a state that another one had, before anything else is done."""
+        ...
 
 
 class NoCheckpoint(Exception):

@@ -297,7 +297,7 @@ class History:
         self.gap_positions: Sequence[int] = sorted(gap_positions)
 
     @property
-    def problems(self) -> Sequence[Event]:
+    def doubtful_events(self) -> Sequence[Event]:
         """The events that say that something may be wrong with the trace, its program or its options."""
         return [event for event in self.events if event.is_problem]
 

@@ -26,7 +26,7 @@ from itertools import accumulate, pairwise
 from operator import add, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, set_attributes
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, MessageLayout, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.offsets import Offsets, SingleOffset
@@ -107,7 +107,7 @@ def faulty_frames(frames: Sequence[bytes]) -> list[int]:
 _FRAMER_STATE = ("total", "_seeking", "_tail", "_dropped")
 
 
-class MessageFramer:
+class MessageFramer(Resumable):
     """Splits a byte stream into frames. The frames do not depend on the pieces in which the bytes arrive.
 
     With *wrapped* the stream starts anywhere (a ring buffer that wrapped), so the bytes up to the first end of a
@@ -391,7 +391,7 @@ class OddMessageStretch(NamedTuple):
 _PERIOD_STATE = ("_count", "_flow_messages", "_late")
 
 
-class MessagePeriodChecker:
+class MessagePeriodChecker(Resumable):
     """Counts the messages of one hart whose encoder synchronizes after every *period* messages."""
 
     def __init__(self, period: int, src_bits: int) -> None:

@@ -6,7 +6,7 @@ from copy import copy, deepcopy
 from typing import Generic, Self, TypeVar
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace, attributes, set_attributes
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, StreamPlace, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -17,7 +17,7 @@ from rvtrace_gdb.support.errors import Progress
 _AnyHartDecoder = TypeVar("_AnyHartDecoder", bound=HartDecoder)
 
 
-class StreamDecoder(ABC, Generic[_AnyHartDecoder]):
+class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
     """Decodes the traces of several harts, fed in pieces of any size.
 
     programs  the program of each hart by source (messages of other harts are skipped), or one program for all harts

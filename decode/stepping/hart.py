@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any, Generic, Self, TypeVar, final
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, set_attributes
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
@@ -112,7 +112,7 @@ def _return_addresses(stack: Stack) -> list[int]:
     return addresses[::-1]
 
 
-class HartDecoder(ABC):
+class HartDecoder(Resumable, ABC):
     """Decodes the messages of one hart.
 
     builder        collects the history

@@ -12,7 +12,7 @@ from itertools import islice
 from operator import gt
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, attributes, set_attributes
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.program.image import Image, Program
 
@@ -95,7 +95,7 @@ class LostBytes(NamedTuple):
 _LOSSES_KEPT = 1 << 14
 
 
-class Losses:
+class Losses(Resumable):
     """Bytes that no hart can use and that any hart may have sent: each hart gets an event for them at its next message.
 
     Its memory stays small, even for traces without an end, if `forget` is called whenever it is `full`.
@@ -163,7 +163,7 @@ _LATE = 2  # messages that may come after a synchronization is due, of an encode
 _JUDGED = ("_count", "_exact", "_fewer", "_short", "_later", "_long")
 
 
-class MessageCountJudge:
+class MessageCountJudge(Resumable):
     """Decides about one encoder, which sends *least* messages in a stretch, up to *unsure* fewer, or a few more.
 
     *always*: an encoder of this format that never sends more in a few stretches never does.

@@ -459,7 +459,7 @@ def _stated_size(options: Options) -> int:
 
 def _contradictions(history: History) -> int:
     """Return how often the bytes contradicted the program, or could not be decoded."""
-    return sum(map(_contradicts, history.problems))
+    return sum(map(_contradicts, history.doubtful_events))
 
 
 def _contradicts(event: Event) -> bool:

@@ -161,6 +161,11 @@ class PieceDecoder(Protocol):
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> SourceHistories: ...
     def snapshot(self) -> Self: ...
+
+
+class PlacedDecoder(PieceDecoder, Protocol):
+    """One that can say where it is, and go on from there later."""
+
     def place(self) -> StreamPlace: ...
     def go_on_from(self, checkpoint: Checkpoint) -> None: ...
     def builder_of(self, source: int) -> HistoryBuilder | None: ...
@@ -169,19 +174,19 @@ class PieceDecoder(Protocol):
 class PieceRecorder(Protocol):
     """Notes what is decoded, piece by piece."""
 
-    def passed(self, offset: int, decoder: PieceDecoder) -> None: ...
+    def passed(self, offset: int, decoder: PlacedDecoder) -> None: ...
     def write(self, decoded: SourceHistories) -> None: ...
 
 
 class PiecewiseDecoding:
     """The `Decoding` of bytes by a decoder that is fed in their order. *make* returns the decoder at its beginning."""
 
-    def __init__(self, data: bytes, make: Callable[[], PieceDecoder]) -> None:
+    def __init__(self, data: bytes, make: Callable[[], PlacedDecoder]) -> None:
         self._data, self.make = data, make
         self.recorder: PieceRecorder | None = None
         self.grows = False
         """Whether more bytes may come after these: the decoder is kept for them, and a copy of it ends the trace."""
-        self._decoder: PieceDecoder | None = None
+        self._decoder: PlacedDecoder | None = None
         self._done = 0
         self._decoded: SourceHistories | None = None
 

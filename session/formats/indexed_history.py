@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.checkpoints import BadCheckpoint
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Note, NoteCause
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.session.formats.format import PieceDecoder
+from rvtrace_gdb.session.formats.format import PlacedDecoder
 from rvtrace_gdb.session.formats.trace_index import IndexedPlace, SourceFacts, TraceIndex
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -31,7 +31,7 @@ class IndexedTrace:
         self,
         data: bytes,
         index: TraceIndex,
-        make: Callable[[], PieceDecoder],
+        make: Callable[[], PlacedDecoder],
         complete: Callable[[Progress], SourceHistories],
     ) -> None:
         self.index = index
@@ -133,8 +133,8 @@ class IndexedHistory(History):
         return self._facts.gaps
 
     @property
-    def problems(self) -> Sequence[Event]:
-        return super().problems if self.is_complete else self._facts.problems
+    def doubtful_events(self) -> Sequence[Event]:
+        return super().doubtful_events if self.is_complete else self._facts.problems
 
     @property
     def kind_counts(self) -> Mapping[EventKind, int]:

@@ -116,7 +116,7 @@ class SinkDecoding:
         several: set[int] = set()
         notes: list[str] = []
         account = Accounting(0, 0, 0, 0)
-        self.show(progress)
+        self.use_progress(progress)
         for index in range(len(self._sinks)):
             found = self._harts_of(index, progress)
             account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
@@ -183,7 +183,7 @@ class SinkDecoding:
         """Whether more may be decoded when it is looked at."""
         return bool(self._indexed)
 
-    def show(self, progress: Progress) -> None:
+    def use_progress(self, progress: Progress) -> None:
         """Have *progress* show what is decoded later."""
         for trace in self._indexed.values():
             trace.progress = progress

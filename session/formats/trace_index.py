@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.history.checkpoints import (
 )
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import Event
-from rvtrace_gdb.session.formats.format import PieceDecoder
+from rvtrace_gdb.session.formats.format import PlacedDecoder
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate, atomic_output, private_folder
@@ -163,7 +163,7 @@ class IndexRecorder:
         self._next = self._apart
         self._places: list[tuple[StreamPlace, bytes]] = []
 
-    def passed(self, offset: int, decoder: PieceDecoder) -> None:
+    def passed(self, offset: int, decoder: PlacedDecoder) -> None:
         """Note where *decoder* is, if it is time for a place. *offset*: the bytes it has decoded."""
         if offset < self._next:
             return
@@ -194,7 +194,7 @@ class IndexRecorder:
     def _head(self, decoded: SourceHistories) -> dict[str, Any]:
         sources = []
         for source, history in decoded.histories.items():
-            problems = history.problems
+            problems = history.doubtful_events
             if len(problems) > _PROBLEMS_MOST or len(history) > _LENGTH_MOST:
                 raise NoCheckpoint("problems")
             counts = [(kind.name, count) for kind, count in history.kind_counts.items()]
