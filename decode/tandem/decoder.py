@@ -201,6 +201,11 @@ class DecodedTandem:
             return self._groups[position]
         return len(self.trace)
 
+    @property
+    def group_places(self) -> "array[int]":
+        """The groups of the instructions by position; for a gap, the group after it."""
+        return self._groups
+
     def position_of(self, group: int) -> int:
         """Return the position of the first instruction that is not before a group."""
         return bisect_left(self._groups, group)

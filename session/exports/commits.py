@@ -19,8 +19,8 @@ from rvtrace_gdb.session.exports.spike_text import Spelled, spelled
 from rvtrace_gdb.session.exports.tandem import tandem_trace
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.tandem.group_rows import AT_ONCE
-from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts, Row
+from rvtrace_gdb.views.tandem.groups import GroupChange, Groups, GroupTexts, Row
+from rvtrace_gdb.views.tandem.plain_rows import AT_ONCE
 
 UNKNOWN = "unknown"
 """What Spike writes for an encoding that is not an instruction."""
@@ -88,8 +88,13 @@ def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int | Non
             continue
         if change.regno >= GPR or change.old != change.new or _writes_status(row):
             wholes = _LOGGED[csrs.FCSR] if change.regno == csrs.FCSR else (_WHOLES.get(change.regno, change.regno),)
-            found |= {regno: _written_value(groups, row, regno, None) for regno in wholes if regno not in found}
+            found |= {regno: _new_value(groups, row, regno, change) for regno in wholes if regno not in found}
     yield from ((regno, value) for regno, value in found.items() if value is not None or regno != MVIP)
+
+
+def _new_value(groups: Groups, row: Row, regno: int, change: GroupChange) -> int | None:
+    """Return the new value of a register that the instruction does not name; *change*: of it, or of a part of it."""
+    return change.new if regno == change.regno != MVIP else _written_value(groups, row, regno, None)
 
 
 def _named_csr(row: Row) -> int | None:
@@ -137,13 +142,12 @@ class Commits(NamedTuple):
     selected: range
     spelling: Spelling
 
-    def pages(self, progress: Progress) -> Iterator[Iterator[Row]]:
-        """Yield the groups, some at once."""
+    def numbers(self, progress: Progress) -> Iterator[int]:
+        """Yield the numbers of the groups, counted from 0."""
         selected = self.selected
         for first in range(selected.start, selected.stop, AT_ONCE):
             progress("converting (groups)", first - selected.start, len(selected))
-            page = self.groups.rows(range(first, min(first + AT_ONCE, selected.stop)))
-            yield self.spelling.learn(page)
+            yield from range(first, min(first + AT_ONCE, selected.stop))
 
     def losses_at_end(self) -> list[Break]:
         """Return what is missing after the last group of the trace, if that is exported."""

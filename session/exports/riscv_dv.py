@@ -22,6 +22,7 @@ from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.tandem.groups import Groups, Row
+from rvtrace_gdb.views.tandem.plain_rows import AT_ONCE, PlainRows
 
 COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
 NO_BYTES = "parts of the trace that cannot be read"
@@ -102,8 +103,8 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
         table = TraceCsv(commits.groups, commits.spelling, trace.mode)
         count = 1
         file.write(rows([as_line(COLUMNS)]).encode())
-        for page in commits.pages(progress):
-            lines = list(table.lines(page))
+        plain = PlainRows(commits.groups, commits.spelling.learn, lambda row: table.lines([row]))
+        for lines in plain.pages(commits.numbers(progress), AT_ONCE):
             count += len(lines)
             file.write(rows(lines).encode() if lines else b"")
         table.left_out[NO_BYTES] += len(commits.losses_at_end())

@@ -28,6 +28,8 @@ from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.tandem.groups import Groups, Row
+from rvtrace_gdb.views.tandem.plain_groups import RowKind
+from rvtrace_gdb.views.tandem.plain_rows import AT_ONCE, PlainRows
 
 _WITHOUT_TVAL = frozenset({8, 9, 10, 11, 16})  # environment calls, double trap
 _NAMES = {number: name.decode() for name, number in CAUSES.items()}
@@ -61,7 +63,8 @@ class SpikeLog:
                 self.left_out[NO_ADDRESS] += 1
                 continue
             if row.instr is not None:
-                yield from self._listed_lines(row)
+                assert row.pc is not None
+                yield from self._listed_lines(row.pc, row.instr.word, self._spelling.text(row))
             if row.trap is not None:
                 yield from self._trap_lines(row)
             elif row.instr is not None:
@@ -72,20 +75,28 @@ class SpikeLog:
         """Return a line for what is missing, in a form that Spike does not use, like the output of a program."""
         return f"[{mark.why}; trace byte {mark.offset:#x}]"
 
-    def _listed_lines(self, row: Row) -> Iterator[str]:
+    def listed_again(self, kind: RowKind) -> list[str]:
+        """Return the lines of `-l` for a plain row, whose commit follows."""
+        lines = list(self._listed_lines(kind.pc, kind.word, kind.caption))
+        self._came_from_csr = False
+        return lines
+
+    def plain_commit(self, row: Row) -> Iterator[str]:
+        """Yield the line of the commit of a plain row; none if something has to be counted."""
+        return iter(()) if self._mode is None and row.mode is None else self._commit(row)
+
+    def _listed_lines(self, pc: int, word: int, text: str) -> Iterator[str]:
         """Yield the lines of `-l`: if the same instruction runs again, Spike only writes how often."""
-        assert row.instr is not None and row.pc is not None
-        here = row.pc, row.instr.word
-        if here == self._last:
+        if (pc, word) == self._last:
             self._executions += 1
             return
         # On RV32 Spike looks for the address sign-extended, but for where traps and their returns lead.
-        if row.pc in self._symbols and (self._came_from_csr or self._xlen == 64 or not row.pc >> 31):
-            yield f"{self._core}>>>>  {self._symbols[row.pc]}"
+        if pc in self._symbols and (self._came_from_csr or self._xlen == 64 or not pc >> 31):
+            yield f"{self._core}>>>>  {self._symbols[pc]}"
         if self._executions != 1:
             yield f"{self._core}Executed {self._executions} times"
-        self._last, self._executions = here, 1
-        yield f"{self._core}{self._hex_text(row.pc)} (0x{row.instr.word:08x}) {self._spelling.text(row)}"
+        self._last, self._executions = (pc, word), 1
+        yield f"{self._core}{self._hex_text(pc)} (0x{word:08x}) {text}"
 
     def _trap_lines(self, row: Row) -> Iterator[str]:
         trap = row.trap
@@ -152,8 +163,11 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
         symbols = debug_info.symbol_names(path) if path else {}
         log = SpikeLog(commits.groups, commits.spelling, trace.hart, symbols, trace.mode)
         count = 0
-        for page in commits.pages(progress):
-            lines = list(log.lines(page))
+        plain = PlainRows(
+            commits.groups, commits.spelling.learn, lambda row: log.lines([row]), log.plain_commit,
+            before=log.listed_again, caption=commits.spelling.text,
+        )  # fmt: skip
+        for lines in plain.pages(commits.numbers(progress), AT_ONCE):
             count += len(lines)
             file.write(rows(lines).encode() if lines else b"")
         lines = list(map(log.lost, commits.losses_at_end()))

@@ -64,14 +64,14 @@ class GroupWords:
 
     def __init__(self, groups: Groups, texts: GroupTexts, *, raw: bool = False, omit_function: bool = False) -> None:
         self._groups, self._texts = groups, texts
-        self._raw, self._omit_function = raw, omit_function
+        self.raw, self._omit_function = raw, omit_function
         self._xlen = groups.parameters.xlen
 
     def lines(self, row: Row) -> Iterator[str]:
         """Yield the lines of a group, and before it what is missing there."""
         yield from (self.lost(mark) for mark in row.lost)
         yield f"{row.number}\t0x{row.offset:08x} {self._head(row)}"
-        if self._raw:
+        if self.raw:
             group = self._groups.trace.group(row.number - 1)
             yield from (f"\t{line}" for line in element_lines(group, self._groups.parameters))
         else:
@@ -300,7 +300,7 @@ class GroupObjects:
     """Groups as objects. *raw*: with their elements."""
 
     def __init__(self, groups: Groups, texts: GroupTexts, hart: int, *, raw: bool = False) -> None:
-        self._groups, self._texts, self._hart, self._raw = groups, texts, hart, raw
+        self._groups, self._texts, self._hart, self.raw = groups, texts, hart, raw
         self._parameters, self._xlen = groups.parameters, groups.parameters.xlen
 
     def lines(self, row: Row) -> Iterator[str]:
@@ -331,7 +331,7 @@ class GroupObjects:
         for name, holds in (("reset", row.is_reset), ("initialization", row.initializes), ("loose", row.loose)):
             fields[name] = True if holds else None
         fields["flaws"] = [flaw.value for flaw in row.flaws] or None
-        if self._raw:
+        if self.raw:
             fields["elements"] = list(element_lines(self._groups.trace.group(row.number - 1), self._parameters))
         return fields
 

@@ -36,6 +36,7 @@ from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.disassembly import Disassemblers, Images, code_texts, is_whole
 from rvtrace_gdb.views.instruction_text import InstructionText
+from rvtrace_gdb.views.tandem.placeholders import Placeholder
 
 _REMEMBERED = 1 << 16
 _REGISTERS = FullRegister | IncrementalRegister | IncrementalRegisterOr
@@ -263,6 +264,8 @@ class GroupTexts:
 
     def symbol(self, address: int, context: ProgramContext) -> tuple[str, int] | None:
         """Return the name at an address, and the offset from it."""
+        if isinstance(address, Placeholder):
+            return address.symbol
         return self._images.image_of(context).symbol(address)
 
     def text_of(self, row: Row) -> InstructionText:

@@ -7,6 +7,8 @@ import argparse
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from rvtrace_gdb.console import commands, output
@@ -29,6 +31,7 @@ from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.group_rows import GroupObjects, GroupWords, Known, pages
 from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
+from rvtrace_gdb.views.tandem.plain_rows import PlainRows
 from rvtrace_gdb.views.text_rows import Modifiers
 
 _EVERY = 1 << 12  # groups between two reports of progress
@@ -106,6 +109,11 @@ class Wanted:
 
     def groups(self, selected: range, groups: Groups, progress: Progress) -> Iterator[int]:
         """Return the groups of *selected*, counted from 0, that match."""
+        if not self:
+            for first in range(selected.start, selected.stop, _EVERY):
+                progress("looking (groups)", first, len(groups))
+                yield from range(first, min(first + _EVERY, selected.stop))
+            return
         candidates = self._candidates(selected, groups)
         for count, group in enumerate(candidates):
             if count % _EVERY == 0:
@@ -275,9 +283,13 @@ def _lines(
     selected: range,
     progress: Progress,
 ) -> Iterator[str]:
-    for page in pages(groups, texts, selection.groups(selected, groups, progress), progress):
-        for row in page:
-            yield from shape.lines(row)
+    numbers = selection.groups(selected, groups, progress)
+    if shape.raw:
+        rows_of_pages = chain.from_iterable(pages(groups, texts, numbers, progress))
+        yield from chain.from_iterable(map(shape.lines, rows_of_pages))
+    else:
+        rows = PlainRows(groups, partial(texts.learn, progress=progress), shape.lines, symbol=texts.symbol)
+        yield from chain.from_iterable(rows.pages(numbers))
     if selected.stop == len(groups) and (selection.traps or not selection):
         yield from (shape.lost(mark) for mark in groups.breaks.get(len(groups), ()))
 
