@@ -8,8 +8,8 @@ about 25 ns for an entry.
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path, PathPart, RepeatPath
 from rvtrace_gdb.support.errors import Progress, silent
@@ -33,14 +33,20 @@ class OutsideRange(NamedTuple):
         return not pcs or (self.start <= min(pcs) and max(pcs) < self.stop)
 
 
-SearchedAddresses = frozenset[int] | OutsideRange
+class SearchedAddresses(Hashable, Protocol):
+    """Addresses that are searched for: a frozenset, or any object that compares equal to another one with the same."""
+
+    def __contains__(self, pc: object, /) -> bool: ...
+
+    def isdisjoint(self, pcs: Sequence[int], /) -> bool:
+        """Return whether none of some addresses is one of these."""
 
 
 class _PartsWithAddresses:
     """The parts of a history that contain one of *addresses*."""
 
     def __init__(self, addresses: SearchedAddresses) -> None:
-        self.addresses = addresses if isinstance(addresses, OutsideRange) else addresses - {GAP}
+        self.addresses = addresses - {GAP} if isinstance(addresses, frozenset) else addresses
         self._answers: dict[int, bool] = {}  # by id: the history keeps all parts
         self._without: set[AnyPath] = set()  # entries, which are compared by identity
 
@@ -149,7 +155,7 @@ class AddressSearch:
         raises.
         """
         history = self._history
-        if not addresses:
+        if addresses == frozenset():
             return None
         position = max(-1, min(position, len(history)))
         parts = self._parts(addresses)

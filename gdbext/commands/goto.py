@@ -22,6 +22,7 @@ from rvtrace_gdb.gdbext.harts import hart_of, selected_hart
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
+from rvtrace_gdb.gdbext.replay.line_steps import line_steps
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.list_rows import FoundRow
@@ -326,6 +327,8 @@ class EnterCommand(Command, name="trace enter", kind=gdb.COMMAND_RUNNING, comple
             enter_past_if_reverse(command)
         else:
             enter_past(command)
+        if position.number() is not None and not record_btrace.is_active():
+            line_steps.begin(command, unwinder.unwinder.level())
 
 
 class Backward(gdb.Command):

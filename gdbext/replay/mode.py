@@ -29,6 +29,7 @@ from rvtrace_gdb.gdbext import neutral, settings
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
+from rvtrace_gdb.gdbext.replay.line_steps import line_steps
 from rvtrace_gdb.gdbext.text import print_at_stop
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
@@ -252,6 +253,7 @@ class ReplayMode:
         Until gdb stops in the present, the target does not move.
         """
         with _errors_suppressed():
+            line_steps.end()
             self._update()
             if self._is_past:
                 position_display.print_after_stop(event)
@@ -259,6 +261,8 @@ class ReplayMode:
     def on_prompt(self) -> None:
         """Before gdb's prompt, print the notices of the proxy, and check that the session still runs."""
         self._has_prompts = True
+        with _errors_suppressed():
+            line_steps.end()
         position_display.past_prompt.update()
         if not self._is_connected:
             return

@@ -22,6 +22,7 @@ from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import partial_values, position
 from rvtrace_gdb.gdbext.replay.connection import connection
+from rvtrace_gdb.gdbext.replay.line_steps import InvocationLevel, line_steps
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows.answers import FrameRow
 
@@ -39,7 +40,7 @@ class _FrameStack:
     """The frames at an instruction number, fetched from the session when needed."""
 
     def __init__(self, hart: int | None, number: int, pc: int) -> None:
-        self._hart, self._number, self._pc = hart, number, pc
+        self._hart, self._number, self.pc = hart, number, pc
         self.frames: list[FrameRow] = []
         self._more = True
 
@@ -51,7 +52,7 @@ class _FrameStack:
 
     def _fetch(self, count: int) -> None:
         first = len(self.frames)
-        place = {"thread_hart": self._hart, "number": self._number, "pc": self._pc}
+        place = {"thread_hart": self._hart, "number": self._number, "pc": self.pc}
         found = tracer().request("frames", first=first, count=count, **place)
         self.frames += (FrameRow(*row) for row in found["frames"])
         self._more = found["more"] and len(self.frames) > first
@@ -94,6 +95,8 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             return None
         if frame is None:
             return None
+        if not i:
+            line_steps.look(number, stack.pc, InvocationLevel(frame.stack, frame.level))
         if frame.native:
             if caller is not None:
                 self._frames[selected_hart(), number, caller.pc, frame.sp] = stack, i + 1
@@ -107,6 +110,15 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             return trace_pos
         it = found[0].frame(found[1])
         return trace_pos if it is None else it.number
+
+    def level(self) -> InvocationLevel | None:
+        """Return the level of the innermost frame in the past; None if it is not known."""
+        frame = gdb.newest_frame()
+        number = _frame_number(frame)
+        if number is None:
+            return None
+        found = self._find(number, frame.pc(), _stack_pointer(frame))[0].frame(0)
+        return None if found is None else InvocationLevel(found.stack, found.level)
 
     def _find(self, number: int, pc: int, sp: int | None) -> tuple[_FrameStack, int]:
         key = selected_hart(), number, pc & _mask(), sp

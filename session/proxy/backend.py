@@ -92,6 +92,11 @@ class ReplayBackend(Protocol):
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         """Step one instruction, *direction* 1 or -1, over gaps, but not over a hit of a watchpoint."""
 
+    def step_along(
+        self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress
+    ) -> MovementStop:
+        """Step one instruction, and on as long as gdb is known to step on, but not beyond one of *breakpoints*."""
+
     def step_within(
         self,
         hart: int | None,

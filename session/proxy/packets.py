@@ -252,6 +252,10 @@ class Breakpoints:
         """Return whether gdb ever inserted one there: gdb removes a breakpoint while it steps over it."""
         return address in self._seen
 
+    def ever(self) -> frozenset[int]:
+        """Return where gdb ever inserted one."""
+        return frozenset(self._seen)
+
     def accepted(self, packet: bytes) -> None:
         """Note a packet of gdb to which the stub answered OK."""
         breakpoint = Breakpoint.from_packet(packet)

@@ -27,7 +27,7 @@ _FIXED = {
     b"!": b"OK",
     b"qAttached": b"1",
     b"qsThreadInfo": b"l",
-    b"vCont?": b"vCont;c;C;s;S",
+    b"vCont?": b"vCont;c;C;s;S;r",
     b"D": b"OK",
     b"qOffsets": b"",
 }

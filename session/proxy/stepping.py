@@ -255,7 +255,9 @@ class Stepper:
         within = resume.addresses
         if within and not any(address in within for address in breakpoints):
             return self._past.step_within(hart, resume.direction, within, progress, watchpoints)
-        return self._past.step(hart, resume.direction, watchpoints)
+        if watchpoints:
+            return self._past.step(hart, resume.direction, watchpoints)
+        return self._past.step_along(hart, resume.direction, self._gdb.breakpoints.ever(), progress)
 
     def _arrived(self, hart: int | None, stop: MovementStop) -> None:
         """Report what was passed, and return to the present if all harts are at the end."""

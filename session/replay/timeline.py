@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRange, SearchedAddresses, gaps_between
@@ -11,6 +12,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
 from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, MovementStop, Watchpoints
 from rvtrace_gdb.session.queries.ends import can_lead_to
+from rvtrace_gdb.session.replay.step_regions import StepBoundary, StepRegions, leaves
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -52,6 +54,7 @@ class Timeline:
         self._only: dict[int | None, int] = {}
         self._nearest: dict[int | None, tuple[History, AddressSearch]] = {}
         self._watchpoints: dict[int | None, tuple[History, Past | None, ReplayWatchpoints]] = {}
+        self.regions = StepRegions()
 
     def enter(self, hart: int | None, progress: Progress) -> None:
         """Enter the past at its end."""
@@ -146,6 +149,29 @@ class Timeline:
             position += direction
         stop = self._move(hart, place, position)
         watching.stepped(place.position, self._places[hart].position, direction)
+        return stop
+
+    def step_along(
+        self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress
+    ) -> MovementStop:
+        """Step as `step`, and on to where gdb looks next, if it has a region in which it goes on (`step_regions`)."""
+        place = self._hart_place(hart, progress)
+        region = self.regions.take(hart, place.position, direction)
+        stop = self.step(hart, direction)
+        here = self._places[hart]
+        length = len(here.history)
+        if region is None or stop != MovementStop() or here.position == length:
+            return stop
+        before = place.history.pc(place.position)
+        boundary = StepBoundary(region, breakpoints | self.regions.beginnings(hart, before), here.image)
+        if before in breakpoints or (direction > 0 and leaves(here.image, before)):
+            return stop
+        if here.history.pc(here.position) in boundary:
+            return stop
+        found = min(max(self._next_position(here, direction, boundary, progress), 0), length - 1)
+        if here.history.pc(found) == GAP:
+            found -= direction
+        self._places[hart] = here._replace(position=_first_trap(place, found))
         return stop
 
     def step_within(
@@ -313,6 +339,16 @@ class Timeline:
         position = min(max(position, 0), len(history))
         self._places[hart] = place._replace(position=position)
         return MovementStop(at_end, _passed(history, place.position, position))
+
+
+def _first_trap(place: _TimelinePlace, end: int) -> int:
+    """Return where the first trap on the way from a place to *end* leads, or else *end*."""
+    first, last = sorted((place.position, end))
+    events = place.history.events_between(first + 1, last + 1)
+    traps = [event.position for event in events if event.kind is EventKind.TRAP]
+    if not traps:
+        return end
+    return traps[0] if end > place.position else traps[-1] - 1
 
 
 def _passed(history: History, start: int, end: int) -> tuple[str, ...]:

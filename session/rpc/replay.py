@@ -13,6 +13,7 @@
 | goto    | context, pc, number, to or what    | {number, lines, moves, match, of}: where the next resumption leads |
 | registers_known | thread_hart, number, registers | {known}: registers are known; these stay known from there on |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
+| steps   | thread_hart, number, ranges, repeats | nothing: gdb goes on in *ranges*, see `step_regions`            |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
 
 connect: the proxy waits for gdb at the TCP port *listen* (0: any), or at a socket whose path is *socket* ("": in a
@@ -35,7 +36,7 @@ native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: t
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, starmap
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
@@ -51,6 +52,7 @@ from rvtrace_gdb.session.proxy.backend import RegisterBatches
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Destination, NotConnected, NotOnHart, ProxyDebugger, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
+from rvtrace_gdb.session.replay.step_regions import StepRegion
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
@@ -240,6 +242,22 @@ def frames_at(session: Session, params: Params, progress: Progress) -> JsonMessa
     return frame_rows(session, it, number, first, count, progress, pc)
 
 
+def steps(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Note where gdb goes on if it takes a step from a number: ranges of addresses, each as its beginning and its end.
+    Without a number: gdb's command has ended.
+    """
+    hart, number = params.optional_number("thread_hart"), params.optional_number("number")
+    if not isinstance(session.debugger, ProxyDebugger):
+        return {}
+    regions, ends = session.debugger.timeline.regions, params.numbers("ranges")
+    if number is None:
+        regions.clear()
+    else:
+        ranges = tuple(starmap(range, zip(ends[::2], ends[1::2], strict=False)))
+        regions.expect(hart, history_position(number), StepRegion(ranges, params.given("repeats")))
+    return {}
+
+
 def registers_known(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return whether registers are known in the past, and whether those in *registers* are from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
@@ -314,6 +332,7 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,
+    "steps": steps,
     "registers_known": registers_known,
     "native": native,
 }

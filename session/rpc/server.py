@@ -61,7 +61,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "pages"),
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
-    **dict.fromkeys(("frames", "entered_at", "registers_known", "native", "gone"), "replay"),
+    **dict.fromkeys(("frames", "entered_at", "steps", "registers_known", "native", "gone"), "replay"),
     **dict.fromkeys(("export", "exports"), "export"),
     "values": "values",
 }

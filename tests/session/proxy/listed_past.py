@@ -77,6 +77,11 @@ class ListedPast:
         self.places[hart] = min(position, len(self.pcs[hart]) - 1)
         return MovementStop("end" if self.is_at_end(hart) else "", self._lines)
 
+    def step_along(
+        self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress
+    ) -> MovementStop:
+        return self.step(hart, direction)
+
     def step_within(
         self,
         hart: int | None,
