@@ -121,8 +121,8 @@ class LineSteps:
         begin, end, _ = inlined[0]
         if end - begin > _LARGEST:
             return None
-        addresses = range(begin, end, _INSTRUCTION)
-        ranges = _address_ranges(at for at in addresses if _functions_at(at)[-len(inlined) :] == inlined and _line_at(at))
+        inside = (at for at in range(begin, end, _INSTRUCTION) if _functions_at(at)[-len(inlined) :] == inlined)
+        ranges = _address_ranges(at for at in inside if _line_at(at))
         return _SteppedRegion(ranges, not self._backward or _passes_beginnings())
 
     def _part_of_line(self, pc: int, functions: FunctionChain) -> _SteppedRegion | None:
