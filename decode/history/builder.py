@@ -246,10 +246,10 @@ class HistoryBuilder(Resumable):
         return None
 
     def _flush_kernel(self, kernel: "Kernel") -> None:
-        self._length, *columns = kernel.flush(self._entries, self._length, self._repeated)
-        index, positions, times = (array("Q", column) for column in columns)
-        self._index.extend(index)
-        self._times.extend_arrays(positions, times)
+        self._length, index, positions, times = kernel.flush(self._entries, self._length, self._repeated)
+        self._index.frombytes(index)
+        if positions:
+            self._times.extend_arrays(array("Q", positions), array("Q", times))
 
     @overload
     def finish(self, accounting: Accounting) -> History: ...

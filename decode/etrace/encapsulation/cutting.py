@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     SourcePackets,
 )
 
+_CONTENTS = tuple(ContentKind)
 _IDLE = 3  # enum Content of decode/kernel/packet_frames.h, whose other values are those of ContentKind
 _LENGTH_BITS, _ANY_LENGTH_BITS = 5, 8
 
@@ -236,7 +237,7 @@ class PacketCutter:
     ) -> SourcePackets:
         return SourcePackets(
             source=source,
-            kind=ContentKind(content),
+            kind=_CONTENTS[content],
             payloads=FramedPayloads(self._module, payloads, count, None),
             offsets=_GroupOffsets(places, offset),
             length=length,
