@@ -27,6 +27,7 @@ KINDS = (
     Kind("etrace", "kinds.etrace", "ETracePackets"),
     Kind("etrace-encapsulation", "kinds.etrace", "Encapsulated"),
     Kind("etrace-data", "kinds.etrace", "DataTrace"),
+    Kind("kernel", "kinds.kernels", "WithAndWithoutKernel"),
     Kind("tandem", "kinds.tandem", "TandemTrace"),
     Kind("ctr", "kinds.ctr", "Records"),
     Kind("capture", "kinds.captures", "CaptureFile"),

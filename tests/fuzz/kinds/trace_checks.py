@@ -41,12 +41,12 @@ class Traces(Exercise):
 
     def __init__(self, traces: Mapping[str, Trace]) -> None:
         super().__init__()
-        self._traces = traces
+        self.traces = traces
         self.seeds = [Input(f"{name} {way}", trace.data) for name, trace in traces.items() for way in WAYS]
 
     def run(self, variant: str, data: bytes) -> None:
         name, _, way = variant.rpartition(" ")
-        WAYS[way](self._traces[name]._replace(data=data))
+        WAYS[way](self.traces[name]._replace(data=data))
 
 
 class NoDisassembler(Disassembler):
