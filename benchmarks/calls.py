@@ -2,13 +2,16 @@
 
 Run: python benchmarks/calls.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]]
 
-The program `mixed` of benchmarks/programs runs on the simulated hart (default: 60 million instructions) and is traced
-as in benchmarks/long_runs.py. Milliseconds of CPU time: going through the history once, a page of functions in the
-middle after that, the slowest of 100 pages anywhere, one with source lines, and the tree of calls. Then, in the second
-line, the frames of a backtrace (three of them): the median and the slowest of 300 anywhere, and of 3000 single steps;
-and the way to a breakpoint: that is nowhere, the first time and again, and near ones, each another: median and slowest.
+The programs of benchmarks/programs run on the simulated hart (default: 60 million instructions of `mixed`, a third of
+that of `random`, which never repeats itself) and are traced as in benchmarks/long_runs.py, at a tenth of that length
+first. Milliseconds of CPU time: going through the history once (in brackets: how many times that is without the
+kernel), a page of functions in the middle after that, the slowest of 100 pages anywhere, one with source lines, and the
+tree of calls. Then, in the second line, the frames of a backtrace (three of them): the median and the slowest of 300
+anywhere, and of 3000 single steps; and the way to a breakpoint: that is nowhere, the first time and again, and near
+ones, each another: median and slowest.
 """
 
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -33,9 +36,11 @@ PAGE = 10
 
 def main() -> None:
     heads = ("functions", "index", "page", "slowest", "lines", "tree")
-    print(f"{'':24}{'Minstr':>8}{'entries':>10}" + "".join(f"{head:>11}" for head in heads))
-    for name, history, image in histories():
-        measure(name, history, image)
+    print(f"{'':24}{'Minstr':>8}{'entries':>10}" + "".join(f"{head:>13}" for head in heads))
+    for program in ("mixed", "random"):
+        for part in (0.1, 1):
+            for name, history, image in histories(program, part):
+                measure(f"{program}, {name}", history, image)
 
 
 def measure(name: str, history: History, image: Image) -> None:
@@ -43,14 +48,18 @@ def measure(name: str, history: History, image: Image) -> None:
     begin = process_time()
     functions = FunctionList(history, ContextImages(image))
     index = process_time() - begin
+    os.environ["RVTRACE_KERNEL"] = "0"
+    without = timed(lambda: CallHistory(history, ContextImages(image)))
+    del os.environ["RVTRACE_KERNEL"]
     count, rng = len(functions), random.Random(1)
     page = timed(lambda: functions.rows(count // 2, count // 2 + PAGE))
     places = [rng.randint(1, count) for _ in range(100)]
     slowest = max(timed(lambda at=at: functions.rows(at, at + PAGE)) for at in places)  # type: ignore[misc]
     lines = timed(lambda: functions.rows(count // 2, count // 2 + PAGE, lines=True))
     tree = timed(lambda: functions.tree(10))
-    shown = "".join(f"{1e3 * seconds:11.2f}" for seconds in (index, page, slowest, lines, tree))
-    print(f"{name:24}{history.instructions / 1e6:8.1f}{len(history.entries):10}{count:11}{shown}", flush=True)
+    first = f"{1e3 * index:.1f} ({without / index:.1f})"
+    shown = f"{first:>13}" + "".join(f"{1e3 * seconds:13.2f}" for seconds in (page, slowest, lines, tree))
+    print(f"{name:24}{history.instructions / 1e6:8.1f}{len(history.entries):10}{count:13}{shown}", flush=True)
     figures = (*backtraces(history, functions.calls), *breakpoints(history))
     print(f"{'':24}" + "".join(f"  {head} {1e3 * seconds:.3f}" for head, seconds in figures), flush=True)
 

@@ -22,6 +22,7 @@ DAMAGED = [
     *(f"kernel/test_{name}.py" for name in ("ntrace", "etrace", "tandem", "walks")),
     "test_search.py",
     "test_coverage.py",
+    "calls/test_call_history_properties.py",
 ]
 
 
@@ -79,8 +80,6 @@ def test_damaged_traces_under_sanitizers(tmp_path: Path) -> None:
         "RVTRACE_TEST_LONG": "",
     }
     tests = [f"tests/decode/{name}" for name in DAMAGED]
-    tests += ["tests/decode/test_search.py", "tests/decode/test_coverage.py"]
-    tests += ["tests/decode/calls/test_call_history_properties.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.decode.kernel.sanitized", *tests],
         cwd=HOME, env={**os.environ, **environ}, capture_output=True, text=True, check=False,
