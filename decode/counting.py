@@ -22,8 +22,6 @@ _WANTED, _EXCLUDES_NEXT = 1, 2
 
 _SLICE = 1 << 14  # steps, parts or entries between two calls of the progress
 
-_Transition = tuple[int, int]
-
 
 class NumberedParts:
     """The parts of what *steps* lead to, which may become more; and of other entries. *module* has the kernel."""
@@ -126,7 +124,7 @@ class PartTallies:
             self._counted.add_entries(listed, self._done, end)
             self._done = end
 
-    def result(self, progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
+    def result(self, progress: Progress) -> tuple[dict[int, int], dict[tuple[int, int], int]]:
         """Return how often each instruction ran, and how often each step was made. Raises what *progress* raises."""
         total = self._numbered.parts.size()[1]
         progress("counting instructions (parts)", 0, total)

@@ -29,7 +29,7 @@ class BlockSummary(NamedTuple):
     low: int
 
 
-class Walk(Protocol):
+class CallWalker(Protocol):
     """Takes steps."""
 
     def steps(self, state: CallState, keys: list[CallStateKey]) -> list[CallStep]:
@@ -45,32 +45,32 @@ class Walk(Protocol):
         ...
 
 
-class PythonWalk:
+class PythonCallWalker:
     """A step knows its successors as a state does, so each step is one look-up: the loop is that of `accumulate`."""
 
     def __init__(self) -> None:
         self._counted: Counter[CallStep] = Counter()
 
     def steps(self, state: CallState, keys: list[CallStateKey]) -> list[CallStep]:
-        """See `Walk`."""
+        """See `CallWalker`."""
         rest = iter(keys)
         first = [state[key] for key in islice(rest, 1)]
         return list(accumulate(rest, getitem, initial=first[0])) if first else []
 
     def count(self, state: CallState, keys: list[CallStateKey]) -> BlockSummary:
-        """See `Walk`."""
+        """See `CallWalker`."""
         taken = self.steps(state, keys)
         self._counted.update(taken)
         return BlockSummary(taken[-1].state, sum(map(_BEGINS, taken)), min(map(_LOW, taken)))
 
     def tally(self) -> Tally:
-        """See `Walk`."""
+        """See `CallWalker`."""
         found = Tally(array("I", map(_NUMBER, self._counted)), array("I", self._counted.values()))
         self._counted.clear()
         return found
 
 
-class KernelWalk:
+class KernelCallWalker:
     """The kernel takes the steps that are known. *module* has it."""
 
     def __init__(self, module: ModuleType, states: States) -> None:
@@ -78,7 +78,7 @@ class KernelWalk:
         self._walk: CallWalk = module.CallWalk()
 
     def steps(self, state: CallState, keys: list[CallStateKey]) -> list[CallStep]:
-        """See `Walk`."""
+        """See `CallWalker`."""
         while True:
             numbers = array("I", self._walk.steps(state.number, keys))
             taken = [self._states.steps[number] for number in numbers]
@@ -87,7 +87,7 @@ class KernelWalk:
             self._learn(taken[-1].state if taken else state, keys[len(taken)])
 
     def count(self, state: CallState, keys: list[CallStateKey]) -> BlockSummary:
-        """See `Walk`."""
+        """See `CallWalker`."""
         at, number, run = 0, state.number, self._walk.run
         self._walk.block()  # what is left of a block that failed
         while True:
@@ -98,7 +98,7 @@ class KernelWalk:
         return BlockSummary(self._states.all[number], *self._walk.block())
 
     def tally(self) -> Tally:
-        """See `Walk`."""
+        """See `CallWalker`."""
         steps, times = self._walk.tally()
         return Tally(array("I", steps), array("I", times))
 
@@ -107,6 +107,6 @@ class KernelWalk:
         self._walk.learn(state.number, key, step.number, step.state.number, step.begins, step.low)
 
 
-def walk_of(states: States, kernel: ModuleType | None) -> Walk:
+def walk_of(states: States, kernel: ModuleType | None) -> CallWalker:
     """Return who takes the steps of these states."""
-    return PythonWalk() if kernel is None else KernelWalk(kernel, states)
+    return PythonCallWalker() if kernel is None else KernelCallWalker(kernel, states)
