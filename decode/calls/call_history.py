@@ -35,7 +35,6 @@ from rvtrace_gdb.decode.calls.states import (
     traps_of,
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
-from rvtrace_gdb.decode.calls.walks import walk_of
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
@@ -86,6 +85,8 @@ class CallHistory:
         self._begins = array("Q", [0])  # how many functions begin before each block
         self.stretches = Stretches()
         self._first = self._state = states.first
+        from rvtrace_gdb.decode.calls.walks import walk_of  # only where there is a history
+
         self._walk = walk_of(states, _kernel())
         self._numbered: NumberedParts | None = None
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
