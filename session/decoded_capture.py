@@ -176,6 +176,14 @@ class Listing(NamedTuple):
     hart: int | None = None
 
 
+class GrowingHistory(NamedTuple):
+    """What has been decoded so far of the only hart of a capture: no later byte of the trace changes it."""
+
+    hart: int
+    history: History
+    program: ContextImages
+
+
 class _BegunDecoding(NamedTuple):
     """A decoding that may have been interrupted, or whose sinks may have more by now, and what it decodes with."""
 
@@ -253,6 +261,16 @@ class DecodedCapture:
             if known is None or not same_rows(known, history):
                 self._cursors[hart] = Cursor()
         return self.decoded
+
+    def growing(self) -> GrowingHistory | None:
+        """Return what a decoding that goes on has shown so far, None where that may still become something else: the
+        trace of several harts, or of a target, where the program is read again if it does not fit.
+        """
+        begun = self._begun
+        view = None if begun is None or self._target is not None else begun.decoding.only_view()
+        if begun is None or view is None:
+            return None
+        return GrowingHistory(*view, self._program.in_contexts(begun.image))
 
     def _with_notes(self, before: Decoded) -> Decoded:
         """Return what was decoded before, with what the harts have said of their last traps since."""

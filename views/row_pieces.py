@@ -80,6 +80,15 @@ class Stretch(NamedTuple):
     end: int
 
 
+def whole_runs(history: History, begin: int) -> int:
+    """Return up to which position rows from position *begin* on can be made as long as the history grows: to where they
+    are cut anyhow, so that the same instructions are disassembled together.
+    """
+    changed = bisect_right(history.contexts, len(history) - 1, key=itemgetter(0)) - 1
+    start = max(begin, history.contexts[changed][0] if changed >= 0 else 0)
+    return start + (len(history) - start) // _AT_ONCE * _AT_ONCE
+
+
 class TextRows:
     """The rows of any stretches. The common part of rows of an address is created once, so keep the object for more of
     them.
@@ -87,6 +96,7 @@ class TextRows:
 
     def __init__(self, source: TextSource, xlen: int, shape: Shape, progress: Progress = silent) -> None:
         self._source, self._progress = source, progress
+        self._page = _Page(progress)
         self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
 
     def rows_of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
@@ -94,16 +104,18 @@ class TextRows:
         for piece in self.pieces_of(stretches):
             yield from piece.text.decode().split("\n")[:-1]
 
-    def pieces_of(self, stretches: Iterable[Stretch]) -> Iterator[RowPiece]:
-        """Yield the same rows in pieces."""
-        page = _Page(self._progress)
+    def pieces_of(self, stretches: Iterable[Stretch], *, last: bool = True) -> Iterator[RowPiece]:
+        """Yield the same rows in pieces. *last*: no more come; else some may be kept back for the next call."""
         for run in self._runs(stretches):
-            page.add(run)
-            if page.size >= _AT_ONCE:
-                yield page.piece()
-                page = _Page(self._progress)
-        if page.size:
-            yield page.piece()
+            self._page.add(run)
+            if self._page.size >= _AT_ONCE:
+                yield self._next_page().piece()
+        if last and self._page.size:
+            yield self._next_page().piece()
+
+    def _next_page(self) -> "_Page":
+        page, self._page = self._page, _Page(self._progress)
+        return page
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
         """Yield the positions of stretches, with the rows of the program in the context each ran in."""

@@ -141,6 +141,17 @@ class HistoryBuilder(Resumable):
         self.flush()
         return self._times[-1][1] if self._times else None
 
+    def view(self) -> History:
+        """Return the history of what was flushed so far, which stays true while the builder goes on; its accounting is
+        not known yet. Nothing is copied.
+        """
+        history = History(
+            self._entries, self._index, self._length, self._gap_positions, self._events, _NOTHING, self._contexts,
+            self._times,
+        )  # fmt: skip
+        history.code_varies = self.code_varies
+        return history
+
     @property
     def position(self) -> int:
         """The position that the next instruction will get."""
@@ -360,11 +371,7 @@ class IncrementalBuilder(HistoryBuilder):
         self.started = self.started or self._length > 0 or any(event.next_pc is not None for event in self._events)
         settled = len(self._events) if last else self._settled()
         events = self._events[:settled]
-        history = History(
-            self._entries, self._index, self._length, self._gap_positions, self._events, _NOTHING, self._contexts,
-            self._times,
-        )  # fmt: skip
-        history.code_varies = self.code_varies
+        history = self.view()
         piece = HistoryPiece(history, self._taken, self._length, events)
         self._taken = self._length
         self._drop_piece(settled)

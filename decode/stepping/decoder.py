@@ -97,6 +97,10 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
         hart = self._harts.get(source)
         return None if hart is None else hart.builder
 
+    def views(self) -> dict[int, History]:
+        """Return the histories so far by source, as `HistoryBuilder.view`; the decoder goes on."""
+        return {source: hart.builder.view() for source, hart in self._harts.items()}
+
     def finish(self) -> SourceHistories:
         """End the trace and return the histories."""
         cut_off = list(self._decode_rest())

@@ -4,12 +4,13 @@ Each module of this package that has the functions of `TraceFormat` reads one fo
 their names. Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace
+from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
@@ -161,6 +162,7 @@ class PieceDecoder(Protocol):
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> SourceHistories: ...
     def snapshot(self) -> Self: ...
+    def views(self) -> Mapping[int, History]: ...
 
 
 class PlacedDecoder(PieceDecoder, Protocol):
@@ -203,6 +205,10 @@ class PiecewiseDecoding:
                 self._decoder, self._done = None, 0
                 raise
         return self._decoded
+
+    def views(self) -> Mapping[int, History]:
+        """Return what has been decoded so far, by source. It is part of the result."""
+        return {} if self._decoder is None else self._decoder.views()
 
     def grow(self, data: bytes) -> bool:
         """Go on as the decoding of *data*, if that begins with the bytes so far, and return whether it does."""

@@ -131,6 +131,18 @@ class SinkDecoding:
             notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
         return HartHistories(dict(sorted(histories.items())), account, tuple(notes), places)
 
+    def only_view(self) -> tuple[int, History] | None:
+        """Return the hart of the only sink, if it is one, and what has been decoded of it so far; else None."""
+        [sink, *others], begun = self._sinks, self._begun.get(0)
+        if others or not isinstance(sink, CapturedSink) or not isinstance(begun, PiecewiseDecoding):
+            return None
+        fed = feeding(sink, self._encoders)
+        trace_options = options_of(fed)
+        found = dict(begun.views())
+        if registry.format_of(trace_options).has_sources(trace_options) or list(found) != [0]:
+            return None
+        return fed[0].hart, found[0]
+
     def _harts_of(self, index: int, progress: Progress) -> HartHistories:
         """Return the histories of one sink."""
         sink = self._sinks[index]

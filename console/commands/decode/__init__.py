@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
+from rvtrace_gdb.console.commands.decode.early_rows import EarlyRows
 from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeRequest, decode_request
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
@@ -26,9 +27,7 @@ from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import RowPiece
 from rvtrace_gdb.views import json_rows, text_rows
-from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.row_pieces import Shape, Stretch, TextRows
-from rvtrace_gdb.views.text_rows import Modifiers
+from rvtrace_gdb.views.row_pieces import Stretch
 
 ALL = 0  # the size of a listing that has no limit
 
@@ -91,10 +90,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(request: DecodeRequest) -> int:
-    with CommandOutput(request.output, "reading the trace") as shown:
+    with CommandOutput(request.output, "reading the trace") as shown, ExitStack() as cleanup:
         session = Session()
         about = request.trace.open(session, lazily=request.is_part)
-        decoded = session.harts(progress=shown.progress)
+        early = cleanup.enter_context(EarlyRows(request, session, shown, about))
+        decoded = session.harts(progress=early.progress)
         if request.check:
             decoded = session.check(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
@@ -103,18 +103,15 @@ def _list(request: DecodeRequest) -> int:
         hart = request.hart
         if hart is not None or len(decoded.harts.histories) == 1:
             hart = decoded.harts.number(hart)
-        with Disassemblers(decoded.program) as source:
-            asked = _TraceRows(session, decoded, source, hart, shown)
-            try:
-                said, pieces, count = (
-                    asked.events() if request.events else asked.listing(request.modifiers, request)
-                )
-            except NoTrace:
-                shown.say(hint)
-                raise
-            found = [*report.histories(decoded.harts), *report.checks(decoded.checked or ())]
-            shown.say([*about, *found, *said, *hint])
-            shown.pieces(pieces, "writing (lines)", count)
+        asked = _TraceRows(session, decoded, early, hart, shown)
+        try:
+            said, pieces, count = asked.events() if request.events else asked.listing(request)
+        except NoTrace:
+            shown.say(hint)
+            raise
+        found = [*report.histories(decoded.harts), *report.checks(decoded.checked or ())]
+        shown.say([*(() if early.number else about), *found, *said, *hint])
+        shown.pieces(pieces, "writing (lines)", count)
     return 0
 
 
@@ -132,7 +129,7 @@ class _TraceRows(NamedTuple):
 
     session: Session
     decoded: Decoded
-    source: Disassemblers
+    early: EarlyRows
     hart: int | None
     output: CommandOutput
 
@@ -150,17 +147,17 @@ class _TraceRows(NamedTuple):
         pieces = self.output.pieces_of(lines)
         return self.session.warnings(), pieces, sum(len(history.events) for history in found.values())
 
-    def listing(self, modifiers: Modifiers, request: DecodeRequest) -> tuple[list[str], Iterator[RowPiece], int]:
-        shape: Shape = json_rows.HistoryRows() if self.output.json else replace(modifiers, paint=self.output.paint)
-        rows = TextRows(self.source, self.decoded.image.xlen, shape, self.output.progress)
+    def listing(self, request: DecodeRequest) -> tuple[list[str], Iterator[RowPiece], int]:
+        rows, shape = self.early.rows(self.decoded.program, self.decoded.image.xlen), self.early.shape
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, request)]
             pieces = rows.pieces_of(text_rows.merged_stretches(self.histories, shape))
             return said, pieces, sum(len(history) for history in self.histories.values())
         numbers = _numbers(self.histories[self.hart], request)
         asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
-        stretch = Stretch(shape.frame(self.hart, False), self.histories[self.hart], asked.begin, asked.end)
-        return asked.lines, rows.pieces_of([stretch]), asked.end - asked.begin
+        begin = self.early.number + 1 if self.early.number else asked.begin
+        stretch = Stretch(shape.frame(self.hart, False), self.histories[self.hart], begin, asked.end)
+        return asked.lines, rows.pieces_of([stretch]), asked.end - begin
 
 
 def _numbers(history: History, request: DecodeRequest) -> str:
