@@ -95,8 +95,8 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._kernel = kernel() if compiled and memo_limit else None
         self._deframer = encapsulation.deframer(wrapped=wrapped, module=self._kernel)
 
-    def snapshot(self) -> Self:
-        other = super().snapshot()
+    def duplicate(self) -> Self:
+        other = super().duplicate()
         other._deframer = deepcopy(self._deframer)
         return other
 

@@ -155,11 +155,11 @@ class HartDecoder(stepping.HartDecoder):
         self._decode_waiting(SyncVerdict.BELIEVED)
         super().cut_off(lost)
 
-    def snapshot(self) -> Self:
-        other = super().snapshot()
+    def duplicate(self) -> Self:
+        other = super().duplicate()
         own = self._tables, self._period_checker, self._order, self._order_in_packets
         other._tables, other._period_checker, other._order, other._order_in_packets = deepcopy(own)
-        other._data, other._verifier, other._waiting = self._data.snapshot(), copy(self._verifier), copy(self._waiting)
+        other._data, other._verifier, other._waiting = self._data.duplicate(), copy(self._verifier), copy(self._waiting)
         return other
 
     def finish(self, end: int) -> History:

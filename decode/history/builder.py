@@ -78,7 +78,7 @@ class HistoryBuilder(Resumable):
         self._kernel = kernel
         self.append = kernel.append
 
-    def snapshot(self) -> Self:
+    def duplicate(self) -> Self:
         """Return a builder with everything collected so far; the two go on apart. Nothing of what they share changes.
 
         Where a kernel collects, both use it, so that each must be flushed before the other appends.

@@ -103,8 +103,8 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
         self._idle_noted = False
 
-    def snapshot(self) -> Self:
-        other = super().snapshot()
+    def duplicate(self) -> Self:
+        other = super().duplicate()
         other._framer = deepcopy(self._framer)
         return other
 

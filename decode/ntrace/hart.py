@@ -136,8 +136,8 @@ class HartDecoder(stepping.HartDecoder):
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
 
-    def snapshot(self) -> Self:
-        other = super().snapshot()
+    def duplicate(self) -> Self:
+        other = super().duplicate()
         other._clock, other._period_checker = copy(self._clock), deepcopy(self._period_checker)
         return other
 

@@ -61,10 +61,10 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
     def _fed(self) -> int:
         """The number of bytes so far."""
 
-    def snapshot(self) -> Self:
+    def duplicate(self) -> Self:
         """Return a decoder that is where this one is; that one may end the trace here while this one goes on."""
         other = copy(self)
-        other._harts = {source: hart.snapshot() for source, hart in self._harts.items()}
+        other._harts = {source: hart.duplicate() for source, hart in self._harts.items()}
         other._losses = deepcopy(self._losses)
         return other
 

@@ -133,12 +133,12 @@ class HartDecoder(Resumable, ABC):
         reported.
         """
 
-    def snapshot(self) -> Self:
+    def duplicate(self) -> Self:
         """Return a decoder that is where this one is. They share the steps they remember; one may end the trace while
         the other waits.
         """
         other = copy(self)
-        other._builder = self._builder.snapshot()
+        other._builder = self._builder.duplicate()
         return other
 
     def checkpoint(self) -> Checkpoint:

@@ -161,7 +161,7 @@ class PieceDecoder(Protocol):
 
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> SourceHistories: ...
-    def snapshot(self) -> Self: ...
+    def duplicate(self) -> Self: ...
     def views(self) -> Mapping[int, History]: ...
 
 
@@ -223,7 +223,7 @@ class PiecewiseDecoding:
             self._decoder = self.make()
         piece = self._data[self._done : self._done + _PIECE]
         if not piece:
-            decoded = (self._decoder.snapshot() if self.grows else self._decoder).finish()
+            decoded = (self._decoder.duplicate() if self.grows else self._decoder).finish()
             if self.recorder is not None:
                 self.recorder.write(decoded)
             return decoded

@@ -137,7 +137,7 @@ class DataDecoder:
         self._sync = -1
         self.configure(parameters, modes)
 
-    def snapshot(self) -> Self:
+    def duplicate(self) -> Self:
         """Return a decoder that is where this one is."""
         other = copy(self)
         other.accesses, other._sizes, other._waiting = self.accesses[:], self._sizes.copy(), self._waiting.copy()

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import SOURCES, any_fields
-from tests.decode.stepping.test_snapshots import seeds, small_chunks
+from tests.decode.stepping.test_duplicates import seeds, small_chunks
 from tests.helpers.amounts import some_of
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)

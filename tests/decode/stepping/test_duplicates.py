@@ -45,10 +45,10 @@ def check_growth(make: Callable[[], Any], pieces: Sequence[bytes]) -> None:
     growing = make()
     for number, piece in enumerate(pieces):
         growing.feed(piece)
-        found = ended(growing.snapshot())
+        found = ended(growing.duplicate())
         if number % max(len(pieces) // 4, 1) == 0:
             assert found == ended(read(make(), pieces[: number + 1]))
-    assert ended(growing.snapshot()) == ended(growing) == ended(read(make(), pieces))
+    assert ended(growing.duplicate()) == ended(growing) == ended(read(make(), pieces))
 
 
 def read(decoder: Any, pieces: Sequence[bytes]) -> Any:
