@@ -203,7 +203,7 @@ class Session:
 
         *size*: how many instructions a page has. Raises what `history` raises.
         """
-        it = self._selected_again(context)
+        it = self._selected_again(context, progress)
         if it is not None:
             return it, self.require_capture().select(args, size, it.hart, at)
         decoded = self.harts(context, progress)
@@ -272,7 +272,7 @@ class Session:
 
         Raises as `history`.
         """
-        it = self._selected_again(context)
+        it = self._selected_again(context, progress)
         if it is not None:
             return it
         decoded = self.harts(context, progress)
@@ -296,7 +296,7 @@ class Session:
                 self.capture(), decoded, hart, live=self.live is not None
             )
 
-    def _selected_again(self, context: Context) -> SelectedHistory | None:
+    def _selected_again(self, context: Context, progress: Progress) -> SelectedHistory | None:
         """Return what the last request got of a capture, if this one is the same and the program's file, too.
 
         There is nothing to read out and to decode then, and nothing to report.
@@ -304,6 +304,7 @@ class Session:
         before, capture = self._selected, self._decoded_capture
         if before is None or self._recording is not None or capture is None or before.context != context:
             return None
+        capture.use_progress(progress)
         return before.selected if before.is_of(capture) else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
@@ -362,7 +363,7 @@ class Session:
         if decoded is None or decoded is self._prepared:
             return
         for hart, history in decoded.harts.histories.items():
-            if len(history):
+            if len(history) and history.is_complete:
                 functions_of(self, SelectedHistory(history, decoded.program, hart, []), progress).root(progress)
         self._prepared = decoded
 
@@ -430,7 +431,7 @@ class Session:
             if dump is not None:
                 return self.open_capture(dump, str(path), None)
         capture = capture_file.load(path, progress)
-        return self.open_capture(capture, str(path), elf if capture.takes_elf else None)
+        return self.open_capture(capture, str(path), elf if capture.takes_elf else None, lazily=True)
 
     def open_capture(
         self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False, lazily: bool = False

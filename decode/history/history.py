@@ -268,6 +268,8 @@ class History:
     accesses    to memory and CSRs, in order, if the trace has them
     """
 
+    is_complete = True
+    """Whether all of it was decoded; else that happens when something asks for more than a part."""
     has_code = False
     """Whether the trace has the instructions themselves, so that the program's, or the target's, need not be theirs."""
     has_all_accesses = False

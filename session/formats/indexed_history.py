@@ -97,7 +97,7 @@ class IndexedTrace:
 
 
 _WHEN_COMPLETE = frozenset({
-    "_entries", "_index", "events", "contexts", "times", "accesses", "code_varies", "gap_positions",
+    "_entries", "_index", "events", "contexts", "times", "gap_positions",
 })  # fmt: skip
 
 
@@ -109,6 +109,9 @@ class IndexedHistory(History):
         self._source, self._facts = source, facts
         self._length = facts.length
         self.accounting = facts.accounting
+        self.accesses = ()  # a trace with accesses, or with code, has no index
+        self.code_varies = False
+        self.is_complete = False
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the complete history."""
@@ -120,13 +123,8 @@ class IndexedHistory(History):
         trace = self._trace
         if trace is not None:
             vars(self).update(vars(trace.complete_history(self._source)))
-            self._trace = None
+            self._trace, self.is_complete = None, True
         return self
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether everything has been decoded."""
-        return self._trace is None
 
     @property
     def gaps(self) -> int:
@@ -188,9 +186,6 @@ class IndexedHistory(History):
         if self.is_complete or stop is None:
             return super().pcs(start, stop)
         return self.window(max(start, 0), min(stop, self._length)).pcs(start, stop)
-
-    def code(self, start: int, stop: int) -> dict[int, bytes]:
-        return super().code(start, stop) if self.is_complete else {}
 
     def events_between(self, start: int, stop: int) -> Sequence[Event]:
         if self.is_complete or not 0 <= start <= stop:

@@ -195,6 +195,8 @@ class IndexRecorder:
         sources = []
         for source, history in decoded.histories.items():
             problems = history.doubtful_events
+            if history.accesses or history.code_varies:
+                raise NoCheckpoint("accesses")
             if len(problems) > _PROBLEMS_MOST or len(history) > _LENGTH_MOST:
                 raise NoCheckpoint("problems")
             counts = [(kind.name, count) for kind, count in history.kind_counts.items()]

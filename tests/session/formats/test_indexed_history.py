@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format as formats
 from rvtrace_gdb.session.formats import indexed_history, registry, trace_index
 from rvtrace_gdb.session.formats.indexed_history import IndexedHistory, IndexedTrace
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.formats.trace_index import IndexRecorder, index_key, read_index
 from rvtrace_gdb.session.queries.history_rows import annotations, rows
+from rvtrace_gdb.session.selected_history import functions_of
+from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import any_fields
+from tests.helpers import reference_streams
 from tests.helpers.amounts import some_of
 
 examples = settings(derandomize=True, max_examples=some_of(40), deadline=None)
@@ -188,3 +196,27 @@ def test_no_folder_no_index(small_places: Path, monkeypatch: pytest.MonkeyPatch)
     decoding.recorder = recorder
     decoding.result(silent)
     assert set(small_places.iterdir()) == before and read_index("name") is None
+
+
+def test_a_session_shows_the_last_rows_and_decodes_the_rest_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_index, "LEAST_BYTES", 1)
+    shutil.copy(reference_streams.FOLDER / "median.elf", tmp_path)
+    image = Image.from_elf(tmp_path / "median.elf")
+    data = (reference_streams.FOLDER / "median.1.nex").read_bytes()
+    capture_file.save(capture_of(RawImport("median", data, Options(), image, [], False, None, (0,))), tmp_path / "x.rvt")
+    shown = []
+    for _ in range(2):
+        session, context = Session(), Context()
+        session.open(tmp_path / "x.rvt", None)
+        listing = session.history("", 10, context)
+        page = session.rows(listing.begin, listing.end)
+        session.prepare(silent)
+        history = session.selected(context).history
+        shown.append((page, history.is_complete))
+        calls = functions_of(session, session.selected(context), silent)
+        shown[-1] += (len(calls), history.is_complete)
+    (first, _, length, _), (page, complete_before, again, complete_after) = shown
+    assert (page, again) == (first, length)
+    assert not complete_before and complete_after
