@@ -55,10 +55,10 @@ def report(name: str, size: int, capture: Path) -> None:
     first = cost("decode", capture, "-10")
     index = sum(file.stat().st_size for file in Path(os.environ["RVTRACE_CACHE"]).iterdir())
     again = cost("decode", capture, "-10")
-    middle = cost("decode", capture, f"{1 << 20},+10")
+    middle = cost("decode", capture, f"{100_000},+10")
     for what, found in (("first", first), ("second", again), ("a range", middle)):
-        ratio = found.cpu / first.cpu
-        print(f"{name:24}{size / 1e6:6.1f}{what:>10}{found.cpu:8.2f}{found.seconds:7.2f}{found.mebibytes:6.0f}{ratio:7.2f}")
+        figures = f"{found.cpu:8.2f}{found.seconds:7.2f}{found.mebibytes:6.0f}{found.cpu / first.cpu:7.2f}"
+        print(f"{name:24}{size / 1e6:6.1f}{what:>10}{figures}")
     print(f"{'':24}{'':6}{'index':>10} {index // 1024} KiB", flush=True)
 
 

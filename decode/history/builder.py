@@ -15,7 +15,6 @@ from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, Resumable, packed, unpacked
 from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import (
     GAP,
@@ -31,6 +30,7 @@ from rvtrace_gdb.decode.history.history import (
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 if TYPE_CHECKING:
+    from rvtrace_gdb.decode.history.checkpoints import Checkpoint
     from rvtrace_gdb.decode.kernel._kernel import Kernel
 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
@@ -42,7 +42,7 @@ _EVENTS_KEPT = 64  # of a checkpoint, at most
 _H = TypeVar("_H", bound=History)
 
 
-class HistoryBuilder(Resumable):
+class HistoryBuilder:
     """A builder that collects a history while a decoder runs. `append` is the hot path."""
 
     keeps_accesses = True
@@ -92,8 +92,10 @@ class HistoryBuilder(Resumable):
         other._gap_positions, other._contexts = self._gap_positions[:], self._contexts[:]
         return other
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> "Checkpoint":
         """Return what another builder needs to go on from here, as `go_on_from` does. Raises NoCheckpoint."""
+        from rvtrace_gdb.decode.history.checkpoints import NoCheckpoint, packed  # few traces are so long
+
         self.flush()
         last = self._entries[-1] if self._entries else None
         first = bisect_left(self._events, self._length - 1, key=attrgetter("position"))
@@ -113,10 +115,12 @@ class HistoryBuilder(Resumable):
             "times": [list(column[time:]) for column in self._times.arrays],
         }
 
-    def go_on_from(self, checkpoint: Checkpoint) -> None:
+    def go_on_from(self, checkpoint: "Checkpoint") -> None:
         """Go on from a checkpoint, before anything is collected: with the same numbers, and nothing before them but
         the last instruction.
         """
+        from rvtrace_gdb.decode.history.checkpoints import unpacked
+
         self._length = checkpoint["length"]
         last = checkpoint["last"]
         if last is not None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
@@ -20,6 +19,7 @@ from rvtrace_gdb.support.text import printable
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
     from rvtrace_gdb.decode.check.verdict import Verdict
+    from rvtrace_gdb.decode.history.checkpoints import Checkpoint, StreamPlace
 
 _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
@@ -168,8 +168,8 @@ class PieceDecoder(Protocol):
 class PlacedDecoder(PieceDecoder, Protocol):
     """One that can say where it is, and go on from there later."""
 
-    def place(self) -> StreamPlace: ...
-    def go_on_from(self, checkpoint: Checkpoint) -> None: ...
+    def place(self) -> "StreamPlace": ...
+    def go_on_from(self, checkpoint: "Checkpoint") -> None: ...
     def builder_of(self, source: int) -> HistoryBuilder | None: ...
 
 

@@ -11,16 +11,19 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Program
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
-from rvtrace_gdb.session.formats import registry, trace_index
+from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import Decoding, PiecewiseDecoding, TraceOptions
-from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 
 _PIECE = 1 << 14  # bytes checked at once: what they show is in memory
 
+LEAST_INDEXED = 1 << 20
+"""How many bytes a trace has at least that gets an index: shorter ones are decoded in no time."""
+
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.check.verdict import Verdict
+    from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,14 @@ class SinkDecoding:
 
     def _use_index(self, number: int, begun: PiecewiseDecoding, data: bytes, options: str) -> None:
         """Let a long trace have an index, or use the one that it has."""
-        parts = self._program.code_parts() if isinstance(self._program, ContextImages) else None
-        if self._grows or len(data) < trace_index.LEAST_BYTES or parts is None:
+        if self._grows or len(data) < LEAST_INDEXED or not isinstance(self._program, ContextImages):
             return
+        parts = self._program.code_parts()
+        if parts is None:
+            return
+        from rvtrace_gdb.session.formats import trace_index  # few traces are so long
+        from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
+
         key = trace_index.index_key(data, parts, options)
         known = trace_index.read_index(key) if self._lazily else None
         if known is None:

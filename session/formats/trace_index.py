@@ -38,8 +38,6 @@ from rvtrace_gdb.support.files import NotPrivate, atomic_output, private_folder
 
 FOLDER_VARIABLE = "RVTRACE_CACHE"
 """The environment variable with the folder of indexes; empty: there are none."""
-LEAST_BYTES = 1 << 20
-"""Shorter traces are decoded in no time."""
 PLACES = 512
 """The greatest number of places in an index."""
 _FORMAT = 1

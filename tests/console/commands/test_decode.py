@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.formats import format as formats
-from rvtrace_gdb.session.formats import indexed_history, trace_index
+from rvtrace_gdb.session.formats import indexed_history, sinks, trace_index
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding
 from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import split
@@ -156,7 +156,7 @@ def test_the_last_rows_and_those_of_a_time_come_from_the_index_the_second_time(
     told = [json.loads(line) for line in decode(capsys, harts, *RAW, "--hart", 3, "--events", "--json")[0]]
     times = sorted({event["time"] for event in told if "time" in event})
     monkeypatch.setenv(trace_index.FOLDER_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(trace_index, "LEAST_BYTES", 1)
+    monkeypatch.setattr(sinks, "LEAST_INDEXED", 1)
     monkeypatch.setattr(trace_index, "_APART", 500)
     monkeypatch.setattr(formats, "_PIECE", 250)
     monkeypatch.setattr(indexed_history, "_PIECE", 250)

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format as formats
-from rvtrace_gdb.session.formats import indexed_history, registry, trace_index
+from rvtrace_gdb.session.formats import indexed_history, registry, sinks, trace_index
 from rvtrace_gdb.session.formats.indexed_history import IndexedHistory, IndexedTrace
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.formats.trace_index import IndexRecorder, index_key, read_index
@@ -201,11 +201,12 @@ def test_no_folder_no_index(small_places: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_session_shows_the_last_rows_and_decodes_the_rest_when_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_index, "LEAST_BYTES", 1)
+    monkeypatch.setattr(sinks, "LEAST_INDEXED", 1)
     shutil.copy(reference_streams.FOLDER / "median.elf", tmp_path)
     image = Image.from_elf(tmp_path / "median.elf")
     data = (reference_streams.FOLDER / "median.1.nex").read_bytes()
-    capture_file.save(capture_of(RawImport("median", data, Options(), image, [], False, None, (0,))), tmp_path / "x.rvt")
+    trace = RawImport("median", data, Options(), image, (), False, None, (0,))
+    capture_file.save(capture_of(trace), tmp_path / "x.rvt")
     shown = []
     for _ in range(2):
         session, context = Session(), Context()
@@ -214,9 +215,9 @@ def test_a_session_shows_the_last_rows_and_decodes_the_rest_when_it_is_needed(
         page = session.rows(listing.begin, listing.end)
         session.prepare(silent)
         history = session.selected(context).history
-        shown.append((page, history.is_complete))
+        before = history.is_complete
         calls = functions_of(session, session.selected(context), silent)
-        shown[-1] += (len(calls), history.is_complete)
+        shown.append((page, before, len(calls), history.is_complete))
     (first, _, length, _), (page, complete_before, again, complete_after) = shown
     assert (page, again) == (first, length)
     assert not complete_before and complete_after
