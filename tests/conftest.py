@@ -27,6 +27,9 @@ settings.load_profile("rvtrace")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# No test leaves an index of a trace in the user's folder for caches.
+os.environ["RVTRACE_CACHE"] = ""
+
 # Who starts the tests in the background, or with nohup, has them ignore the keys that tests press.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL),
                         (signal.SIGHUP, signal.SIG_DFL)):  # fmt: skip
