@@ -8,7 +8,7 @@ had. So every rule of a format is in its encoder alone. Between two calls the ke
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
@@ -41,6 +41,25 @@ class EncoderCounter(IntFlag):
     HIST = 2
     REFERENCE = 4
     PC = 8
+
+
+class LoopEvent(IntEnum):
+    """What a message is due for: `enum Event` of the kernel."""
+
+    HISTORY_FULL = 1
+    TAKEN = 2
+    JUMPED = 3
+    EXCEPTED = 4
+    INTERRUPTED = 5
+
+
+class FormField(IntEnum):
+    """What a field of a message contains: `enum FieldSource` of the kernel."""
+
+    ICNT = 0
+    HIST = 1
+    ADDRESS = 2
+    DELAY = 3
 
 
 class EventCounters(NamedTuple):
@@ -99,6 +118,14 @@ class KernelLoop(ABC):
         events = (bytes((0, *counters, counters.jump, counters.jump)) for counters in (uses, changes))
         self._known = kernel.Encoder(*events, *clipped, calls[1], calls[0], timed)
         self._traps: dict[int, IngressTrap] | None = {} if traps else None  # by identity: seen once
+
+    def _set_form(
+        self, event: LoopEvent, head: tuple[int, int, int], fields: Sequence[FormField], address_mask: int, delay: int
+    ) -> None:
+        """Let the kernel make the messages of an event. *head*: the bits before the first field, how many they are, and
+        how many that field has at least. *delay*: the mask of a time.
+        """
+        self._known.form(event, *head, bytes(fields), address_mask, delay & _MOST)
 
     @abstractmethod
     def _is_quiet(self) -> bool:

@@ -191,6 +191,10 @@ class Encoder:
         self, item: Any, pc: int, fall: int, inferred: int, halfwords: int, instructions: int, flags: int, /
     ) -> int:
         """Add a block, or a trap, which is known by its identity from now on. Return how many there are."""
+    def form(
+        self, event: int, head: int, head_bits: int, least: int, fields: bytes, address_mask: int, delay_mask: int, /
+    ) -> None:
+        """Let messages of this event be made by their form, see `MessageForm` of encoder.h."""
     def learn(self, message: bytes, icnt: int, hist: int, /) -> int:
         """Remember the message that was missed last, and the counters after it. Return how many are remembered."""
     def forget(self) -> None: ...

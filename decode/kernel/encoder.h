@@ -55,11 +55,29 @@ typedef struct {
     uint32_t message;    /* its number, from 0 on */
 } EncoderStep;
 
-/* The numbers of the messages that go out. */
+/* The messages that go out: the numbers of those that are known, and MADE for one that was made by its form. */
+#define MADE UINT32_MAX
+#define LONGEST 64 /* bytes */
 typedef struct {
     int count;
     uint32_t messages[2];
+    uint8_t made[2][LONGEST];
+    uint32_t lengths[2];
 } SentMessages;
+
+/* What a field of a message contains. */
+enum FieldSource { FIELD_ICNT, FIELD_HIST, FIELD_ADDRESS, FIELD_DELAY, FIELD_SOURCES };
+#define MOST_FIELDS 4
+
+/* The form of an event's messages, if they have one: fields of variable length, the first of them after `head_bits` bits
+ * that are always the same. Fields are cut into groups of six bits, in bytes whose low two bits say where a field and the
+ * message end. After the message I-CNT is 0 and HIST is 1 if they change at all. */
+typedef struct {
+    uint64_t head;
+    uint32_t head_bits, least; /* bits of the first field, at least */
+    uint32_t count; /* of the fields; 0: there is no form */
+    uint8_t fields[MOST_FIELDS];
+} MessageForm;
 
 /* Registers of the encoder, as Python gives and takes them. */
 typedef struct {
@@ -76,6 +94,8 @@ typedef struct {
     uint64_t call_mask;
     size_t most_calls;
     int timed;
+    MessageForm forms[EVENTS];
+    uint64_t address_mask, delay_mask; /* of what is sent */
     EncoderBlock *blocks;
     size_t block_count, block_capacity;
     EncoderStep *steps;

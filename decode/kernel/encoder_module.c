@@ -122,6 +122,31 @@ static PyObject *encoder_take_step(Encoder *encoder, PyObject *args)
     return PyLong_FromSize_t(encoder->loop.step_count);
 }
 
+/* form(event, head, head_bits, least, fields, address_mask, delay_mask): how messages of this event are made */
+static PyObject *encoder_form(Encoder *encoder, PyObject *args)
+{
+    unsigned event, head_bits, least;
+    unsigned long long head, address_mask, delay_mask;
+    const char *fields;
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(args, "IKIIy#KK", &event, &head, &head_bits, &least, &fields, &count, &address_mask,
+                          &delay_mask))
+        return NULL;
+    int wrong = event >= EVENTS || !count || count > MOST_FIELDS || head_bits > 24 || least > 24;
+    for (Py_ssize_t i = 0; !wrong && i < count; i++)
+        wrong = fields[i] < 0 || fields[i] >= FIELD_SOURCES;
+    if (wrong) {
+        PyErr_SetString(PyExc_ValueError, "not a form that this kernel takes");
+        return NULL;
+    }
+    MessageForm form = {head, head_bits, least, (uint32_t)count, {0}};
+    memcpy(form.fields, fields, (size_t)count);
+    encoder->loop.forms[event] = form;
+    encoder->loop.address_mask = address_mask;
+    encoder->loop.delay_mask = delay_mask;
+    Py_RETURN_NONE;
+}
+
 /* forget(): all messages and blocks */
 static PyObject *encoder_clear(Encoder *encoder, PyObject *none)
 {
@@ -166,6 +191,16 @@ static PyObject *calls_of(const EncoderLoop *loop)
     return calls;
 }
 
+static int append_message(const Encoder *encoder, const SentMessages *sent, int i, PyObject *out)
+{
+    if (sent->messages[i] != MADE)
+        return PyList_Append(out, encoder->messages[sent->messages[i]]);
+    PyObject *made = PyBytes_FromStringAndSize((const char *)sent->made[i], sent->lengths[i]);
+    int failed = !made || PyList_Append(out, made);
+    Py_XDECREF(made);
+    return failed ? -1 : 0;
+}
+
 static int encode(Encoder *encoder, PyObject *items, Py_ssize_t *at, PyObject *out, int count_time, int count_period)
 {
     Py_ssize_t size = PyList_Size(items);
@@ -178,7 +213,7 @@ static int encode(Encoder *encoder, PyObject *items, Py_ssize_t *at, PyObject *o
         stop = encoder_step(&encoder->loop, block, count_time, count_period, &sent);
         *at += stop == ALL_DONE || stop == PERIOD_OVER;
         for (int i = 0; i < sent.count; i++)
-            if (PyList_Append(out, encoder->messages[sent.messages[i]]))
+            if (append_message(encoder, &sent, i, out))
                 return -1;
     }
     return stop;
@@ -282,6 +317,7 @@ static void encoder_dealloc(Encoder *encoder)
 static PyMethodDef encoder_methods[] = {
     METHOD("add", encoder_add, METH_VARARGS),
     METHOD("learn", encoder_take_step, METH_VARARGS),
+    METHOD("form", encoder_form, METH_VARARGS),
     METHOD("forget", encoder_clear, METH_NOARGS),
     METHOD("run", encoder_run, METH_VARARGS),
     METHOD("__deepcopy__", encoder_deepcopy, METH_O),

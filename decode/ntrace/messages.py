@@ -365,6 +365,24 @@ class Packer:
         self.pack = lru_cache(maxsize=_REMEMBERED)(self._pack)
         """Return the bytes of a message: its TCODE, then the values of its fields in the order of the layout."""
 
+    def form(self, tcode: int, *values: int) -> tuple[int, int, int] | None:
+        """Return how messages begin that have these values in their fields of fixed length: the bits, how many they
+        are, and how many the field after them has at least. None: more than values decides how they go on.
+        """
+        layout = self._layouts.get(tcode)
+        if layout is None or len(layout.fixed) != len(values) or self._address_bits or self._padding:
+            return None
+        first, bits = self._head(layout, tcode, values)
+        return first, bits, max(self._least, TCODE_BITS + 1 - bits)
+
+    def _head(self, layout: MessageLayout | None, tcode: int, values: tuple[int, ...]) -> tuple[int, int]:
+        """Return the bits before the first field of variable length, and how many they are."""
+        first, bits = tcode | self._src << TCODE_BITS, TCODE_BITS + self._src_bits
+        for field, value in zip(layout.fixed if layout is not None else (), values, strict=False):
+            first |= value << bits
+            bits += field.bits
+        return first, bits
+
     def stamp(self, raw: bytes, tstamp: int) -> bytes:
         """Return the message *raw* with TSTAMP appended."""
         last = _group(tstamp, 1, self._padding)
@@ -374,10 +392,7 @@ class Packer:
     def _pack(self, tcode: int, *values: int) -> bytes:
         layout = self._layouts.get(tcode)
         fixed = layout.fixed if layout is not None else ()
-        first, bits = tcode | self._src << TCODE_BITS, TCODE_BITS + self._src_bits
-        for field, value in zip(fixed, values, strict=False):
-            first |= value << bits
-            bits += field.bits
+        first, bits = self._head(layout, tcode, values)
         start, *rest = values[len(fixed) :] or (0,)
         # The first byte never ends a field: a message starts with MSEO 00 (3.1).
         out = _group(first | start << bits, max(bits + self._least, TCODE_BITS + 1), self._padding)

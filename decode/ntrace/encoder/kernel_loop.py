@@ -14,8 +14,10 @@ from rvtrace_gdb.decode.executed.kernel_loop import (
     EncoderCounter,
     EncoderItem,
     EventCounters,
+    FormField,
     KernelLoop,
     LoopCounters,
+    LoopEvent,
 )
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.ntrace.encoder.output import DIRECT_JUMPS, POP, PUSH, CallCounter, MessageOutput
@@ -27,6 +29,7 @@ from rvtrace_gdb.decode.ntrace.encoder.state import (
     SyncRequests,
     SyncTimer,
 )
+from rvtrace_gdb.decode.ntrace.messages import BType, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, InstSyncMode
 
 _HONOURED = HonouredOptions(
@@ -44,8 +47,9 @@ _HONOURED = HonouredOptions(
 """The fields of the options that the kernel's loop honours, as long as messages are neither counted nor repeated."""
 
 _LONGEST_HIST = 60  # bits
+_FORM_BITS = 36  # of I-CNT and HIST in the kernel's messages
 _LEAST_ICNT = 512
-"""Where I-CNT is full every few blocks, the kernel costs more than it gives."""
+"""Where I-CNT is full every few blocks, as nothing else reports it, the kernel costs more than it gives."""
 
 
 class LoopParts(NamedTuple):
@@ -83,6 +87,33 @@ class NtraceKernelLoop(KernelLoop):
             traps=not options.trap_return_sync,
         )
         self._parts = parts
+        if options.hist_limit <= _FORM_BITS and options.icnt_limit < 1 << _FORM_BITS:
+            self._set_forms()
+
+    def _set_forms(self) -> None:
+        """Tell the kernel how messages are built whose values hardly repeat: `Encoder._append_hist`, `_indirect`."""
+        options = self._parts.options
+        if options.full_at_once:
+            self._set_message_form(LoopEvent.HISTORY_FULL, Tcode.RESOURCE_FULL, Rcode.HIST, FormField.HIST)
+        if options.indirect_without_hist and not options.btm:
+            return  # HIST decides which message it is
+        tcode = Tcode.INDIRECT_BRANCH if options.btm else Tcode.INDIRECT_BRANCH_HIST
+        fields = (FormField.ICNT, FormField.ADDRESS, *(() if options.btm else (FormField.HIST,)))
+        extended = options.b_type_extended
+        for event, b_type in (
+            (LoopEvent.JUMPED, BType.JUMP),
+            (LoopEvent.EXCEPTED, BType.EXCEPTION if extended else BType.TRAP),
+            (LoopEvent.INTERRUPTED, BType.INTERRUPT if extended else BType.TRAP),
+        ):
+            self._set_message_form(event, tcode, b_type, *fields)
+
+    def _set_message_form(self, event: LoopEvent, tcode: Tcode, value: int, *fields: FormField) -> None:
+        """Set the form of an event's messages, if it is one that the kernel takes. *value*: of the first field."""
+        options, out = self._parts.options, self._parts.out
+        head = out.form(int(tcode), int(value))
+        if head is not None:
+            with_time = (*fields, FormField.DELAY) if options.timestamps else fields
+            self._set_form(event, head, with_time, options.address_mask, out.ticks)
 
     def _is_quiet(self) -> bool:
         parts, requests, pending = self._parts, self._parts.requests, self._parts.pending
@@ -167,8 +198,8 @@ def kernel_loop(parts: LoopParts) -> NtraceKernelLoop | None:
     counted = options.repeated_history or options.repeat_branch or options.idle_bytes or options.timestamp_sparse > 1
     if compiled is None or counted or (options.timestamps and options.dialect.xor_timestamps):
         return None
-    if not _LEAST_ICNT <= options.icnt_limit < LARGEST or options.hist_limit > _LONGEST_HIST:
+    if options.icnt_limit >= LARGEST or options.hist_limit > _LONGEST_HIST or options.return_depth > MOST_CALLS:
         return None
-    if options.return_depth > MOST_CALLS:
+    if not options.btm and options.icnt_limit < _LEAST_ICNT:
         return None
     return NtraceKernelLoop(compiled, parts) if _HONOURED.suffice(options, options.dialect) else None

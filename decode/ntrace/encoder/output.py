@@ -214,6 +214,8 @@ class MessageOutput:
     now       the time for TSTAMP, in ticks
     messages  the number of messages since the last synchronizing one
     sent      the last time that was transmitted
+    ticks     the bits of a time that are transmitted
+    form      `Packer.form` of these messages
     """
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None], period_over: Callable[[], None]) -> None:
@@ -232,13 +234,13 @@ class MessageOutput:
             empty_fields=options.empty_fields,
             padding=options.field_padding,
         )
-        self._pack = packer.pack
+        self._pack, self.form = packer.pack, packer.form
         counts_full = options.repeated_history and self.runs is None
         self._repeats = RepeatedHistory(options, self._write_held, self._hold) if counts_full else None
         self._branches = RepeatedBranch(options, self._write_held) if options.repeat_branch else None
         self._held_at = 0  # time of the last event that is held back
         self._bare = not (options.timestamps or options.idle_bytes)
-        self._ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
+        self.ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
         self.sent = 0  # the last time that was transmitted
         self._without_time = 0  # messages since
         self._held = [held for held in (self._branches, self._repeats, self.runs) if held is not None]
@@ -297,7 +299,7 @@ class MessageOutput:
         raw = self._pack(tcode, *values)
         if self._options.timestamps:
             self.sent, self._without_time = self.now, 0
-            raw = self._packer.stamp(raw, self.now & self._ticks)
+            raw = self._packer.stamp(raw, self.now & self.ticks)
         self._finish(raw)
         self.messages = 0
 
@@ -343,7 +345,7 @@ class MessageOutput:
             return raw
         time = max(time, self.sent)  # an event that was held back is earlier than messages sent meanwhile
         xor = self._options.dialect.xor_timestamps
-        tstamp = (time ^ self.sent if xor else time - self.sent) & self._ticks
+        tstamp = (time ^ self.sent if xor else time - self.sent) & self.ticks
         self.sent, self._without_time = time, 0
         return self._packer.stamp(raw, tstamp)
 
