@@ -41,8 +41,8 @@ _HONOURED = HonouredOptions(
     "indirect_without_hist", "correlation_without_hist", "sync_placement", "linear_sync", "marks_keep_hist",
     "trap_return_sync", "ownership_full", "exact_context", "empty_fields", "field_padding", "idle_before_sync",
     # Dialect
-    "name", "layouts", "keeps_state", "address_bits", "run_rcodes", "jump_ends_branch", "scontext_first",
-    "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
+    "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
+    "scontext_first", "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
 )  # fmt: skip
 """The fields of the options that the kernel's loop honours, as long as messages are neither counted nor repeated."""
 

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,12 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceOptions
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.kernel.loading import absence
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode
+from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.decode.program.csrs import ProgramContext
+from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace import random_programs as etrace
 from tests.decode.executions import Run, execute
 from tests.decode.ntrace import encodings as ntrace
@@ -62,7 +65,7 @@ def both(encoded: Callable[[], list[bytes]]) -> None:
 
 def ntrace_messages(options: EncoderOptions, run: Run, seed: int, *, plain: bool) -> list[bytes]:
     """What is sent for an execution, told in pieces; unless *plain*, with all that may come in between."""
-    rng = random.Random(seed)
+    rng, now = random.Random(seed), 1 << 20
     sent: list[bytes] = []
     encoder = NtraceEncoder(options, sent.append)
     for _ in range(ROUNDS):
@@ -74,6 +77,9 @@ def ntrace_messages(options: EncoderOptions, run: Run, seed: int, *, plain: bool
             at += size
             if not plain and rng.random() < 0.1:
                 encoder.mark(Sync.TRACE_EVENT)
+            if not plain and rng.random() < 0.3:
+                now += rng.choice([1, 5, 1000])
+                encoder.time(now)
             if not plain and rng.random() < 0.1:
                 encoder = deepcopy(encoder, {id(sent): sent, id(options): options})
         encoder.stop(Evcode.DEBUG_MODE, run.next_pc)
@@ -81,9 +87,9 @@ def ntrace_messages(options: EncoderOptions, run: Run, seed: int, *, plain: bool
 
 
 @examples
-@given(st.integers(0, 1 << 32), ntrace.any_fields, st.booleans())
-def test_n_trace(seed: int, fields: dict[str, Any], plain: bool) -> None:
-    case = ntrace.Case(seed, fields)
+@given(st.integers(0, 1 << 32), ntrace.any_fields, ntrace.SOURCES, st.sampled_from([0.01, 0.4]), st.booleans())
+def test_n_trace(seed: int, fields: dict[str, Any], source: tuple[int, int], trap_rate: float, plain: bool) -> None:
+    case = ntrace.Case(seed, fields, source, trap_rate=trap_rate)
     both(lambda: ntrace_messages(case.encoder_options, case.run, seed, plain=plain))
 
 
@@ -93,6 +99,8 @@ KERNEL_OPTIONS: dict[str, dict[str, Any]] = {
     "returns": {"implicit_return": ImplicitReturn.FULL_STACK, "sequential_jump": True},
     "partial": {"implicit_return": ImplicitReturn.PARTIAL_STACK, "return_depth": 2, "btm": True},
     "times": {"timestamps": True},
+    "short times": {"timestamps": True, "timestamp_bits": 3},
+    "times of branches": {"timestamps": True, "btm": True},
     "contexts": {"context": True, "all_jumps": True},
     "halfwords": {"sync_mode": InstSyncMode.HALFWORDS, "sync_max": 6},
     "messages": {"sync_mode": InstSyncMode.MESSAGES, "sync_max": 2, "btm": True},
@@ -108,6 +116,7 @@ def test_the_kernel_does_most(name: str) -> None:
     rng = random.Random(1)
     run = execute(Program(rng, 64, 40), rng, 3000)
     both(lambda: ntrace_messages(options, run, 1, plain=True))
+    both(lambda: ntrace_messages(options, run, 1, plain=False))
     items = run.items
     encoder = NtraceWithout(options, lambda _: None)
     for _ in range(ROUNDS):
@@ -116,6 +125,29 @@ def test_the_kernel_does_most(name: str) -> None:
         encoder.retire(items)
         encoder.stop(Evcode.DEBUG_MODE)
     assert encoder.steps < len(items) / 10
+
+
+@pytest.mark.parametrize("limit", range(4, 12))
+def test_a_counter_that_is_often_full(limit: int) -> None:
+    rng = random.Random(limit)
+    run = execute(Program(rng, 64, 40), rng, 1000)
+    both(lambda: ntrace_messages(EncoderOptions(btm=True, icnt_limit=limit), run, 1, plain=True))
+
+
+def test_addresses_of_which_few_bits_are_sent() -> None:
+    """SiFive's encoders leave out the high ones."""
+    options = EncoderOptions(dialect=replace(SIFIVE, address_bits=40))
+    far = Block(0xFFFF_FFC0_0000_0000, bytes([2, 1]), IType.OTHER_UNINFERABLE)
+    near = Block(0x1000, bytes([2, 1]), IType.OTHER_UNINFERABLE)
+
+    def messages() -> list[bytes]:
+        sent: list[bytes] = []
+        encoder = NtraceEncoder(options, sent.append)
+        encoder.start(Sync.EXIT_FROM_DEBUG)
+        encoder.retire([far, near] * 10)
+        return sent
+
+    both(messages)
 
 
 def etrace_packets(case: etrace.Case, seed: int, *, plain: bool) -> list[bytes]:
@@ -156,3 +188,19 @@ def test_the_kernel_does_most_of_e_trace(drawn: dict[str, Any]) -> None:
         encoder.retire(case.items)
         encoder.stop()
     assert encoder.steps < len(case.items) / 2
+
+
+def test_a_jump_to_a_block_that_may_end_at_once() -> None:
+    """The packet about the target is sent with the instruction after it, if that is the block's last one."""
+    jump = Block(0x1000, bytes([2, 1]), IType.OTHER_UNINFERABLE)
+    long, short = Block(0x2000, bytes([2, 1]), IType.OTHER_UNINFERABLE), Block(0x2000, bytes([2]))
+
+    def packets() -> list[bytes]:
+        sent: list[bytes] = []
+        encoder = EtraceEncoder(EtraceOptions(), sent.append, sent.extend)
+        encoder.start()
+        encoder.retire([jump, long] * 5 + [jump, short, IngressTrap(0x2004, True, 7, 0, 0x1000)] + [jump, long] * 5)
+        encoder.stop()
+        return sent
+
+    both(packets)
