@@ -193,13 +193,14 @@ def test_the_kernel_does_most_of_e_trace(drawn: dict[str, Any]) -> None:
 def test_a_jump_to_a_block_that_may_end_at_once() -> None:
     """The packet about the target is sent with the instruction after it, if that is the block's last one."""
     jump = Block(0x1000, bytes([2, 1]), IType.OTHER_UNINFERABLE)
+    trap = IngressTrap(0x2004, True, 7, 0, 0x1000)
     long, short = Block(0x2000, bytes([2, 1]), IType.OTHER_UNINFERABLE), Block(0x2000, bytes([2]))
 
     def packets() -> list[bytes]:
         sent: list[bytes] = []
         encoder = EtraceEncoder(EtraceOptions(), sent.append, sent.extend)
         encoder.start()
-        encoder.retire([jump, long] * 5 + [jump, short, IngressTrap(0x2004, True, 7, 0, 0x1000)] + [jump, long] * 5)
+        encoder.retire([*[jump, long] * 5, jump, short, trap, *[jump, long] * 5])
         encoder.stop()
         return sent
 
