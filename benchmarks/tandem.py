@@ -1,15 +1,18 @@
 """How fast tandem traces are decoded, and any moment of them is found. Run: python -m benchmarks.tandem [GROUPS]
 
 The traces of real cores, repeated to the given number of groups (default 1,000,000). Figures are CPU time; the ratios
-say more than they do, which depend on the machine and on what else it does.
+say more than they do, which depend on the machine and on what else it does: of decoding with the kernel to decoding
+without it (of a tenth of the groups), and for each group to traces of a tenth and a hundredth of the length.
 """
 
+import os
 import random
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import process_time
+from unittest.mock import patch
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
@@ -30,7 +33,8 @@ _MOMENTS = 300
 def main() -> None:
     groups = int(float(sys.argv[1])) if len(sys.argv) > 1 else 1_000_000
     print(f"decoding, {groups} groups each (CPU seconds)")
-    print(f"{'trace':22}{'MB':>7}{'groups':>9}{'history':>9}{'us/group':>10}{'bytes/group kept':>18}")
+    heading = f"{'trace':22}{'MB':>7}{'groups':>9}{'history':>9}{'us/group':>10}{'1/10':>7}{'1/100':>7}"
+    print(f"{heading}{'no kernel':>11}{'bytes/group kept':>18}")
     decoded = {}
     for name, parameters in TRACES.items():
         decoded[name] = measure(name, parameters, groups)
@@ -51,11 +55,21 @@ def measure(name: str, parameters: TandemParameters, groups: int) -> DecodedTand
     tandem = DecodedTandem(trace, image)
     done = process_time()
     spent = (done - begin) / len(trace) * 1e6
-    cells = (
-        f"{len(data) / 1e6:7.1f}{framed - begin:9.2f}{done - framed:9.2f}{spent:10.2f}{kept(once, parameters):18.0f}"
-    )
+    tenth, hundredth = (each_group(data[: len(data) // part], image, parameters) for part in (10, 100))
+    with patch.dict(os.environ, {"RVTRACE_KERNEL": "0"}):
+        without = each_group(data[: len(data) // 10], image, parameters)
+    cells = f"{len(data) / 1e6:7.1f}{framed - begin:9.2f}{done - framed:9.2f}{spent:10.2f}{tenth:7.2f}{hundredth:7.2f}"
+    cells += f"{without:6.2f}{without / tenth:5.1f}{kept(once, parameters):18.0f}"
     print(f"{name:22}{cells}")
     return tandem
+
+
+def each_group(data: bytes, image: Image, parameters: TandemParameters) -> float:
+    """Microseconds of decoding for each group."""
+    begin = process_time()
+    trace = TraceGroups.from_bytes(data, parameters)
+    DecodedTandem(trace, image)
+    return (process_time() - begin) / len(trace) * 1e6
 
 
 def kept(data: bytes, parameters: TandemParameters) -> float:
