@@ -5,6 +5,7 @@ request, and nothing of the arguments: a capture, raw bytes in a file or on stan
 it. A capture is what all of them become, as the trace of a live target does.
 """
 
+import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -188,7 +189,7 @@ class RequestedTrace:
         `of_program`.
         """
         if self.raw is not None:
-            return self.of_program().capture(b"".join(pieces(self.file)), None)
+            return self.of_program().capture(_content(self.file), None)
         return self._core_dump() or load(self.file)
 
     def open(self, session: Session, *, lazily: bool = False) -> list[str]:
@@ -211,6 +212,13 @@ class RequestedTrace:
             raise RawError(f"{self.file}: a core dump; which program ran? Give its ELF (--elf FILE)")
         program, *others = (os.path.abspath(elf) for elf in self.programs.elves)
         return esp32_memory.capture_of_core_dump(read_input(self.file), self.file, Image.from_elf(program), others)
+
+
+def _content(file: str) -> bytes:
+    """Return the bytes of a file, of which there is no second copy at any time. Raises `RawError`."""
+    content = io.BytesIO()
+    content.writelines(pieces(file))
+    return content.getvalue()
 
 
 def is_core_dump_file(file: str) -> bool:
