@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from long_runs import encoded
 
 _LENGTHS = (1, 10, 30)
+_OPTIONS = {"HTM": (), "HTM, times": ("--timestamps",), "BTM": ("--btm",)}
 _RVTRACE = Path(sys.executable).parent / "rvtrace"
 
 
@@ -38,8 +39,9 @@ def main() -> None:
         print(f"{'':24}{'MB':>6}{'':>10}{'CPU s':>8}{'s':>7}{'MiB':>6}{'ratio':>7}")
         for program in ("mixed", "random"):
             for setting, items, elf in encoded(folder, program):
-                data = b"".join(setting.encode(items))
-                options = ["--timestamps"] * ("times" in setting.name) + ["--btm"] * ("BTM" in setting.name)
+                if setting.name not in _OPTIONS:
+                    continue
+                data, options = b"".join(setting.encode(items)), _OPTIONS[setting.name]
                 for times in _LENGTHS:
                     raw, capture = folder / "raw.bin", folder / "x.rvt"
                     raw.write_bytes(data * times)
