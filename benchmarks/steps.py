@@ -1,8 +1,9 @@
 """How long gdb's steps by lines take in the past. Run: python -m benchmarks.steps [ROUNDS]
 
 Loops of one line and an inlined function with so many rounds (default 200,000), traced as N-Trace, in the real gdb
-(RVTRACE_GDB or gdb-multiarch; `trace open`, `trace replay`). Beside it what gdb takes for an instruction if it steps
-itself (`set range-stepping off`), in a trace of 60 rounds.
+(RVTRACE_GDB or gdb-multiarch; `trace open`, `trace replay`); and a breakpoint backward whose condition is false, so
+many times. Beside it what gdb takes for an instruction if it steps itself (`set range-stepping off`), and for a hit if
+it evaluates the condition itself (`set breakpoint condition-evaluation host`), in a trace of 60 rounds.
 """
 
 import json

@@ -38,8 +38,29 @@ def seconds(command: str) -> tuple[int, float]:
     return abs(here() - start), time.perf_counter() - begin
 
 
+CONDITIONS = ("$trace_pos == 1", "$a5 == 0x7654321", "sum == 3 && n == 0x7654321")
+LOOP, ROUND = "*(char *)&doing + 2", 5  # where the loop of the function begins, and its instructions
+
+
+def condition(text: str, longest: int) -> tuple[int, float]:
+    """How often a false condition is met on the way back, and how long that takes."""
+    quietly("trace goto begin")
+    quietly("tbreak doing")
+    quietly("continue")
+    hits = min(longest // ROUND, 10_000)
+    quietly(f"trace goto {here() + ROUND * hits}")
+    quietly(f"break {LOOP} if {text}")
+    begin = time.perf_counter()
+    quietly("reverse-continue")
+    spent = time.perf_counter() - begin
+    quietly("delete")
+    return hits, spent
+
+
 def main() -> None:
     quietly("set height 0")
+    if os.environ["BENCHMARK_SPARED"] == "off":
+        quietly("set breakpoint condition-evaluation host")
     quietly(f"trace open {os.environ['BENCHMARK_CAPTURE']}")
     quietly("trace replay")
     quietly(f"set range-stepping {os.environ['BENCHMARK_SPARED']}")
@@ -52,6 +73,8 @@ def main() -> None:
         for way in ways:
             quietly(way)
         found[name] = seconds(command)
+    longest = found["reverse-next"][0]
+    found |= {f"if {text}": condition(text, longest) for text in CONDITIONS}
     with open(os.environ["BENCHMARK_RESULT"], "w", encoding="utf-8") as file:
         json.dump(found, file)
 

@@ -119,6 +119,9 @@ class ReplayBackend(Protocol):
         which may be at the current position. When *progress* raises, that is passed on, at a position on the way.
         """
 
+    def pc(self, hart: int | None) -> int | None:
+        """Return the address of the instruction that a hart runs next; None in the present, and at the end."""
+
     def registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the known values at the hart's position, by gdb's register names: pc, and those in the trace."""
 

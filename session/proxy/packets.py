@@ -196,6 +196,15 @@ def _of_actions(text: bytes, threads: Threads) -> Resume | None:
     return Resume(1, first[1][:1] in b"sSr", thread, addresses)
 
 
+_CONDITION = re.compile(rb"X[0-9a-fA-F]+,([0-9a-fA-F]*)")
+
+
+def conditions_in(packet: bytes) -> tuple[bytes, ...]:
+    """Return the agent expressions in a Z packet, one of which must hold where the breakpoint stops."""
+    listed = packet.partition(b";cmds:")[0].partition(b";")[2]
+    return tuple(bytes.fromhex(code.decode()) for code in _CONDITION.findall(listed) if len(code) % 2 == 0)
+
+
 _KINDS = {b"2": "watch", b"3": "rwatch", b"4": "awatch"}
 
 
@@ -239,18 +248,29 @@ class Breakpoints:
     """The breakpoints of one gdb."""
 
     def __init__(self) -> None:
+        self._conditions: dict[Breakpoint, tuple[bytes, ...]] = {}  # of those that have some
         self._of_gdb: set[Breakpoint] = set()
         self._of_stub: set[Breakpoint] = set()
         self._seen: set[int] = set()
 
-    def inserted(self, breakpoint: Breakpoint) -> None:
-        """Note that gdb believes it inserted."""
+    def inserted(self, breakpoint: Breakpoint, conditions: tuple[bytes, ...] = ()) -> None:
+        """Note that gdb believes it inserted. *conditions*: agent expressions, () for none."""
+        self._conditions.pop(breakpoint, None)
+        if conditions:
+            self._conditions[breakpoint] = conditions
         self._of_gdb.add(breakpoint)
         self._seen.add(breakpoint.address)
 
     def seen_at(self, address: int | None) -> bool:
         """Return whether gdb ever inserted one there: gdb removes a breakpoint while it steps over it."""
         return address in self._seen
+
+    def conditions_at(self, address: int) -> tuple[bytes, ...]:
+        """Return the conditions at an address, one of which must hold there; () if gdb stops there in any case."""
+        there = [it for it in self._of_gdb if not it.watches and it.address == address]
+        if any(it not in self._conditions for it in there):
+            return ()
+        return tuple(condition for it in there for condition in self._conditions[it])
 
     def ever(self) -> frozenset[int]:
         """Return where gdb ever inserted one."""

@@ -15,13 +15,15 @@ from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
 from rvtrace_gdb.session.proxy.live_target import LiveTarget, own_features
-from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, resume_of, thread_of
+from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
 from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame
 from rvtrace_gdb.support.errors import silent
 
-_FEATURES = (b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+")
+_FEATURES = (
+    b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+", b"ConditionalBreakpoints+"
+)  # fmt: skip
 _FIXED = {
     b"QStartNoAckMode": b"OK",
     b"!": b"OK",
@@ -220,7 +222,7 @@ class ReplayTarget:
         breakpoint = Breakpoint.from_packet(body)
         if breakpoint is None:
             return not self._target.has_stub() and self._fail()
-        self._gdb.breakpoints.inserted(breakpoint)
+        self._gdb.breakpoints.inserted(breakpoint, conditions_in(body))
         self._gdb.send(b"OK")
         return True
 

@@ -17,7 +17,9 @@ Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
+from rvtrace_gdb.session.proxy.agent_expressions import PastValues, is_zero
 from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
 from rvtrace_gdb.session.proxy.connection import Connection, StubGone
 from rvtrace_gdb.session.proxy.packets import Resume, resume_of
@@ -251,13 +253,37 @@ class Stepper:
     ) -> MovementStop:
         breakpoints = self._gdb.breakpoints.addresses()
         if not resume.is_step:
-            return self._past.run(hart, resume.direction, breakpoints, progress, watchpoints)
+            while True:
+                stop = self._past.run(hart, resume.direction, breakpoints, progress, watchpoints)
+                if stop.at_end or stop.hit or not self._is_passed(hart):
+                    return stop
+                for line in stop.lines:
+                    self._gdb.print(line)
+                progress("evaluating conditions (breakpoints)", 0)
         within = resume.addresses
         if within and not any(address in within for address in breakpoints):
             return self._past.step_within(hart, resume.direction, within, progress, watchpoints)
         if watchpoints:
             return self._past.step(hart, resume.direction, watchpoints)
         return self._past.step_along(hart, resume.direction, self._gdb.breakpoints.ever(), progress)
+
+    def _is_passed(self, hart: int | None) -> bool:
+        """Return whether the conditions of the breakpoint here are certainly false."""
+        pc = self._past.pc(hart)
+        conditions = () if pc is None else self._gdb.breakpoints.conditions_at(pc)
+        if not conditions:
+            return False
+        values = PastValues(lambda number: self._register(hart, number), partial(self._past.memory, hart))
+        return all(is_zero(condition, values) for condition in conditions)
+
+    def _register(self, hart: int | None, number: int) -> int | None:
+        """Return a register in the past by its number in the target's description, None: not known."""
+        descriptions, position = self._gdb.descriptions, self._past.position(hart)
+        if number == descriptions.ours():
+            return None if position is None else position + 1
+        register = descriptions.current().registers.get(number)
+        value = None if register is None else self._past.registers(hart).get(register.name)
+        return 0 if value is None and number == 0 else value
 
     def _arrived(self, hart: int | None, stop: MovementStop) -> None:
         """Report what was passed, and return to the present if all harts are at the end."""

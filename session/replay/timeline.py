@@ -224,6 +224,11 @@ class Timeline:
         if place is not None and 0 <= position < len(place.history):
             self._only[hart] = position
 
+    def pc(self, hart: int | None) -> int | None:
+        """Return the address of the instruction that a hart runs next; None in the present, and at the end."""
+        place = self._places.get(hart)
+        return None if place is None or place.position == len(place.history) else place.history.pc(place.position)
+
     def registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the known registers: without any values the pc, and not at the end of the history."""
         place = self._places.get(hart)

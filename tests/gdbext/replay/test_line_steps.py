@@ -82,7 +82,7 @@ def test_they_end_where_gdb_itself_ends(gdb: str, traced: tuple[Path, Path, list
 def test_gdb_looks_at_few_of_the_instructions(gdb: str, traced: tuple[Path, Path, list[int]]) -> None:
     elf, capture, _ = traced
     ways = {
-        "reverse-next": ["trace goto begin", "break 45", "continue"],  # behind the loop of one line
+        "reverse-next": ["trace goto begin", "break steps.c:45", "continue"],  # behind the loop of one line
         "finish": ["delete", "trace goto begin ", "break mixed", "continue "],
         "next": ["delete ", "trace goto begin  ", "break inlined", "continue  ", "next  "],
     }
@@ -92,3 +92,26 @@ def test_gdb_looks_at_few_of_the_instructions(gdb: str, traced: tuple[Path, Path
     spared, own = (run_gdb(elf, [f"set range-stepping {it}", *commands], gdb=gdb) for it in ("on", "off"))
     looks = [(spared[command].count("stop_pc="), own[command].count("stop_pc=")) for command in ways]
     assert all(few < 12 and many > 20 for few, many in looks), looks
+
+
+CONDITIONS = ["$trace_pos % 7 == 3", "i == 3 && sum > 2", "$a5 == 0x7", "n - 4 < $a5", "$pc == 1", "sink != 0"]
+
+
+@pytest.mark.parametrize("gdb", NEWEST_GDB)
+def test_conditions_stop_where_gdb_itself_stops(gdb: str, traced: tuple[Path, Path, list[int]]) -> None:
+    """gdb's own way: `set breakpoint condition-evaluation host`."""
+    elf, capture, _ = traced
+    commands = [f"trace open {capture}", "trace replay"]
+    for number, condition in enumerate(CONDITIONS):
+        way, back = f"continue{' ' * number}", f"reverse-continue{' ' * number}"
+        commands += [f"trace goto begin{' ' * number}", f"break steps.c:44 if {condition}", "tbreak handler"]
+        commands += [way, f"print $trace_pos{' ' * number}", back, f"info breakpoints{' ' * number}", "delete"]
+    said = [
+        run_gdb(elf, [SOURCE, f"set breakpoint condition-evaluation {where}", *commands], gdb=gdb)
+        for where in ("auto", "host")
+    ]
+    for command in commands:
+        one, other = (re.sub(r" \((?:target|host) evals\)", "", VARYING.sub("", it[command])) for it in said)
+        assert one == other, command
+    assert sum("target evals" in text for text in said[0].values()) == len(CONDITIONS)
+    assert sum("already hit" in text for text in said[1].values()) >= 3

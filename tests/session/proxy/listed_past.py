@@ -109,6 +109,9 @@ class ListedPast:
             if stop.hit or stop.at_end or self.pcs[hart][self.places[hart]] in breakpoints:
                 return stop
 
+    def pc(self, hart: int | None) -> int | None:
+        return None if hart not in self.places or self.is_at_end(hart) else self.pcs[hart][self.places[hart]]
+
     def registers(self, hart: int | None) -> Mapping[str, int]:
         pc = self.pcs[hart][self.places[hart]]
         return {} if pc == HERE else {"pc": pc}
