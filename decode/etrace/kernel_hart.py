@@ -32,7 +32,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
-from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, Place
+from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, WalkStart
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.kernel._kernel import Kernel
@@ -173,7 +173,7 @@ class PacketKernelHart(HartDecoder):
         number, _, self._stack, _ = self._kernel.place()
         self._state = self._states.state_at(number)
 
-    def _place_of(self, state: State) -> Place[HartKnowledge] | None:
+    def _place_of(self, state: State) -> WalkStart[HartKnowledge] | None:
         """Return where the hart is, if the kernel can walk from there."""
         known = state.knowledge
         if known.mode is not Mode.ON or known.inferred is not None or known.next_pc == NOWHERE:
@@ -183,7 +183,7 @@ class PacketKernelHart(HartDecoder):
             return None
         group = known._replace(next_pc=NOWHERE, last_pc=NOWHERE)
         last = known.last_pc & _LARGEST
-        return Place(group, walker.compiled, known.next_pc, last, self._step_function.is_shared(state))
+        return WalkStart(group, walker.compiled, known.next_pc, last, self._step_function.is_shared(state))
 
     def _state_of(self, group: HartKnowledge, pc: int, last: int) -> State:
         return self._step_function.state(group._replace(next_pc=pc, last_pc=last))

@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE, CallEffect
 from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT
-from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, Place
+from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates, WalkStart
 from rvtrace_gdb.decode.stepping.reports import Report
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _NO_FLOW, _BRANCH, _OTHER_FLOW = range(3)
 # The flags of a step.
 _COUNTED, _HAS_REPORTS, _CALLS, _CLEARS = 1, 2, 4, 8
 
-_Group = tuple[int, ProgramContext]  # reference and context, which a walk does not change
+_ReferenceAndContext = tuple[int, ProgramContext]  # reference and context, which a walk does not change
 
 _AHEAD = range(-(1 << 31), 1 << 31)  # what the kernel can keep of the number `ahead`
 
@@ -191,15 +191,15 @@ class KernelHart(HartDecoder):
         self._take_branch()
         return super()._branch_before(frames, index)
 
-    def _place_of(self, state: State) -> Place[_Group] | None:
+    def _place_of(self, state: State) -> WalkStart[_ReferenceAndContext] | None:
         """Return where the hart is, if the kernel can walk from there."""
         walker = self._step_function.walker(state).compiled if state.mode is Mode.ON and state.pc >= 0 else None
         if walker is None:
             return None
         shared = state.branch == NOWHERE and self._step_function.is_shared(state)
-        return Place((state.reference, state.context), walker, state.pc, 0, shared)
+        return WalkStart((state.reference, state.context), walker, state.pc, 0, shared)
 
-    def _state_of(self, group: _Group, pc: int, _: int) -> State:
+    def _state_of(self, group: _ReferenceAndContext, pc: int, _: int) -> State:
         return self._step_function.shared_state(Mode.ON, pc, *group)
 
     def _forget(self) -> None:

@@ -21,11 +21,11 @@ class Numbered(Protocol):
     number: int
 
 
-_State = TypeVar("_State", bound=Numbered)
-_Group = TypeVar("_Group", bound=Hashable)
+_NumberedState = TypeVar("_NumberedState", bound=Numbered)
+_Common = TypeVar("_Common", bound=Hashable)
 
 
-class Place(NamedTuple, Generic[_Group]):
+class WalkStart(NamedTuple, Generic[_Common]):
     """Where the hart is in a state from which the kernel can walk.
 
     group   what all states have in common that walks lead to from here
@@ -35,14 +35,14 @@ class Place(NamedTuple, Generic[_Group]):
     shared  whether the state is the one to which walks lead that end there
     """
 
-    group: _Group
+    group: _Common
     walker: "Walker"
     pc: int
     last: int
     shared: bool
 
 
-class KernelStates(Generic[_State, _Group]):
+class KernelStates(Generic[_NumberedState, _Common]):
     """The states of one kernel by number.
 
     place    returns where the hart is in a state, None if the kernel cannot walk from there
@@ -52,17 +52,17 @@ class KernelStates(Generic[_State, _Group]):
     def __init__(
         self,
         kernel: "Kernel",
-        place: Callable[[_State], Place[_Group] | None],
-        restore: Callable[[_Group, int, int], _State],
+        place: Callable[[_NumberedState], WalkStart[_Common] | None],
+        restore: Callable[[_Common, int, int], _NumberedState],
     ) -> None:
         self._kernel = kernel
         self._place = place
         self._restore = restore
-        self._states: dict[int, _State] = {}
-        self._groups: list[_Group] = []
-        self._numbers: dict[_Group, int] = {}  # of the groups
+        self._states: dict[int, _NumberedState] = {}
+        self._groups: list[_Common] = []
+        self._numbers: dict[_Common, int] = {}  # of the groups
 
-    def number_of(self, state: _State) -> int:
+    def number_of(self, state: _NumberedState) -> int:
         """Return the number of a state."""
         number = state.number
         if number < 0:
@@ -76,7 +76,7 @@ class KernelStates(Generic[_State, _Group]):
             self._states[number] = state
         return number
 
-    def state_at(self, number: int) -> _State:
+    def state_at(self, number: int) -> _NumberedState:
         """Return the state with this number, which the kernel may have made."""
         state = self._states.get(number)
         if state is None:
@@ -85,7 +85,7 @@ class KernelStates(Generic[_State, _Group]):
             state.number = number
         return state
 
-    def _group_number(self, place: Place[_Group]) -> int:
+    def _group_number(self, place: WalkStart[_Common]) -> int:
         number = self._numbers.get(place.group)
         if number is None:
             number = self._numbers[place.group] = self._kernel.group(place.walker)

@@ -1,6 +1,7 @@
 """The walk in C comes to the same as that in Python, or to nothing, which it does only where something is unusual."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.walk import Walkers, WalkResult
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, Stack, WalkCalls, pushed
+from tests.decode import assembler as asm
 from tests.decode.kernel.histories import path_shape
+from tests.decode.ntrace.messages import image_of
 from tests.decode.synthetic import Program
 from tests.helpers.amounts import some_of
 
@@ -25,7 +28,7 @@ pytestmark = pytest.mark.skipif(KERNEL is None, reason="there is no kernel to co
 examples = settings(derandomize=True, max_examples=some_of(80), deadline=None)
 seeds = st.integers(0, 1 << 32)
 SOUP = ("plain", "branch", "jump", "odd")
-_TRIES = 150  # walks of one program
+_TRIES = 200  # walks of one program
 
 
 class Places:
@@ -36,15 +39,18 @@ class Places:
         self.program = Program(rng, rng.choice([32, 64]), rng.randint(8, 60), rng.choice([(), (), SOUP]))
         self.image: Image = self.program.image()
         self.pcs = [*self.program.starts, rng.randrange(1 << 20)]
+        self.pattern = rng.getrandbits(32)
+        self.callers = rng.choices(self.pcs, k=2)
 
     def stack(self) -> Stack:
-        """A call stack, whose addresses are mostly of the program."""
-        return pushed(None, self.rng.choices(self.pcs, k=self.rng.choice([0, 1, 3, 12])))
+        """A call stack, often with the same address on top, on which remembered walks depend."""
+        return pushed(None, self.rng.choices(self.callers, k=self.rng.choice([0, 1, 2, 3, 6, 12])))
 
     def bits(self, most: int) -> tuple[int, int]:
         """(some outcomes, how many)."""
-        count = self.rng.randrange(most)
-        return self.rng.choice([self.rng.getrandbits(count + 1) & (1 << count) - 1, 0, (1 << count) - 1]), count
+        count = self.rng.choice([self.rng.randrange(most), 8, 9])
+        patterns = [self.rng.getrandbits(most), self.pattern, self.pattern, 0, -1]
+        return self.rng.choice(patterns) & (1 << count) - 1, count
 
 
 def calls_shape(calls: WalkCalls) -> tuple[object, ...]:
@@ -81,26 +87,46 @@ def progress_shape(walk: WalkProgress) -> tuple[object, ...]:
     return [path_shape(part, {}) for part in walk.parts], own, stack
 
 
+def same_walk(walkers: Sequence[etrace.Walker], pc: int, stack: Stack, outcomes: int, count: int) -> None:
+    shapes = []
+    for walker in walkers:
+        walk = walker.start(pc, NOWHERE, stack)
+        walker.spend(walk, outcomes, count)
+        shapes.append(progress_shape(walk))
+    assert shapes[0] == shapes[1]
+
+
+def both_walkers(image: Image, parameters: Parameters, modes: Modes) -> list[etrace.Walker]:
+    """One that uses the kernel, and one that does not."""
+    assert KERNEL is not None
+    walkers = [etrace.Walker(image, parameters, modes) for _ in range(2)]
+    walkers[0].compiled_by(KERNEL)
+    return walkers
+
+
 @examples
 @given(seeds, st.integers(0, 4), st.booleans(), st.booleans(), st.booleans())
 def test_walks_of_etrace(seed: int, size: int, counts_all: bool, sijump: bool, predicts: bool) -> None:
     places = Places(seed)
     parameters = Parameters(return_stack_size=size, iret_ext=counts_all, bpred_size=4 * predicts)
     modes = Modes(implicit_return=size > 0, sijump=sijump, branch_prediction=predicts)
-    compiled, interpreted = (etrace.Walker(places.image, parameters, modes) for _ in range(2))
-    assert KERNEL is not None
-    compiled.compiled_by(KERNEL)
-    rng = places.rng
+    walkers = both_walkers(places.image, parameters, modes)
     for _ in range(_TRIES):
-        pc, stack, (outcomes, count) = rng.choice(places.pcs), places.stack(), places.bits(31)
-        if stack is not None and stack[2] >= 1 << size:
+        stack = places.stack()
+        if stack is not None and stack[2] > 1 << size:
             stack = None  # more than the encoder's has
-        shapes = []
-        for walker in (compiled, interpreted):
-            walk = walker.start(pc, NOWHERE, stack)
-            walker.spend(walk, outcomes, count)
-            shapes.append(progress_shape(walk))
-        assert shapes[0] == shapes[1]
+        same_walk(walkers, places.rng.choice(places.pcs), stack, *places.bits(31))
+
+
+@pytest.mark.parametrize("counts_all", [False, True])
+def test_a_return_whose_target_is_in_the_code(counts_all: bool) -> None:
+    """The encoder of the Implicit Return extension takes its address off the stack, that of 2.0 does not."""
+    image = image_of((0x1000, [asm.lui(1, 1), asm.jalr(0, 1, 0x20)]), (0x1020, [asm.c_beqz(4), asm.C_NOP, asm.c_jr(1)]))
+    parameters = Parameters(return_stack_size=2, iret_ext=counts_all)
+    walkers = both_walkers(image, parameters, Modes(implicit_return=True, sijump=True))
+    for stack in (None, pushed(None, [0x1000]), pushed(None, [0x1020, 0x1000])):
+        for count in range(1, 12):
+            same_walk(walkers, 0x1000, stack, 0b10101, count)
 
 
 def test_what_is_usual_is_walked_in_c() -> None:
