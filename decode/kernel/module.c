@@ -444,7 +444,7 @@ static PyObject *kernel_sizes(Kernel *kernel, PyObject *none)
     size_t paths = kernel->path_amount.capacity + kernel->guest_amount.capacity;
     return Py_BuildValue("nnnn", (Py_ssize_t)kernel->loop.step_amount.count, (Py_ssize_t)kernel->path_amount.count,
                          (Py_ssize_t)kernel->guest_amount.count,
-                         (Py_ssize_t)(loop_memory(&kernel->loop) + packets_memory(&kernel->packets) +
+                         (Py_ssize_t)(loop_memory(&kernel->loop) + outcomes_memory(&kernel->outcomes) + packets_memory(&kernel->packets) +
                                       paths * sizeof(KnownPath)));
 }
 

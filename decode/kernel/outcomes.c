@@ -42,6 +42,12 @@ void outcomes_free(Outcomes *outcomes)
     free(outcomes->slots);
 }
 
+size_t outcomes_memory(const Outcomes *outcomes)
+{
+    return (outcomes->mask + 1) * sizeof *outcomes->slots + outcomes->state_amount.capacity * sizeof *outcomes->states +
+           outcomes->group_amount.capacity * sizeof *outcomes->walkers;
+}
+
 /* A new group, whose code this walker knows; -1: there is no memory. */
 int64_t outcomes_group(Outcomes *outcomes, Walker *walker)
 {

@@ -48,6 +48,7 @@ enum WalkEnd outcomes_walk(const Outcomes *outcomes, const Loop *loop, const uin
 enum WalkEnd outcomes_walk_payload(const Outcomes *outcomes, const Loop *loop, const uint8_t *payload, uint32_t length,
                                    Walk *walk);
 int outcomes_count(Outcomes *outcomes, uint64_t size);
+size_t outcomes_memory(const Outcomes *outcomes);
 uint64_t step_size(uint32_t length, const Walk *walk);
 
 #endif

@@ -46,6 +46,7 @@ def test_messages(monkeypatch: pytest.MonkeyPatch, src_bits: int) -> None:
     hists = [1 << 30 | rng.getrandbits(30) for _ in range(MESSAGES)]
     data = message("ProgTraceSync", source, sync=Sync.EXIT_FROM_DEBUG, icnt=0, faddr=0x80)
     data += b"".join(message("ResourceFull", source, rcode=Rcode.HIST, rdata=hist) for hist in hists)
+    data += message("ResourceFull", source, tstamp=1, rcode=Rcode.HIST, rdata=0b101)  # a field too many
     calls = counted(monkeypatch, ntrace_step.StepFunction)
     histories = []
     for compiled, seen in ((True, range(10)), (False, range(MESSAGES, MESSAGES + 10))):
@@ -68,11 +69,12 @@ def test_packets(monkeypatch: pytest.MonkeyPatch, predicts: bool) -> None:
     ]
     data = b"".join(map(encapsulation.framer().packet, packets))
     calls = counted(monkeypatch, etrace_step.StepFunction)
-    histories = []
+    histories, predictors = [], []
     for compiled, seen in ((True, range(10)), (False, range(MESSAGES, MESSAGES + 10))):
         made = etrace.StreamDecoder(LOOP, options, encapsulation, split=False, compiled=compiled)
         calls.clear()
         made.feed(data)
         assert len(calls) in seen
+        predictors.append(bytes(made._harts[0]._tables.states))
         histories.append(shape(made.finish_one()))
-    assert histories[0] == histories[1]
+    assert histories[0] == histories[1] and predictors[0] == predictors[1]
