@@ -84,18 +84,16 @@ class KernelMatches:
         """Yield the number of matches in each span."""
         for number, (steps, times) in enumerate(tallies):
             progress("searching the history (parts)", number, len(tallies))
-            yield sum(map(int.__mul__, self._counts(steps), times))
+            yield self._parts.total(self._flags, self._inner, self._ends, self._entered, steps, times)
 
     def counts(self, steps: Sequence[CallStep]) -> list[int]:
         """Return the number of matches in the entry that each step leads to."""
-        return list(self._counts(array("I", [step.number for step in steps])))
+        numbers = array("I", [step.number for step in steps])
+        return list(array("Q", self._parts.counts(self._flags, self._inner, self._ends, self._entered, numbers)))
 
     def excluded(self, steps: Sequence[CallStep]) -> list[CallStep]:
         """Return those of all *steps* whose entry begins with a match, were it not for the instruction before."""
         return [steps[number] for number in self._parts.excluded(self._flags)]
-
-    def _counts(self, steps: "array[int]") -> "array[int]":
-        return array("Q", self._parts.counts(self._flags, self._inner, self._ends, self._entered, steps))
 
 
 class PartTallies:

@@ -239,6 +239,10 @@ class Parts:
         self, flags: bytes, inner: bytearray, ends: bytearray, entered: bool, steps: Any, /
     ) -> bytes:
         """Return how many matches are in the entry to which each step leads: 64-bit numbers for 32-bit ones."""
+    def total(
+        self, flags: bytes, inner: bytearray, ends: bytearray, entered: bool, steps: Any, times: Any, /
+    ) -> int:
+        """Return how many matches are in the entries to which steps lead, each so many times (32-bit numbers)."""
     def excluded(self, flags: bytes, /) -> list[int]:
         """Return the steps to an entry that begins with a wanted address, from one that excludes that."""
 

@@ -265,6 +265,34 @@ static PyObject *counts_counts(PartsObject *self, PyObject *args)
     return result;
 }
 
+/* total(flags, inner, ends, entered, steps, times) -> the matches in the entries that these lead to so many times */
+static PyObject *counts_total(PartsObject *self, PyObject *args)
+{
+    Question question;
+    Py_buffer steps, times;
+    int entered;
+    if (!PyArg_ParseTuple(args, "y*y*y*py*y*", &question.flags, &question.inner, &question.ends, &entered, &steps,
+                          &times))
+        return NULL;
+    const uint32_t *numbers = steps.buf, *factors = times.buf;
+    unsigned long long total = 0;
+    int failed = !fits(self, &question);
+    if (!failed) {
+        for (size_t i = 0; i < (size_t)steps.len / sizeof *numbers && !failed; i++) {
+            failed = i >= (size_t)times.len / sizeof *factors || !is_step(self, &question, numbers[i]);
+            if (!failed)
+                total += factors[i] *
+                         step_matches(&self->parts, question.flags.buf, &question.matches, numbers[i], entered);
+        }
+        leave(&question);
+    }
+    PyBuffer_Release(&steps);
+    PyBuffer_Release(&times);
+    if (failed && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "fewer numbers than steps");
+    return failed ? NULL : PyLong_FromUnsignedLongLong(total);
+}
+
 /* excluded(flags) -> the steps to an entry that begins with what is wanted, from an instruction that excludes it */
 static PyObject *counts_excluded(PartsObject *self, PyObject *args)
 {
@@ -483,7 +511,7 @@ static void executions_dealloc(ExecutionsObject *self)
 static PyMethodDef parts_methods[] = {
     METHOD(add_step, METH_VARARGS), METHOD(addresses, METH_NOARGS), METHOD(size, METH_NOARGS),
     METHOD(match, METH_VARARGS),    METHOD(before, METH_VARARGS),   METHOD(counts, METH_VARARGS),
-    METHOD(excluded, METH_VARARGS), {0},
+    METHOD(excluded, METH_VARARGS), METHOD(total, METH_VARARGS),    {0},
 };
 static PyMethodDef executions_methods[] = {
     METHOD(add_steps, METH_VARARGS),
