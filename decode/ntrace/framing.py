@@ -29,7 +29,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, MessageLayout, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.offsets import Offsets, SingleOffset
+from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, FrameStarts, Offsets, SingleOffset
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes, MessageCountJudge
 
@@ -420,7 +420,7 @@ class MessagePeriodChecker(Resumable):
 
     def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddMessageStretch]:
         """Return the stretches that lack messages, or have too many, as far as *frames* show it."""
-        if not frames or self._count_complete(frames, offsets):
+        if not frames or self.count_regular(b"".join(frames), ByteOffsets(frames, offsets)):
             return
         heads = bytes(map(_FIRST, frames))
         idle = heads.translate(_IDLE)
@@ -442,9 +442,11 @@ class MessagePeriodChecker(Resumable):
         if first >= 0:
             self._last_sync = offsets, first
 
-    def _count_complete(self, frames: Sequence[bytes], offsets: Offsets) -> bool:
-        """Count all messages at once if no frame is idle and no stretch is too short; else return False."""
-        raw = b"".join(frames)
+    def count_regular(self, raw: bytes, offset_of: Callable[[int], int]) -> bool:
+        """Count all messages in *raw* at once if no frame is idle and no stretch is too short; else return False.
+
+        *offset_of* says where in the trace a byte comes from.
+        """
         ends = raw.translate(_IDLE)
         if self._pending is not None or ends[0] or b"\1\1" in ends:
             return False
@@ -463,8 +465,8 @@ class MessagePeriodChecker(Resumable):
         self._judge.add(len(periodic), periodic.count(self._judge.least))
         if syncs:
             self._count = self._flow_messages = self._late = 0
-            self._last_sync = offsets, len(frames) - others[-1]
-        rest = frames[len(frames) - others[-1] + 1 :] if syncs else frames
+            self._last_sync = FrameStarts(offset_of), syncs[-1]
+        rest = split_frames(raw[syncs[-1] :])[1:] if syncs else split_frames(raw)
         heads = bytes(map(_FIRST, rest))
         self._count_messages(heads, bytes(len(heads)), 0, len(heads))
         return True

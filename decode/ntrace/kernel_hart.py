@@ -87,7 +87,8 @@ class KernelHart(HartDecoder):
         self.run_bytes(batch.data, batch.offset.__add__)
 
     def run_bytes(self, data: bytes, offset_of: Callable[[int], int]) -> None:
-        if self._period_checker is not None:
+        checker = self._period_checker
+        if checker is not None and data and not self._stopped and not checker.count_regular(data, offset_of):
             return super().run_bytes(data, offset_of)
         self._total += len(data)
         if self._stopped:

@@ -89,6 +89,16 @@ class ByteOffsets:
         return self._offsets.offset_of(self._indices[byte])
 
 
+class FrameStarts(NamedTuple):
+    """The offsets of frames that are named by where they start: *offset_of_byte* says where each byte comes from."""
+
+    offset_of_byte: Callable[[int], int]
+
+    def offset_of(self, index: int) -> int:
+        """Return the offset of the frame that starts at byte *index*."""
+        return self.offset_of_byte(index)
+
+
 class SourceOffsets:
     """The trace offsets of the bytes of one source. *runs*: pairs (from this byte on, from that one of the batch)."""
 

@@ -13,11 +13,16 @@ from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, ContentKind, Encapsulation, LostBytes, SourcePackets
 from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode
 from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.kernel.loading import kernel
+from tests.decode import assembler as asm
+from tests.decode.etrace.packets import write
 from tests.decode.etrace.random_programs import Case, any_options
+from tests.decode.etrace.worked_examples import address, branches, start
 from tests.decode.kernel.histories import decoded_both_ways, followed_both_ways
 from tests.decode.kernel.test_ntrace import chunks, damaged
+from tests.decode.ntrace.messages import image_of
 from tests.helpers.amounts import some_of
 
 KERNEL = kernel()
@@ -169,6 +174,45 @@ def listed(packets: SourcePackets) -> SourcePackets:
     return packets._replace(
         payloads=list(packets.payloads), offsets=list(packets.offsets), sizes=list(packets.sizes), times=times
     )
+
+
+def raw_packets(packets: list[dict[str, int]], options: Options) -> bytes:
+    """Packets with these fields, each with its length before it."""
+    payloads = [write(packet, options.parameters, options.modes) for packet in packets]
+    return b"".join(bytes([len(payload)]) + payload for payload in payloads)
+
+
+ROUNDS = image_of((0x100, [asm.c_beqz(4), asm.C_NOP, asm.c_beqz(-4), asm.c_beqz(-4), asm.c_j(-8)]))
+JUMPS = image_of((0x100, [asm.c_jr(10)] * 4))
+
+
+@examples
+@given(seeds, st.integers(1, 4))
+def test_packets_that_depend_on_many_states_of_the_predictor(seed: int, bpred_size: int) -> None:
+    rng = random.Random(seed)
+    packets = [start(0x100)]
+    for _ in range(400):
+        outcomes = branches(*rng.choices([0, 1], [rng.choice([1, 9]), 1], k=31))
+        count = {"format": 0, "subformat": 0, "branch_count": rng.choice([0, 1, 2, 5]), "branch_fmt": 0}
+        packets.append(rng.choices([start(0x100), outcomes, count], [1, 10, 40])[0])
+    options = Options(Parameters(bpred_size=bpred_size), Modes(branch_prediction=True), pinned=True)
+    data = raw_packets(packets, options)
+    same(partial(StreamDecoder, ROUNDS, options, Encapsulation()), chunks(data * 2, rng))
+
+
+@examples
+@given(seeds, st.integers(0, 2))
+def test_packets_that_depend_on_many_targets_in_the_cache(seed: int, cache_size: int) -> None:
+    rng = random.Random(seed)
+    packets = [start(0x100)]
+    for _ in range(400):
+        entered = address(0x100 + 2 * rng.randrange(4))
+        cached = {"format": 0, "subformat": 1, "index": rng.randrange(1 << cache_size), "branches": 0}
+        packets.append(rng.choices([start(0x100), entered, cached], [1, 10, 20])[0])
+    parameters = Parameters(cache_size=cache_size, f0s_width=1)
+    options = Options(parameters, Modes(jump_target_cache=True, full_address=True), pinned=True)
+    data = raw_packets(packets, options)
+    same(partial(StreamDecoder, JUMPS, options, Encapsulation()), chunks(data * 2, rng))
 
 
 def test_what_was_forgotten_is_let_go() -> None:
