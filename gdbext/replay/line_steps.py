@@ -14,6 +14,7 @@ With watchpoints in software, gdb looks at each instruction. `set range-stepping
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -76,10 +77,11 @@ class LineSteps:
 
     def end(self) -> None:
         """Note that gdb has stopped."""
-        if self._command:
-            tracer().request("steps", thread_hart=selected_hart())
-        self._command, self._within, self._level = "", (), None
+        command, self._command = self._command, ""
+        self._within, self._level = (), None
         self._regions.clear()
+        if command:
+            tracer().request("steps", thread_hart=selected_hart())
 
     def look(self, number: int, pc: int, level: InvocationLevel) -> None:
         """Note that gdb looks at the instruction with a number, to go on or not."""
@@ -89,7 +91,8 @@ class LineSteps:
         if region is not None:
             ends = [end for part in region.ranges for end in part]
             repeats = {"repeats": True} if region.repeats else {}
-            tracer().request("steps", thread_hart=selected_hart(), number=number, ranges=ends, **repeats)
+            with contextlib.suppress(gdb.GdbError):  # gdb then looks at each instruction
+                tracer().request("steps", thread_hart=selected_hart(), number=number, ranges=ends, **repeats)
 
     def _is_same_invocation(self, level: InvocationLevel) -> bool:
         """Return whether gdb is in the invocation in which the command began; not any more once that was left."""
