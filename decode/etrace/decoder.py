@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Self
 
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, SourcePackets
+from rvtrace_gdb.decode.etrace.encapsulation.encap import StreamDeframer
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
 from rvtrace_gdb.decode.etrace.options import Options
@@ -101,7 +102,15 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         return other
 
     def checkpoint(self) -> Checkpoint:
-        raise NoCheckpoint("E-Trace")
+        deframer = self._deframer
+        if not isinstance(deframer, StreamDeframer):
+            raise NoCheckpoint("encapsulation")
+        return super().checkpoint() | {"deframer": deframer.checkpoint()}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        super().go_on_from(checkpoint)
+        if isinstance(self._deframer, StreamDeframer):
+            self._deframer.go_on_from(checkpoint["deframer"])
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""

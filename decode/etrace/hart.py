@@ -26,12 +26,14 @@ from rvtrace_gdb.decode.etrace.options import Options, Parameters, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
+    InferredAddress,
     Mode,
     NotCached,
     PredictionTables,
     PredictorFork,
     PredictorVariant,
     Remembered,
+    ReportedTrap,
     StackLimits,
     State,
     Step,
@@ -40,6 +42,14 @@ from rvtrace_gdb.decode.etrace.state_table import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.accesses import locate_accesses
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.checkpoints import (
+    Checkpoint,
+    NoCheckpoint,
+    attributes,
+    packed,
+    set_attributes,
+    unpacked,
+)
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -48,6 +58,7 @@ from rvtrace_gdb.decode.stepping.control_flow import pushed
 from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
+_ORDER_STATE = ("last", "went_back")
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
@@ -161,6 +172,43 @@ class HartDecoder(stepping.HartDecoder):
         other._tables, other._period_checker, other._order, other._order_in_packets = deepcopy(own)
         other._data, other._verifier, other._waiting = self._data.duplicate(), copy(self._verifier), copy(self._waiting)
         return other
+
+    def checkpoint(self) -> Checkpoint:
+        knowledge, checker = self._state.knowledge, self._period_checker
+        if self._waiting or self._has_data or knowledge.setup != self._step_function.initial.knowledge.setup:
+            raise NoCheckpoint("packets")
+        return super().checkpoint() | {
+            "mode": knowledge.mode.name,
+            "pcs": [knowledge.next_pc, knowledge.last_pc, knowledge.reference],
+            "inferred": knowledge.inferred and list(knowledge.inferred),
+            "trap": knowledge.trap and [packed(part) for part in knowledge.trap],
+            "context": packed(knowledge.context),
+            "tables": [packed(self._tables.states), [list(entry) for entry in self._tables.targets.items()]],
+            "period": None if checker is None else checker.checkpoint(),
+            "verifier": self._verifier.checkpoint(),
+            "orders": [attributes(order, *_ORDER_STATE) for order in (self._order, self._order_in_packets)],
+        }
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        super().go_on_from(checkpoint)
+        inferred, trap = checkpoint["inferred"], unpacked(checkpoint["trap"])
+        knowledge = self._step_function.initial.knowledge._replace(
+            mode=Mode[checkpoint["mode"]],
+            inferred=None if inferred is None else InferredAddress(*inferred),
+            trap=None if trap is None else ReportedTrap(*trap),
+            context=unpacked(checkpoint["context"]),
+            **dict(zip(("next_pc", "last_pc", "reference"), checkpoint["pcs"], strict=True)),
+        )
+        self._state = self._step_function.state(knowledge)
+        states, targets = checkpoint["tables"]
+        self._tables.states[:] = unpacked(states)
+        for index, target in targets:
+            self._tables.targets[index] = target
+        if self._period_checker is not None:
+            self._period_checker.go_on_from(checkpoint["period"])
+        self._verifier.go_on_from(checkpoint["verifier"])
+        for order, known in zip((self._order, self._order_in_packets), checkpoint["orders"], strict=True):
+            set_attributes(order, known, *_ORDER_STATE)
 
     def finish(self, end: int) -> History:
         self._decode_waiting(SyncVerdict.BELIEVED)

@@ -30,6 +30,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec
 from rvtrace_gdb.decode.etrace.state import PredictionTables, State, Step
 from rvtrace_gdb.decode.etrace.step import StepFunction
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.stepping.control_flow import Stack
@@ -61,7 +62,7 @@ class OddPacketStretch(NamedTuple):
     at: int
 
 
-class PacketPeriodChecker:
+class PacketPeriodChecker(Resumable):
     """Counts the packets of one hart whose encoder synchronizes after every *period* packets."""
 
     def __init__(self, period: int) -> None:
@@ -69,6 +70,18 @@ class PacketPeriodChecker:
         self._count: int | None = None  # since the last synchronization, None before the first one
         self._last_sync_payload = b""
         self._last_sync: tuple[Sequence[int], int] = ((), 0)  # its position; the offset is looked up only if needed
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what was counted."""
+        offsets, index = self._last_sync
+        sync = offsets[index] if len(offsets) else None
+        return attributes(self, "_count", "_last_sync_payload") | {"judge": self._judge.checkpoint(), "sync": sync}
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another checker was."""
+        set_attributes(self, checkpoint, "_count", "_last_sync_payload")
+        self._judge.go_on_from(checkpoint["judge"])
+        self._last_sync = ((), 0) if checkpoint["sync"] is None else ((checkpoint["sync"],), 0)
 
     def check(self, packets: SourcePackets) -> Iterator[OddPacketStretch]:
         """Return the stretches that may lack packets, or have too many.
@@ -189,7 +202,7 @@ class SyncVerdict(Enum):
     """No check is needed: the packet itself reports a loss or something impossible."""
 
 
-class SyncVerifier:
+class SyncVerifier(Resumable):
     """Verifies synchronizations after damage, up to the first one that is accepted.
 
     codec_of  returns the codec for a setup
@@ -202,6 +215,14 @@ class SyncVerifier:
         self._codec_of = codec_of
         self._last_mismatch: int | str | None = None  # the last address at which program and trace differ
         self.active = self.reported = False
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what is known of the damage."""
+        return attributes(self, "active", "reported", "_last_mismatch")
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another verifier was."""
+        set_attributes(self, checkpoint, "active", "reported", "_last_mismatch")
 
     def note_damage(self, reports: Iterable[Report]) -> None:
         """Start to verify synchronizations if one of *reports* is damage. Missing code is none."""

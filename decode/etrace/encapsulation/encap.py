@@ -37,6 +37,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Sorter,
     UniformSorter,
 )
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _SLICE = 1 << 16  # bytes processed at once: limits memory, and the time between two progress reports
@@ -118,7 +119,7 @@ class _PacketLoss:
     search: PacketSearch
 
 
-class StreamDeframer:
+class StreamDeframer(Resumable):
     """Splits a byte stream into packets, which *reader* reads. See `Deframer`.
 
     *search* makes a search for a packet that starts at or after an offset. *cutter*: splits and reads in place of
@@ -144,6 +145,17 @@ class StreamDeframer:
         self._complete, self._any = _patterns(tuple(layout.sizes), layout.idle)
         self._tail = b""  # the start of a packet whose end has not come yet
         self._loss = _PacketLoss(0, "", self._make_search(0)) if wrapped else None
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the stream is. Raises NoCheckpoint inside a loss."""
+        if self._loss is not None:
+            raise NoCheckpoint("loss")
+        return attributes(self, "total", "_tail")
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on where another deframer was."""
+        set_attributes(self, checkpoint, "total", "_tail")
+        self._loss = None
 
     def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""

@@ -5,16 +5,22 @@ events, contexts, times, gaps and accounting from there on.
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.decode.etrace import decoder as etrace_decoder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.checkpoints import NoCheckpoint
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from tests.decode.etrace.random_programs import Case as EtraceCase
+from tests.decode.etrace.random_programs import any_options
+from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import SOURCES, any_fields
 from tests.decode.stepping.test_duplicates import seeds, small_chunks
@@ -95,3 +101,28 @@ def test_call_stack() -> None:
         case = case_of(seed, fields, (0, 0), 0)
         make = partial(StreamDecoder, case.program.image(), case.options)
         assert check_checkpoints(make, small_chunks(case.trace, random.Random(seed))) > 3
+
+
+@examples
+@given(seeds, any_options, st.sampled_from([0, 0, 4, 8]), st.booleans(), st.booleans())
+def test_etrace(seed: int, drawn: dict[str, Any], places: int, compiled: bool, wrapped: bool) -> None:
+    rng = random.Random(seed)
+    is_periodic = rng.random() < 0.6
+    case = periodic_etrace(seed, drawn) if is_periodic else EtraceCase(seed, drawn, steps=1500)
+    options = replace(case.options, sync_packets=16) if is_periodic else case.options
+    make = partial(
+        etrace_decoder.StreamDecoder, case.program.image(), options, Encapsulation(), compiled=compiled, wrapped=wrapped
+    )
+    found = check_checkpoints(make, small_chunks(damaged(case.trace * 2, rng, places), rng))
+    assert found > 3 or places
+
+
+def test_branch_predictor() -> None:
+    """Its states decide what packets mean long after they were trained."""
+    for seed in range(6):
+        case = EtraceCase(seed, {"branch_prediction": True, "bpred_size": 4, "resync_disabled": True}, steps=2500)
+        for compiled in (True, False):
+            make = partial(
+                etrace_decoder.StreamDecoder, case.program.image(), case.options, Encapsulation(), compiled=compiled
+            )
+            assert check_checkpoints(make, small_chunks(case.trace, random.Random(seed))) > 3

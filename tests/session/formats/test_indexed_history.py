@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format as formats
 from rvtrace_gdb.session.formats import indexed_history, registry, sinks, trace_index
@@ -27,6 +29,9 @@ from rvtrace_gdb.session.queries.history_rows import annotations, rows
 from rvtrace_gdb.session.selected_history import functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
+from tests.decode.etrace.random_programs import Case as EtraceCase
+from tests.decode.etrace.random_programs import any_options
+from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import any_fields
 from tests.helpers import reference_streams
@@ -136,6 +141,17 @@ def test_windows_of_several_harts(seed: int, fields: dict[str, Any], places: int
     data = damaged(stream, rng, places)
     if len(data) > 1500:
         Indexed(data, ContextImages(cases[0].program.image()), options).check(rng)
+
+
+@examples
+@given(seeds, any_options, st.booleans())
+def test_windows_of_etrace(seed: int, drawn: dict[str, Any], wrapped: bool) -> None:
+    rng = random.Random(seed)
+    case = periodic_etrace(seed, drawn) if rng.random() < 0.5 else EtraceCase(seed, drawn, steps=1500)
+    data = case.trace * 3
+    if len(data) > 1500:
+        program, options = ContextImages(case.program.image()), EtraceTraceOptions(case.options, Encapsulation())
+        Indexed(data, program, options, wrapped=wrapped).check(rng)
 
 
 def indexed(seed: int = 3) -> Indexed:
