@@ -88,7 +88,11 @@ def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Sett
     def encode(items: Items) -> list[bytes]:
         messages: list[bytes] = []
         frame = encapsulation.framer().packet
-        made = etrace_encoder.Encoder(options, lambda payload: messages.append(frame(payload)))
+        made = etrace_encoder.Encoder(
+            options,
+            lambda payload: messages.append(frame(payload)),
+            lambda payloads: messages.extend(map(frame, payloads)),
+        )
         made.enable()
         made.start()
         for first in range(0, len(items), 1000):
