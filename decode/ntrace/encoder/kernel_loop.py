@@ -91,7 +91,9 @@ class NtraceKernelLoop(KernelLoop):
             self._set_forms()
 
     def _set_forms(self) -> None:
-        """Tell the kernel how messages are built whose values hardly repeat: `Encoder._append_hist`, `_indirect`."""
+        """Tell the kernel how messages are built whose values hardly repeat: `Encoder._append_hist` sends them, and
+        `Encoder._indirect`.
+        """
         options = self._parts.options
         if options.full_at_once:
             self._set_message_form(LoopEvent.HISTORY_FULL, Tcode.RESOURCE_FULL, Rcode.HIST, FormField.HIST)
