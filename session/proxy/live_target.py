@@ -5,6 +5,7 @@ added. Packets are also noted for later: threads, breakpoints, the length of the
 "Packets", "General Query Packets", "Stop Reply Packets", "File-I/O Extension".
 """
 
+import re
 from collections.abc import Sequence
 
 from rvtrace_gdb.session.proxy.backend import Extension
@@ -27,6 +28,7 @@ from rvtrace_gdb.support.text import warning
 LIVE = in_hex(-1)
 OWN_FEATURES = ("ReverseStep+", "ReverseContinue+")
 _WITHHELD = (b"ConditionalBreakpoints", b"BreakpointCommands", b"ReverseStep", b"ReverseContinue")
+_RANGE = re.compile(rb"r[0-9a-fA-F]+,[0-9a-fA-F]+(?=:|$)")
 _STARTS = (b"vRun;", b"vAttach;")
 _RESUMES = (b"vCont;", *_STARTS)
 _MEMORY = (b"m", b"M", b"X", b"v")  # the first bytes of packets that may be split
@@ -48,6 +50,7 @@ class LiveTarget:
         self._writes = WriteWatch(gdb)
         self._splitter = MemorySplitter()
         self.answered: dict[bytes, bytes] = {}
+        self._lacks_ranges = False
         self._handlers: dict[bytes, PacketHandler] = {
             b"b": self._reverse,
             b"p": self._our_register,
@@ -65,6 +68,9 @@ class LiveTarget:
 
     def take(self, item: GdbPacket) -> None:
         """Answer a packet of gdb, or forward it. Raises StubGone."""
+        if self._lacks_ranges and item.body.startswith(b"vCont;"):
+            body = without_ranges(item.body)
+            item = GdbPacket(GdbPacketKind.PACKET, frame(body), body)
         handler = self._handlers.get(item.body[:1])
         if handler is None or not handler(item.body):
             self.forward(item)
@@ -184,6 +190,9 @@ class LiveTarget:
             return self._features(body)
         if packet[:1] in (b"q", b"v") and len(self.answered) < _REMEMBERED and not packet.startswith(_OF_THE_MOMENT):
             self.answered[packet] = body
+        if packet == b"vCont?" and b"s" in body.split(b";") and b"r" not in body.split(b";"):
+            self._lacks_ranges = True  # the past has them; in the present gdb goes on itself, step by step
+            return body + b";r"
         if packet == b"g":
             self._gdb.descriptions.note_g(body)
             self._writes.read_registers(body)
@@ -223,6 +232,12 @@ class LiveTarget:
             self._gdb.threads.set(packet[1:2], packet[2:])
         elif packet.startswith(b"QNonStop:"):
             self._gdb.non_stop = packet.endswith(b"1")
+
+
+def without_ranges(packet: bytes) -> bytes:
+    """Return a vCont packet with one step in place of each within a range: a stub may end such a step early."""
+    actions = packet.split(b";")
+    return b";".join(_RANGE.sub(b"s", action) for action in actions)
 
 
 def own_features(extensions: Sequence[Extension]) -> list[bytes]:

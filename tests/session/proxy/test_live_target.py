@@ -130,3 +130,23 @@ def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Betwee
             StubConnection.connect(between.proxy._state.shutdown, StubAddress("127.0.0.1", between.proxy.port))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize(
+    ("offered", "announced", "sent"),
+    [
+        (b"vCont;c;C;s;S", b"vCont;c;C;s;S;r", b"vCont;s:p1.1;c"),
+        (b"vCont;c;s;r", b"vCont;c;s;r", b"vCont;r1000,1008:p1.1;c"),
+        (b"vCont;c", b"vCont;c", b"vCont;r1000,1008:p1.1;c"),
+        (b"", b"", b"vCont;r1000,1008:p1.1;c"),
+    ],
+)
+def test_gdb_steps_within_ranges_in_the_past_at_least(
+    between: Between, offered: bytes, announced: bytes, sent: bytes
+) -> None:
+    """In the present a stub that cannot gets one step of them, which gdb goes on from."""
+    between.stub.answers |= {b"vCont?": offered, sent: STOP}
+    client = between.client()
+    assert client.ask(b"vCont?") == announced
+    client.ask(b"vCont;r1000,1008:p1.1;c")
+    assert sent in between.stub.got
