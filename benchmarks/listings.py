@@ -6,15 +6,24 @@ The program `mixed` of benchmarks/programs runs on the simulated hart (default: 
 as in benchmarks/long_runs.py. The first line has the seconds it takes to find the calls, which a session does when it
 decodes. For each listing: how many it has, the first page, which is when what is asked for is searched in the whole
 history, and a page in the middle after that. Milliseconds of CPU time; the aim: 100 on 100 M.
+
+Before that, whole listings at the shell, of the HTM trace and of a tandem trace: CPU seconds from the start of
+`rvtrace` to its end, decoding included, with the kernel and without, and seconds on the clock to the first row. The
+aims for `decode`: a sixth of what it took when each row was made alone (560 ns a row on the machine where that was
+measured), and three times that for JSON.
 """
 
+import os
+import resource
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from long_runs import histories
+from long_runs import encoded, histories
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
@@ -25,9 +34,55 @@ from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery, 
 PAGE = 10
 
 
+TANDEM = Path(__file__).parent.parent / "tests" / "data" / "tandem" / "flute_rv64ui-v-add.tvt"
+TANDEM_OPTIONS = ("--dialect", "flute", "--xlen", "64", "--flen", "64")
+
+
 def main() -> None:
+    whole_listings()
     for name, history, image in histories():
         measure(name, history, image)
+
+
+def whole_listings() -> None:
+    """A line for each command."""
+    print(f"{'':30}{'MB':>8}{'kernel':>9}{'Python':>9}{'ratio':>7}{'first row':>11}")
+    with tempfile.TemporaryDirectory() as folder:
+        for setting, items, elf in encoded(Path(folder), "mixed"):
+            if setting.name == "HTM":
+                trace = Path(folder, "trace.bin")
+                trace.write_bytes(b"".join(setting.encode(items)))
+                for words in (["decode"], ["decode", "--json"]):
+                    whole_listing([*words, str(trace), "--ntrace", "--elf", str(elf)])
+                for words in (["dump"], ["dump", "--json"]):
+                    whole_listing([*words, str(trace), "--ntrace"])
+        groups = Path(folder, "trace.tvt")
+        groups.write_bytes(TANDEM.read_bytes() * 4)
+        for option in ([], ["--json"]):
+            whole_listing(["tandem", "show", *option, str(groups), *TANDEM_OPTIONS])
+
+
+def whole_listing(words: list[str]) -> None:
+    """The line of one command."""
+    (kernel, size, first), (python, *_) = (listed(words, compiled) for compiled in ("1", "0"))
+    name = " ".join(word for word in words if word in ("decode", "dump", "tandem", "show", "--json"))
+    print(f"{name:30}{size / 1e6:8.0f}{kernel:9.2f}{python:9.2f}{python / kernel:7.1f}{first:11.2f}", flush=True)
+
+
+def listed(words: list[str], compiled: str) -> tuple[float, int, float]:
+    """CPU seconds, how many bytes were written, and seconds until the first of them."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    command = [sys.executable, "-m", "rvtrace_gdb", *words, "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "RVTRACE_KERNEL": compiled}) as process:
+        assert process.stdout is not None
+        size = len(os.read(process.stdout.fileno(), 1 << 16))
+        first = perf_counter() - begin
+        while some := os.read(process.stdout.fileno(), 1 << 20):
+            size += len(some)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: {process.returncode}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, size, first
 
 
 def measure(name: str, history: History, image: Image) -> None:
