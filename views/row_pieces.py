@@ -96,7 +96,7 @@ class TextRows:
 
     def __init__(self, source: TextSource, xlen: int, shape: Shape, progress: Progress = silent) -> None:
         self._source, self._progress = source, progress
-        self._page = _Page(progress)
+        self._page = _RunPage(progress)
         self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
 
     def rows_of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
@@ -113,8 +113,8 @@ class TextRows:
         if last and self._page.size:
             yield self._next_page().piece()
 
-    def _next_page(self) -> "_Page":
-        page, self._page = self._page, _Page(self._progress)
+    def _next_page(self) -> "_RunPage":
+        page, self._page = self._page, _RunPage(self._progress)
         return page
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_ContextRun]":
@@ -150,7 +150,7 @@ class _ContextRun(NamedTuple):
         return [(position - self.begin + 1, word) for position, word in code.items()]
 
 
-class _Page:
+class _RunPage:
     """Runs whose instructions are disassembled together, when one of them is not known yet."""
 
     def __init__(self, progress: Progress) -> None:

@@ -28,6 +28,8 @@ int rows_add_numbers(Rows *rows, const uint8_t *numbers, size_t count)
 {
     if (array_reserve(&rows->numbers, &rows->number_amount, count, sizeof *rows->numbers))
         return -1;
+    if (!count) /* there may be no memory yet */
+        return 0;
     memcpy(rows->numbers + rows->number_amount.count, numbers, count * sizeof *rows->numbers);
     rows->number_amount.count += count;
     return 0;
