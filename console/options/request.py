@@ -189,7 +189,7 @@ class RequestedTrace:
         `of_program`.
         """
         if self.raw is not None:
-            return self.of_program().capture(_content(self.file), None)
+            return self.of_program().capture(_file_bytes(self.file), None)
         return self._core_dump() or load(self.file)
 
     def open(self, session: Session, *, lazily: bool = False) -> list[str]:
@@ -214,7 +214,7 @@ class RequestedTrace:
         return esp32_memory.capture_of_core_dump(read_input(self.file), self.file, Image.from_elf(program), others)
 
 
-def _content(file: str) -> bytes:
+def _file_bytes(file: str) -> bytes:
     """Return the bytes of a file, of which there is no second copy at any time. Raises `RawError`."""
     content = io.BytesIO()
     content.writelines(pieces(file))
