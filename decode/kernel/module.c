@@ -444,8 +444,8 @@ static PyObject *kernel_sizes(Kernel *kernel, PyObject *none)
     size_t paths = kernel->path_amount.capacity + kernel->guest_amount.capacity;
     return Py_BuildValue("nnnn", (Py_ssize_t)kernel->loop.step_amount.count, (Py_ssize_t)kernel->path_amount.count,
                          (Py_ssize_t)kernel->guest_amount.count,
-                         (Py_ssize_t)(loop_memory(&kernel->loop) + outcomes_memory(&kernel->outcomes) + packets_memory(&kernel->packets) +
-                                      paths * sizeof(KnownPath)));
+                         (Py_ssize_t)(loop_memory(&kernel->loop) + outcomes_memory(&kernel->outcomes) +
+                                      packets_memory(&kernel->packets) + paths * sizeof(KnownPath)));
 }
 
 /* The type and the module */

@@ -12,7 +12,8 @@
 
 static size_t state_hash(KnownState state)
 {
-    uint64_t hash = (state.pc ^ (uint64_t)(uint32_t)state.group << 40 ^ state.last * 0xff51afd7ed558ccdull) * 0x9E3779B97F4A7C15ull;
+    uint64_t hash = state.pc ^ (uint64_t)(uint32_t)state.group << 40 ^ state.last * 0xff51afd7ed558ccdull;
+    hash *= 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
 

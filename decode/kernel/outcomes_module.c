@@ -67,7 +67,8 @@ PyObject *kernel_outcomes(Kernel *kernel, PyObject *args)
     if (is_busy(kernel) || !PyArg_ParseTuple(args, "y#KIIy#", &fields, &length, &limit, &trainer.shift, &trainer.mask,
                                              &successors, &successor_count))
         return NULL;
-    if (length != sizeof kernel->outcomes.fields || successor_count != sizeof trainer.successors || trainer.shift > 63) {
+    if (length != sizeof kernel->outcomes.fields || successor_count != sizeof trainer.successors ||
+        trainer.shift > 63) {
         PyErr_SetString(PyExc_ValueError, "not the fields, or the predictor, that this kernel takes");
         return NULL;
     }
@@ -95,11 +96,13 @@ PyObject *kernel_group(Kernel *kernel, PyObject *walker)
         PyErr_SetString(PyExc_TypeError, "not a Walker");
         return NULL;
     }
-    int64_t group = kernel->outcomes.group_amount.count < INT32_MAX ? outcomes_group(&kernel->outcomes, (Walker *)walker) : -1;
+    int64_t group = -1;
+    if (kernel->outcomes.group_amount.count < INT32_MAX)
+        group = outcomes_group(&kernel->outcomes, (Walker *)walker);
     return group < 0 ? PyErr_NoMemory() : PyLong_FromLongLong(group);
 }
 
-/* state(group, pc, last, shared) -> its number; shared: it is that of its group with these addresses, from which others come, too */
+/* state(group, pc, last, shared) -> its number; shared: walks that end at these addresses lead to it */
 PyObject *kernel_state(Kernel *kernel, PyObject *args)
 {
     int group, shared;

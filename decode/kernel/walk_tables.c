@@ -198,7 +198,7 @@ static int copy_branches(PyObject *branches, Run *run)
     return count < 0 ? -1 : 0;
 }
 
-/* Fill `run` with what Python's run has: (path, next pc, halfwords, taken, left, peak, branches). 1: it is too large. */
+/* Fill `run` with what Python's has: (path, next pc, halfwords, taken, left, peak, branches). 1: it is too large. */
 static int copy_run(const Walker *walker, PyObject *object, Run *run)
 {
     PyObject *path, *taken, *left, *branches;
@@ -255,7 +255,8 @@ enum WalkEnd walker_learn_run(Walker *walker, const Walk *walk, const Run *key)
     run.state = object == Py_None ? NO_RUN : RUN;
     int failed = object != Py_None ? copy_run(walker, object, &run) : 0;
     Py_DECREF(object);
-    if (!failed && ((walker->run_count >= (size_t)walker->most_runs && walker_forget_runs(walker)) || more_runs(walker))) {
+    int is_full = walker->run_count >= (size_t)walker->most_runs;
+    if (!failed && ((is_full && walker_forget_runs(walker)) || more_runs(walker))) {
         PyErr_NoMemory();
         failed = -1;
     }
