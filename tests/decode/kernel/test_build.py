@@ -19,7 +19,7 @@ DAMAGED = [
     *(f"ntrace/test_{name}.py" for name in ("damage", "loss", "growth", "remembered_steps")),
     *(f"ntrace/test_{name}.py" for name in ("repeats", "several_harts")),
     *(f"etrace/test_{name}.py" for name in ("damage", "loss", "growth", "noise", "missing_packets")),
-    *(f"kernel/test_{name}.py" for name in ("ntrace", "etrace", "tandem", "walks")),
+    *(f"kernel/test_{name}.py" for name in ("ntrace", "etrace", "tandem", "walks", "encoders")),
     "test_search.py",
     "test_coverage.py",
     "calls/test_call_history_properties.py",
