@@ -35,6 +35,9 @@ _INSTRUCTION = 2  # bytes: the alignment of instructions
 _PASSES_BEGINNINGS = 16
 """Since this version gdb, stepping backward from the beginning of a line, does not end when it comes to it again."""
 
+_STOPS_INSIDE = 17
+"""Since this version gdb also stops inside such ranges as it steps backward: it has to look at each instruction."""
+
 FunctionChain = tuple[tuple[int, int, str], ...]
 """The function at an address, and those that it is inlined in, innermost first: (start, end, name)."""
 
@@ -74,6 +77,8 @@ class LineSteps:
             return
         self._command, self._level = name, level
         self._backward = name != command or "everse" in neutral.printed("show exec-direction")
+        if self._backward and _version() >= _STOPS_INSIDE:
+            self._command = ""
 
     def end(self) -> None:
         """Note that gdb has stopped."""
@@ -151,9 +156,13 @@ def _has_watchpoints() -> bool:
     return any(it.is_valid() and it.enabled and it.type in _WATCHPOINTS for it in gdb.breakpoints())
 
 
-def _passes_beginnings() -> bool:
+def _version() -> int:
     version = re.match(r"\d+", gdb.VERSION)
-    return version is not None and int(version[0]) >= _PASSES_BEGINNINGS
+    return 0 if version is None else int(version[0])
+
+
+def _passes_beginnings() -> bool:
+    return _version() >= _PASSES_BEGINNINGS
 
 
 def _begins_function(pc: int) -> bool:
