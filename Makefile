@@ -21,7 +21,7 @@ help:
 	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
 # A stamp per set of extras: pip runs again only when pyproject.toml or what setup.py compiles changes.
-BUILT := pyproject.toml setup.py $(wildcard decode/kernel/*.[ch])
+BUILT := pyproject.toml setup.py $(wildcard decode/kernel/*.[ch] decode/kernel/*/*.[ch])
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@

@@ -16,8 +16,9 @@ FLAGS = split(os.environ.get("RVTRACE_KERNEL_FLAGS", ""))
 
 kernel = Extension(
     "rvtrace_gdb.decode.kernel._kernel",
-    sorted(map(str, FOLDER.glob("*.c"))),
-    depends=sorted(map(str, FOLDER.glob("*.h"))),
+    sorted(map(str, FOLDER.glob("**/*.c"))),
+    depends=sorted(map(str, FOLDER.glob("**/*.h"))),
+    include_dirs=sorted({str(header.parent) for header in FOLDER.glob("**/*.h")}),
     define_macros=[("KERNEL_SOURCE", f'"{run_path(str(FOLDER / "source.py"))["source_hash"](FOLDER)}"')],
     extra_compile_args=["-std=c11", "-O3", *FLAGS],
     extra_link_args=FLAGS,

@@ -1,4 +1,4 @@
-"""What the kernel counts in the parts of a history (decode/kernel/counts.c): for searches, and for coverage.
+"""What the kernel counts in the parts of a history (decode/kernel/counts/counts.c): for searches, and for coverage.
 
 It numbers the parts that the entries consist of, each after everything it contains. Then one pass upwards finds how
 many matches each part has, and one downwards how often each ran. Python does the same without it (decode/search.py,
@@ -17,7 +17,7 @@ from rvtrace_gdb.support.errors import Progress
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.kernel._kernel import Executions
 
-# What is said of an address, as in decode/kernel/counts.h.
+# What is said of an address, as in decode/kernel/counts/counts.h.
 _WANTED, _EXCLUDES_NEXT = 1, 2
 
 _SLICE = 1 << 14  # steps, parts or entries between two calls of the progress

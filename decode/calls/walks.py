@@ -1,7 +1,7 @@
 """Who takes the steps of the automaton over the entries of a history, and counts them: Python, or the kernel.
 
-The kernel looks steps up by the identity of what comes next (decode/kernel/calls.c). What a step is, Python works out
-when it is taken first (`States.step_from`).
+The kernel looks steps up by the identity of what comes next (decode/kernel/counts/calls.c). What a step is, Python
+works out when it is taken first (`States.step_from`).
 """
 
 from array import array

@@ -1,4 +1,4 @@
-"""The decoder of one hart whose remembered steps the kernel takes (decode/kernel/packets.h).
+"""The decoder of one hart whose remembered steps the kernel takes (decode/kernel/steps/packets.h).
 
 The kernel has each step that is remembered, and works on whole batches of packets. It stops at a packet for which it
 has no step, and at one whose step has reports. Such a packet is decoded here, as without the kernel, which learns the
@@ -37,7 +37,7 @@ from rvtrace_gdb.decode.stepping.kernel_states import KernelMemory, KernelStates
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.kernel._kernel import Kernel
 
-# enum Stop of decode/kernel/loop.h: why the loop stopped.
+# enum Stop of decode/kernel/steps/loop.h: why the loop stopped.
 _AT_END, _UNKNOWN, _REPORTS = range(3)
 
 # The flags of a step.

@@ -1,8 +1,8 @@
 """Encodes what was encoded before in the compiled kernel, and what is new in the encoder, which says what is to be
 remembered.
 
-The kernel counts, and looks up the message where one is due (decode/kernel/encoder.h). What it does not know the
-encoder of the format encodes, as without a kernel; the message that it sends is remembered for the counters that it
+The kernel counts, and looks up the message where one is due (decode/kernel/encoder/encoder.h). What it does not know,
+the encoder of the format encodes, as without a kernel; the message that it sends is remembered for the counters that it
 had. So every rule of a format is in its encoder alone. Between two calls the kernel keeps only what it remembers.
 """
 

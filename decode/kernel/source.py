@@ -10,6 +10,6 @@ from pathlib import Path
 def source_hash(folder: Path) -> str:
     """Return what is different for each different source in *folder*."""
     found = sha256()
-    for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+    for path in sorted([*folder.glob("**/*.c"), *folder.glob("**/*.h")]):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]

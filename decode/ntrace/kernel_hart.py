@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.stepping.reports import Report
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.kernel._kernel import Kernel
 
-# enum Stop of decode/kernel/loop.h: why the loop stopped.
+# enum Stop of decode/kernel/steps/loop.h: why the loop stopped.
 _AT_END, _UNKNOWN, _REPORTS, _ODD = range(4)
 
 # enum Flow: whether a frame is a branch that a later message may repeat.

@@ -1,7 +1,7 @@
 """What a decoder and its kernel have together: the numbers of states, and the size of the steps that are remembered.
 
-The kernel makes steps itself where a walk is all that a message needs (decode/kernel/outcomes.c), and states that such
-steps lead to. A state of the decoder is made of one of these when it is needed.
+The kernel makes steps itself where a walk is all that a message needs (decode/kernel/steps/outcomes.c), and states
+that such steps lead to. A state of the decoder is made of one of these when it is needed.
 """
 
 from collections.abc import Callable, Hashable

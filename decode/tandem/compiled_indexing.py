@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.decode.tandem.registers import RegisterWrites
 
 _ABSENT = (0, 0)  # the place of a field that a group does not have
-_NEW_WORD = 2  # enum Indexing of decode/kernel/tandem.h
+_NEW_WORD = 2  # enum Indexing of decode/kernel/tandem/tandem.h
 
 
 class PlainRun(NamedTuple):

@@ -1,4 +1,4 @@
-"""Packets that the kernel cuts from a stream and sorts (decode/kernel/packet_frames.h).
+"""Packets that the kernel cuts from a stream and sorts (decode/kernel/steps/packet_frames.h).
 
 They are the same as those of `encap.StreamDeframer` without the kernel, but their payloads stay together as its loop
 takes them, and are split only for who looks at one. A `PacketStreamFormat` tells the kernel what a header means.
@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
 )
 
 _CONTENTS = tuple(ContentKind)
-_IDLE = 3  # enum Content of decode/kernel/packet_frames.h, whose other values are those of ContentKind
+_IDLE = 3  # enum Content of decode/kernel/steps/packet_frames.h, whose other values are those of ContentKind
 _LENGTH_BITS, _ANY_LENGTH_BITS = 5, 8
 
 
