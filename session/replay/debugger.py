@@ -218,7 +218,8 @@ class ProxyDebugger:
         """
         if stub is None:
             with self._session.lock:
-                self._replayed(progress)  # errors are reported now: gdb would only see the connection end
+                for hart in self._replayed(progress):  # errors are reported now: gdb would only see the connection end
+                    self.timeline.prepare(hart, progress)  # gdb does not wait long for the first registers
         xlen = 64 if stub is not None else self._session.capture().xlen
         same = stub == self._stub and (stub is not None or xlen == self._xlen)
         if self._proxy is not None and same and _is_at(self._proxy, port, path):
@@ -298,7 +299,7 @@ class ProxyDebugger:
         position = number - 1 if number > 0 else length + number
         if not number or not 0 <= position < length:
             raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
-        return self._jump_to(selected, position, pc)
+        return self._jump_to(selected, position, pc, progress)
 
     def go_to_found(
         self,
@@ -326,7 +327,7 @@ class ProxyDebugger:
             raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
         if number < 0:
             number = max(len(results) + 1 + number, 0)
-        leads = self._jump_to(selected, results.position(number), pc)
+        leads = self._jump_to(selected, results.position(number), pc, progress)
         if isinstance(query, ExecutionQuery):
             return leads
         return leads._replace(match=results.rows(number, number + 1)[0], of=len(results))
@@ -341,13 +342,15 @@ class ProxyDebugger:
         """Return whether a thread's hart is in the past, in this history."""
         return self.timeline.position(hart) is not None and self.timeline.selected(hart).hart == selected.hart
 
-    def _jump_to(self, selected: SelectedHistory, position: int, pc: int | None) -> Destination:
+    def _jump_to(
+        self, selected: SelectedHistory, position: int, pc: int | None, progress: Progress
+    ) -> Destination:
         hart = self.context.thread_hart
         joins: list[str] = []
         if self.timeline.position(hart) is None:
-            joins = self._enter_past(hart, silent, pc)  # decoded just before
+            joins = self._enter_past(hart, progress, pc)
         elif not self._is_in(hart, selected):
-            self.timeline.begin_anew(hart, silent)
+            self.timeline.begin_anew(hart, progress)
         position = self.timeline.nearest_instruction(hart, min(position, len(selected.history) - 1))
         self.proxy.jump(hart, position)
         return Destination(history_number(position), [*selected.lines, *joins, *self.value_notes(hart)])

@@ -56,6 +56,10 @@ class Timeline:
         self._watchpoints: dict[int | None, tuple[History, Past | None, ReplayWatchpoints]] = {}
         self.regions = StepRegions()
 
+    def prepare(self, hart: int | None, progress: Progress) -> None:
+        """Do what takes long before a hart can enter the past. Raises RvtraceError, and what the progress raises."""
+        self._history_end(hart, progress)
+
     def enter(self, hart: int | None, progress: Progress) -> None:
         """Enter the past at its end."""
         self._hart_place(hart, progress)
