@@ -35,8 +35,8 @@ _INSTRUCTION = 2  # bytes: the alignment of instructions
 _PASSES_BEGINNINGS = 16
 """Since this version gdb, stepping backward from the beginning of a line, does not end when it comes to it again."""
 
-_STOPS_INSIDE = 17
-"""Since this version gdb also stops inside such ranges as it steps backward: it has to look at each instruction."""
+_LEAVES_CALLS = 14
+"""Since this version gdb, stepping backward, remembers that it left a call, and may stop anywhere until it is done."""
 
 FunctionChain = tuple[tuple[int, int, str], ...]
 """The function at an address, and those that it is inlined in, innermost first: (start, end, name)."""
@@ -77,8 +77,6 @@ class LineSteps:
             return
         self._command, self._level = name, level
         self._backward = name != command or "everse" in neutral.printed("show exec-direction")
-        if self._backward and _version() >= _STOPS_INSIDE:
-            self._command = ""
 
     def end(self) -> None:
         """Note that gdb has stopped."""
@@ -118,6 +116,8 @@ class LineSteps:
         return self._regions[key]
 
     def _new_region(self, pc: int, same_invocation: bool) -> _SteppedRegion | None:
+        if self._backward and not same_invocation and _version() >= _LEAVES_CALLS:
+            return None
         functions = _functions_at(pc)
         inlined = functions[-len(self._within) - 1 :]
         if self._command != "step" and same_invocation and self._within and inlined[1:] == self._within:
@@ -139,7 +139,7 @@ class LineSteps:
         if line is None or line[1] - line[0] > _LARGEST:
             return None
         addresses = range(line[0], line[1], _INSTRUCTION)
-        ranges = _address_ranges(at for at in addresses if _functions_at(at) == functions)
+        ranges = _address_ranges(at for at in addresses if _line_at(at) == line and _functions_at(at) == functions)
         around = [part for part in ranges if part[0] <= pc < part[1]]
         if not around:
             return None

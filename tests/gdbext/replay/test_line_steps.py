@@ -65,6 +65,7 @@ def test_they_end_where_gdb_itself_ends(gdb: str, traced: tuple[Path, Path, list
     rng, end = random.Random(5), pcs.index(symbol_address(elf, "done"))
     loop = pcs.index(symbol_address(elf, "inlined")) + 8
     cases = [(loop, "finish", [pcs[loop + 11]]), (loop + 20, "reverse-finish", [pcs[loop + 2]])]
+    cases += [(place, "reverse-next", []) for place in range(380, 390)]  # in the loop of an inlined function
     for place in rng.sample(range(40, end), 50 if LONG else 30):
         near = [rng.choice(pcs[place - 40 : place + 40]) for _ in range(rng.choice((0, 0, 1, 2)))]
         cases.append((place, rng.choice(COMMANDS), near))
