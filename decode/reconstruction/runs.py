@@ -1,6 +1,8 @@
 """The runs of a history as functions: compiled once for the code that they have, and found again by their paths."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import sub
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, Path
@@ -17,8 +19,10 @@ LONGEST_WHOLE = 16 * LONGEST_RUN
 
 _LONGEST_INSTRUCTION = 4  # bytes
 
-Runs = Sequence[tuple[Callable[[], None], int]]
-"""Functions of runs, each with the number of its instructions."""
+CountedRun = tuple[Callable[[], None], int]
+"""The function of a run, and the number of its instructions."""
+
+Runs = Sequence[CountedRun]
 
 RunKind = tuple[bool, bool]
 """Whether addresses are those of memory, and whether accesses are observed."""
@@ -27,7 +31,7 @@ RunKind = tuple[bool, bool]
 class _Compilations(NamedTuple):
     """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
 
-    runs: dict[tuple[tuple[int, ...], KnownValue], Runs]
+    runs: dict[tuple[tuple[int, ...], KnownValue], CountedRun]
     complete: dict[tuple[int, KnownValue], Runs]
 
 
@@ -67,7 +71,7 @@ class ProgramCode:
         compiled = self._of_kind(kind)
         runs = compiled.complete.get((id(path), following))
         if runs is None and path.count <= LONGEST_WHOLE:
-            pcs = tuple(pc for chunk in path.chunks(0, path.count) for pc in chunk)
+            pcs = tuple(chain.from_iterable(path.chunks(0, path.count)))
             runs = compiled.complete[id(path), following] = self.runs(pcs, following, kind)
         return runs
 
@@ -75,20 +79,20 @@ class ProgramCode:
         """Return the runs of instructions at these addresses: compiling is what costs most, so that straight code is
         compiled once, wherever it occurs. *following*: the address that comes after them.
         """
-        runs: list[tuple[Callable[[], None], int]] = []
+        compiled, size = self._of_kind(kind).runs, len(pcs)
+        runs: list[CountedRun] = []
         for begin, end in _straight(pcs):
-            runs += self._compiled_runs(pcs[begin:end], pcs[end] if end < len(pcs) else following, kind)
+            key = pcs[begin:end], pcs[end] if end < size else following
+            run = compiled.get(key)
+            if run is None:
+                run = compiled[key] = self._compiled_run(*key, kind)
+            runs.append(run)
         return runs
 
-    def _compiled_runs(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
-        compiled = self._of_kind(kind).runs
-        known = compiled.get((pcs, following))
-        if known is None:
-            physical, observed = kind
-            words = [(pc, self.word(pc)) for pc in pcs]
-            run = self._compilers[physical].compiled(words, following, observed=observed, served=self._served)
-            known = compiled[pcs, following] = [(run, len(pcs))]
-        return known
+    def _compiled_run(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> CountedRun:
+        physical, observed = kind
+        words = [(pc, self.word(pc)) for pc in pcs]
+        return self._compilers[physical].compiled(words, following, observed=observed, served=self._served), len(pcs)
 
     def word(self, pc: int) -> int:
         """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
@@ -112,10 +116,14 @@ class ProgramCode:
 def _straight(pcs: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield where stretches begin and end whose instructions follow each other in memory, and that are not too long."""
     begin, size = 0, len(pcs)
-    for at in range(1, size + 1):
-        if at == size or not 0 < pcs[at] - pcs[at - 1] <= _LONGEST_INSTRUCTION or at - begin == LONGEST_RUN:
-            yield begin, at
-            begin = at
+    apart = map(sub, islice(pcs, 1, None), pcs)
+    jumps = (at for at, bytes_between in enumerate(apart, 1) if not 0 < bytes_between <= _LONGEST_INSTRUCTION)
+    for end in chain(jumps, (size,) if size else ()):
+        while end - begin > LONGEST_RUN:
+            yield begin, begin + LONGEST_RUN
+            begin += LONGEST_RUN
+        yield begin, end
+        begin = end
 
 
 def compilers_of(machine: HartMachine, hart: ExecutedHart, memory: KnownMemory) -> Mapping[bool, RunCompiler]:
