@@ -7,9 +7,11 @@ The number counts from 1, and the address is the offset of the first byte; the r
 `decode.ntrace.wording` and `decode.etrace.wording`.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Protocol, TypeVar, runtime_checkable
 
+from rvtrace_gdb.decode.item_texts import ItemText
 from rvtrace_gdb.decode.ntrace.items import Item, Itemizer
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.wording import Wording
@@ -20,6 +22,8 @@ class ItemAtOffset(Protocol):
 
     @property
     def offset(self) -> int: ...
+    @property
+    def end(self) -> int: ...
 
 
 One = TypeVar("One", bound=ItemAtOffset)
@@ -32,6 +36,13 @@ class AnyItemizer(Protocol[OneOut]):
 
     def feed(self, data: bytes) -> Iterator[OneOut]: ...
     def finish(self) -> Iterator[OneOut]: ...
+
+
+@runtime_checkable
+class TextItemizer(Protocol[OneOut]):
+    """An itemizer that remembers the text of items."""
+
+    def texts(self, data: bytes, text: Callable[[OneOut], str]) -> Iterator[ItemText]: ...
 
 
 class AnyWording(Protocol[OneIn]):
@@ -55,10 +66,33 @@ def lines_of(
     Memory is bounded, and any bytes are accepted. *raw*: with the bytes.
     """
     for number, item in enumerate(_items(data, itemizer), 1):
-        yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"
+        yield number, item, line(number, item.offset, wording.text(item, raw=raw))
+
+
+def line(number: int, offset: int, text: str) -> str:
+    """Return the line of an item."""
+    return f"{number}\t0x{offset:08x} {text}"
 
 
 def _items(data: Iterable[bytes], itemizer: AnyItemizer[One]) -> Iterator[One]:
     for piece in data:
         yield from itemizer.feed(piece)
     yield from itemizer.finish()
+
+
+def texts_of(
+    data: Iterable[bytes],
+    itemizer: AnyItemizer[One],
+    wording: AnyWording[One],
+    source_of: Callable[[One], int | None],
+    *,
+    raw: bool = False,
+) -> Iterator[ItemText]:
+    """Yield the items of a trace as `lines_of` does, without numbers; quicker where the itemizer remembers texts."""
+    text = partial(wording.text, raw=raw)
+    if isinstance(itemizer, TextItemizer):
+        for piece in data:
+            yield from itemizer.texts(piece, text)
+        data = ()
+    for item in _items(data, itemizer):
+        yield item.offset, item.end, source_of(item), text(item)

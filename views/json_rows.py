@@ -6,12 +6,14 @@ Addresses and values are text in hexadecimal, for JSON readers that know floatin
 field.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
+from rvtrace_gdb.decode.item_texts import MOST_TEXTS
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
@@ -70,6 +72,22 @@ def accesses(hart: int, history: History, program: Program, where: tuple[int, in
 
 def message(sink: str, number: int, offset: int, text: str) -> str:
     """Return a message of a trace. *sink*: "" if there is none; *text*: its line without number and offset."""
+    return message_row(sink)(number, offset, text)
+
+
+def message_row(sink: str) -> Callable[[int, int, str], str]:
+    """Return the function that makes the rows of one sink, see `message`. What it makes of a text is remembered."""
+    place = f", {json_line({'sink': sink})[1:-1]}" if sink else ""
+    parts = Computed(_message_part, MOST_TEXTS)
+
+    def row(number: int, offset: int, text: str) -> str:
+        return f'{{"number": {number}{place}, "trace-byte": {offset}, {parts[text]}'
+
+    return row
+
+
+def _message_part(text: str) -> str:
+    """Return the part of a row that depends on the text of the message alone, to its end."""
     columns, _, meaning = text.partition(" # ")
     name, *pairs = columns.split(" ")
     fields: JsonFields = {}
@@ -77,8 +95,8 @@ def message(sink: str, number: int, offset: int, text: str) -> str:
         key, _, value = pair.partition("=")
         fields[key] = int(value) if value.isdecimal() else value
     raw = fields.pop("RAW", None)
-    row = {"number": number, "sink": sink or None, "trace-byte": offset, "name": name, "fields": fields}
-    return json_line({**row, "bytes": None if raw is None else str(raw), "text": meaning or None})
+    row = {"name": name, "fields": fields, "bytes": None if raw is None else str(raw), "text": meaning or None}
+    return json_line(row)[1:]
 
 
 class _Shown(NamedTuple):

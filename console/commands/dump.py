@@ -145,17 +145,19 @@ class _Looked:
         trace_format = registry.format_of(trace.trace_options)
         itemizer = trace_format.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
         wording = trace_format.wording(trace.trace_options)
-        source_of = registry.format_of(trace.trace_options).source_of
-        for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=request.with_bytes):
+        source, least = request.source, request.offset
+        row = json_rows.message_row(trace.name) if output.json else dump.line
+        pieces = self._pieces(output)
+        texts = dump.texts_of(pieces, itemizer, wording, trace_format.source_of, raw=request.with_bytes)
+        for number, (offset, end, sender, text) in enumerate(texts, 1):
             if number >= numbers.stop:
                 break
             self.count = number
-            if number < numbers.start or (request.offset is not None and item.end <= request.offset):
+            if number < numbers.start or (least is not None and end <= least):
                 continue
-            if request.source is None or source_of(item) == request.source:
+            if source is None or sender == source:
                 self.shown += 1
-                text = line.partition(" ")[2]
-                yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
+                yield row(number, offset, text)
 
     def _pieces(self, output: CommandOutput) -> Iterator[bytes]:
         """Return the trace in pieces; its beginning is stored."""

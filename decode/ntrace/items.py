@@ -5,13 +5,14 @@ Reporting"), so the last ones are kept for each source (`SourceState`). At the s
 lost bytes, they are unknown until the next synchronizing message.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
+from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText
 from rvtrace_gdb.decode.ntrace.framing import (
     MAX_FRAME,
     FrameBatch,
@@ -39,6 +40,10 @@ def has_address(message: Message) -> bool:
         return False
     cksrc = message.fields["cksrc"]
     return cksrc != COUNTERS and (cksrc != CONTROL or bool(message.fields["ckdf"]))
+
+
+def _may_have_address(message: Message) -> bool:
+    return "faddr" in message.fields or "uaddr" in message.fields or has_address(message)
 
 
 class Item(NamedTuple):
@@ -105,6 +110,16 @@ class _ParsedFrame(NamedTuple):
     sent: int | None = None
 
 
+class _FrameText(NamedTuple):
+    """The text of a message without TSTAMP: *text*, or what it is by the state of its source before it, with the state
+    after it.
+    """
+
+    source: int
+    text: str | None
+    by_state: dict[SourceState, tuple[str, SourceState]]
+
+
 class Itemizer:
     """Splits a trace, fed in pieces of any size, into items. Memory does not grow with the trace.
 
@@ -131,6 +146,8 @@ class Itemizer:
         self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
         self._clock = MessageClock(options)
         self._frames = Computed(self._parse, _REMEMBERED)  # few messages of a trace are distinct
+        self._texts: dict[bytes, _FrameText] = {}
+        self._text_count = 0
         self._framer = MessageFramer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # idle bytes that may continue
@@ -145,6 +162,61 @@ class Itemizer:
         """End the trace and return the remaining items."""
         yield from chain.from_iterable(map(self._lost_items, self._framer.finish()))
         yield from self._end_of_filling()
+
+    def texts(self, data: bytes, text: Callable[[Item], str]) -> Iterator[ItemText]:
+        """Return the items that are complete with *data* as *text* says them; it must be the same in every call."""
+        for found in self._framer.feed(data):
+            if isinstance(found, LostBytes):
+                for item in self._lost_items(found):
+                    yield item.offset, item.end, None, text(item)
+            else:
+                yield from self._batch_texts(found, text)
+
+    def _batch_texts(self, batch: FrameBatch, text: Callable[[Item], str]) -> Iterator[ItemText]:
+        remembered, known = self._texts, self.known
+        end = self._start + batch.offset
+        for frame in batch.frames():
+            offset, end = end, end + len(frame)
+            if is_idle(frame):
+                self._fill(offset, frame)
+                continue
+            if self._idle is not None:
+                for idle in self._end_of_filling():
+                    yield idle.offset, idle.end, None, text(idle)
+            if frame in remembered:
+                source, line, by_state = remembered[frame]
+                if line is None and (state := known.get(source, _NOTHING)) in by_state:
+                    line, known[source] = by_state[state]
+                if line is not None:
+                    yield offset, end, source, line
+                    continue
+            yield self._item_text(offset, frame, text)
+
+    def _item_text(self, offset: int, frame: bytes, text: Callable[[Item], str]) -> ItemText:
+        """Return the text of a message that is not remembered, or of bytes that are none, and remember it."""
+        message = self._frames[frame].message if len(frame) <= _SHORT else None
+        before = _NOTHING if message is None else self.known.get(message.src, _NOTHING)
+        item = self._item(offset, frame)
+        line = text(item)
+        if message is not None and message.tstamp is None:
+            self._remember_text(item, before, line)
+        return offset, item.end, None if item.message is None else item.message.src, line
+
+    def _remember_text(self, item: Item, before: SourceState, line: str) -> None:
+        """Remember the text of a message without TSTAMP; with its address where the state *before* matters."""
+        assert item.message is not None
+        source = item.message.src
+        if self._text_count >= MOST_TEXTS:
+            self._texts.clear()
+            self._text_count = 0
+        after = self.known[source]
+        if item.message.tcode != Tcode.ERROR and not _may_have_address(item.message):
+            self._texts[item.raw] = _FrameText(source, line, {})
+        elif before.time is None:  # no two messages of a trace with times have the same state before them
+            if item.raw not in self._texts:
+                self._texts[item.raw] = _FrameText(source, None, {})
+            self._texts[item.raw].by_state[before] = line, after
+        self._text_count += 1
 
     def _batch(self, batch: FrameBatch) -> Iterator[Item]:
         offset = self._start + batch.offset
