@@ -6,7 +6,7 @@ to the next full one at the start in the middle of a trace, after lost bytes, an
 target cache.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from dataclasses import replace
 from operator import attrgetter
@@ -21,6 +21,7 @@ from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec, read_support
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
+from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -174,6 +175,13 @@ class Item(NamedTuple):
         return self.offset + self.length
 
 
+class _PacketTexts(NamedTuple):
+    """The texts of a packet of format 0 to 2 without a time, by the address that it stands for."""
+
+    packet: Packet
+    by_address: dict[int | None, str]
+
+
 class Itemizer:
     """Splits a trace, fed in pieces of any size, into items. Memory does not grow with the trace.
 
@@ -192,6 +200,8 @@ class Itemizer:
         self._states: dict[int, SourceState] = {}
         self._accesses: dict[int, DataDecoder] = {}
         self._packets: dict[tuple[PacketCodec, bytes], Packet] = {}  # few packets of a trace are distinct
+        self._texts: dict[tuple[PacketCodec, int, bytes], _PacketTexts] = {}
+        self._text_count = 0
         self._incomplete = b""  # the start of a slice
         self._idle: Item | None = None  # idle bytes that may continue
 
@@ -204,11 +214,62 @@ class Itemizer:
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """Return the items that are complete with *data*, in order."""
+        for found in self._slices(data):
+            yield from self._in_order(found)
+
+    def texts(self, data: bytes, text: Callable[[Item], str]) -> Iterator[ItemText]:
+        """Return the items that are complete with *data* as *text* says them; it must be the same in every call."""
+        for found in self._slices(data):
+            for piece in _sorted_pieces(found):
+                if isinstance(piece, Idle):
+                    self._fill(piece)
+                    continue
+                for idle in self._end_of_filling():
+                    yield idle.offset, idle.end, None, text(idle)
+                if isinstance(piece, _LocatedPacket):
+                    yield piece.offset, piece.offset + piece.length, piece.source, self._packet_text(piece, text)
+                else:
+                    yield piece.offset, piece.offset + piece.length, None, text(self._lost_item(piece))
+
+    def _packet_text(self, piece: "_LocatedPacket", text: Callable[[Item], str]) -> str:
+        if piece.kind is not ContentKind.INSTRUCTION or piece.time is not None:
+            return text(self._packet(piece))
+        known = self._state_of(piece.source)
+        key = (known.codec, piece.source, piece.payload)
+        texts = self._texts.get(key)
+        if texts is None:
+            item = self._packet(piece)
+            line = text(item)
+            packet = item.packet
+            if packet is not None and packet.format != TeInstFormat.SYNC and "time" not in packet.fields:
+                self._remember_text(_PacketTexts(packet, {}), key, item.address, line)
+            return line
+        address = known.address(texts.packet)
+        found = texts.by_address.get(address)
+        if found is None:
+            item = _bare_item(piece, known)._replace(packet=texts.packet, address=address)
+            found = text(item)
+            self._remember_text(texts, key, address, found)
+        return found
+
+    def _remember_text(
+        self, texts: _PacketTexts, key: tuple[PacketCodec, int, bytes], address: int | None, line: str
+    ) -> None:
+        if self._text_count >= MOST_TEXTS:
+            self._texts.clear()
+            self._text_count = 0
+            texts.by_address.clear()
+        self._texts[key] = texts
+        texts.by_address[address] = line
+        self._text_count += 1
+
+    def _slices(self, data: bytes) -> Iterator[list[Found]]:
+        """Yield what the deframer makes of each complete slice."""
         data = self._incomplete + data
         whole = len(data) - len(data) % _SLICE
         self._incomplete = data[whole:]
         for at in range(0, whole, _SLICE):
-            yield from self._in_order(list(self._deframer.feed(data[at : at + _SLICE])))
+            yield list(self._deframer.feed(data[at : at + _SLICE]))
 
     def finish(self) -> Iterator[Item]:
         """End the trace and return the remaining items."""
@@ -217,10 +278,8 @@ class Itemizer:
         yield from self._end_of_filling()
 
     def _in_order(self, packets_by_source: list[Found]) -> Iterator[Item]:
-        """Return items in trace order. The deframer's packets are sorted by source; a loss may concern any source."""
-        pieces = [piece for one in packets_by_source for piece in _located_items(one)]
-        pieces.sort(key=attrgetter("offset"))
-        for piece in pieces:
+        """Return items in trace order."""
+        for piece in _sorted_pieces(packets_by_source):
             if isinstance(piece, Idle):
                 self._fill(piece)
                 continue
@@ -246,14 +305,7 @@ class Itemizer:
 
     def _packet(self, piece: "_LocatedPacket") -> Item:
         known = self._state_of(piece.source)
-        item = Item(
-            offset=piece.offset,
-            length=piece.length,
-            raw=piece.payload,
-            source=piece.source,
-            timestamp=piece.time,
-            setup=known.setup,
-        )
+        item = _bare_item(piece, known)
         if piece.kind is not ContentKind.OTHER:
             try:
                 item = (
@@ -317,6 +369,25 @@ class _LocatedPacket(NamedTuple):
     kind: ContentKind
     payload: bytes
     time: int | None
+
+
+def _bare_item(piece: _LocatedPacket, state: SourceState) -> Item:
+    """Return the item of a packet before anything in it is read."""
+    return Item(
+        offset=piece.offset,
+        length=piece.length,
+        raw=piece.payload,
+        source=piece.source,
+        timestamp=piece.time,
+        setup=state.setup,
+    )
+
+
+def _sorted_pieces(packets_by_source: list[Found]) -> "list[_LocatedPacket | Idle | LostBytes]":
+    """Return packets in trace order. The deframer's are sorted by source; a loss may concern any source."""
+    pieces = [piece for one in packets_by_source for piece in _located_items(one)]
+    pieces.sort(key=attrgetter("offset"))
+    return pieces
 
 
 def _located_items(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":

@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.decode.etrace import items as etrace_items
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
+from rvtrace_gdb.decode.etrace.packet import build, support_fields
 from rvtrace_gdb.decode.ntrace import items as ntrace_items
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.session.formats import ntrace
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
+from rvtrace_gdb.session.formats import etrace, ntrace
 from rvtrace_gdb.views import dump
 from tests.decode.ntrace.messages import message
 
+ENCAP = Encapsulation("encap", src_bits=2, timestamp_bytes=2)
+RV32 = EtraceOptions(Parameters(iaddress_width=32, iaddress_lsb=1, ecause_width=5))
+PLAIN = Modes()
 DATA = Path(__file__).resolve().parent.parent / "data"
 
 
@@ -66,3 +75,32 @@ def test_n_trace_of_the_reference_encoder() -> None:
         data = (DATA / "ntrace-reference" / name).read_bytes()
         quick, plain = with_and_without(ntrace, Options(), data, raw=False, wrapped=False)
         assert quick == plain
+
+
+def etrace_bytes(some: random.Random) -> bytes:
+    """Few different packets in any order, of two sources, some with times; modes change, bytes are damaged."""
+    packet = ENCAP.framer().packet
+    payloads = [build(2, None, {"address": address}, RV32, PLAIN) for address in (0, 2, 4, 64)]
+    payloads += [build(1, None, {"branches": 1, "branch_map": taken, "address": 8}, RV32, PLAIN) for taken in (0, 1)]
+    payloads += [build(3, 0, {"branch": 1, "privilege": 3, "address": at}, RV32, PLAIN) for at in (0x80, 0x100)]
+    rare = [
+        build(3, 3, support_fields(RV32.support, RV32.parameters, modes), RV32, PLAIN)
+        for modes in (PLAIN, Modes(full_address=True))
+    ]
+    made = bytearray()
+    for _ in range(3000):
+        payload = some.choice(rare if some.random() < 0.01 else payloads)
+        made += packet(payload, source=some.randrange(2), time=some.choice((None, None, 5, 9)))
+        if some.random() < 0.01:
+            made += some.choice((b"\0\0", b"\x40", some.randbytes(3)))
+    return bytes(made)
+
+
+@pytest.mark.parametrize("limit", [3, 1 << 15])
+@pytest.mark.parametrize("raw", [False, True])
+def test_e_trace(limit: int, raw: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(etrace_items, "MOST_TEXTS", limit)
+    options = EtraceTraceOptions(RV32, ENCAP)
+    quick, plain = with_and_without(etrace, options, etrace_bytes(random.Random(limit)), raw=raw, wrapped=raw)
+    assert quick == plain
+    assert len({line.partition(" ")[2] for *_, line in plain}) < len(plain)
