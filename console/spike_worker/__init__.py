@@ -10,10 +10,11 @@ Requests and answers are lines of JSON, on standard input and output. A request 
     ["store", address, hex]        -> bool        ["load", address, size]  -> hex, or null
     ["step"]   -> [pc, instr, next pc, [[regno, value], ...], [[address, hex], ...], trap, mode before, translated]
     ["reset"]  -> null
-    ["run", [[line, next pc], ...]]  -> [steps that did so, the one after them as of "step", or null]
+    ["run", lines, [next pc, ...]]  -> [steps that did so, the one after them as of "step", or null]
 
-"run" continues while each step has this line in Spike's log (from the digits of the pc on) and this next pc. The number
-of such steps so far is in the memory whose file descriptor is the program's argument: a number of 8 bytes.
+"run" continues while each step has its line in Spike's log (from the digits of the pc on) and its next pc; the lines
+are one text. The number of such steps so far is in the memory whose file descriptor is the program's argument: a number
+of 8 bytes.
 
 An answer may also be {"failed": why}. The first request is the settings (`machine.SpikeSettings`), its answer
 `SpikeMachine.facts`, or {"missing": why} without the package.

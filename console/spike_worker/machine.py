@@ -372,18 +372,19 @@ class SpikeMachine:
         pc, mode = self.read(PC), self._state.prv
         return self._done(pc, mode, self._executed())
 
-    def run(self, expected: list[tuple[str, int]]) -> tuple[int, tuple[Any, ...] | None]:
+    def run(self, lines: str, following: list[int]) -> tuple[int, tuple[Any, ...] | None]:
         """Step while the log, after the mode, and the next pc are as expected."""
         state, mask, executed, reached = self._state, self._mask, self._executed, self._reached
         pc, mode = self.read(PC), state.prv
         before = b"core   0: %d 0x" % mode
-        for number, (text, next_pc) in enumerate(expected):
+        texts = [before + text for text in lines.encode().splitlines(keepends=True)]
+        for number, next_pc in enumerate(following):
             line = executed()
-            if line != before + text.encode() or state.pc & mask != next_pc or state.prv != mode:
+            if line != texts[number] or state.pc & mask != next_pc or state.prv != mode:
                 return number, self._done(pc, mode, line)
             pc = next_pc
             reached[0] = number + 1
-        return len(expected), None
+        return len(following), None
 
     def _done(self, pc: int | None, mode: int, line: bytes) -> tuple[Any, ...]:
         """Return the effects of a step; *line*: that of the log."""
