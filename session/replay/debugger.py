@@ -219,7 +219,7 @@ class ProxyDebugger:
         if stub is None:
             with self._session.lock:
                 for hart in self._replayed(progress):  # errors are reported now: gdb would only see the connection end
-                    self.timeline.prepare(hart, progress)  # gdb does not wait long for the first registers
+                    self.timeline.prepare(hart, progress)  # while gdb connects there is no progress
         xlen = 64 if stub is not None else self._session.capture().xlen
         same = stub == self._stub and (stub is not None or xlen == self._xlen)
         if self._proxy is not None and same and _is_at(self._proxy, port, path):
