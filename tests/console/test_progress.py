@@ -353,7 +353,7 @@ def test_the_bar_counts_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
     long = tmp_path / "longer.nex"  # so long that it has not ended when the key comes
     long.write_bytes(stream.read_bytes() * 20)
-    command = [sys.executable, "-m", "rvtrace_gdb", *words(long)]
+    command = [sys.executable, "-m", "rvtrace_gdb", *words(long), "--events"]  # rows would come while it is decoded
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
     with Terminal(
         ["sh", "-c", 'trap : INT; "$@"; echo end $?; exec sleep 60', "sh", *command], 100, 24, environ
@@ -368,9 +368,8 @@ def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
 
 def test_gdb_shows_the_same(stream: Path, tmp_path: Path) -> None:
     elf, file = reference_streams.FOLDER / "dhrystone.elf", str(tmp_path / "long.rvt")
-    capture_file.save(
-        capture_of(RawImport("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file
-    )
+    data = stream.read_bytes() * 4
+    capture_file.save(capture_of(RawImport("long.nex", data, Options(btm=True), Image.from_elf(str(elf)))), file)
     command = [GDB, "-q", "-nx", "-ex", "set height 0", "-ex", SOURCE, "-ex", f"trace open {file}", str(elf)]
     environ = {**gdb_environ(), **SLOWLY, "LC_ALL": "C.UTF-8"}
     with Terminal(command, 100, 24, environ) as terminal:

@@ -67,12 +67,12 @@ SETTINGS = ("set height 0", "set width 0", "set confirm off", PATIENT)
 
 
 def gdb_environ(**more: str) -> dict[str, str]:
-    """The environment for gdb: none of the variables that would point it to another rvtrace or target.
+    """The environment for gdb: none of the variables that would point it to another rvtrace or target, and no indexes.
 
     Its sessions are started from one that has all modules loaded.
     """
     keep = {k: v for k, v in os.environ.items() if not k.startswith("RVTRACE_") and k != "VIRTUAL_ENV"}
-    return {**keep, "TERM": "dumb", "LC_ALL": LOCALE, "RVTRACE_PYTHON": python_stub(), **more}
+    return {**keep, "TERM": "dumb", "LC_ALL": LOCALE, "RVTRACE_PYTHON": python_stub(), "RVTRACE_CACHE": "", **more}
 
 
 _LATE = re.compile(r"keep_alive\(\) was not invoked in the .*\n")

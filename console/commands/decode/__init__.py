@@ -34,8 +34,7 @@ ALL = 0  # the size of a listing that has no limit
 
 EXAMPLES = (
     ("decode demo.rvt", "what ran; the capture names its program"),
-    ("decode demo.rvt 1,20 --elf demo.elf", "the first 20 instructions"),
-    ("decode demo.rvt -10", "the last 10; of a long trace the second time without decoding all"),
+    ("decode demo.rvt -10 --elf demo.elf", "the last 10; of a long trace the second time without decoding all"),
     ("decode demo.rvt --events", "traps, and where trace is missing"),
     ("decode raw.bin --ntrace --elf app.elf", "N-Trace that is in no capture"),
 )
@@ -65,11 +64,10 @@ def add_arguments(parser: CommandParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--hart", default=None, metavar="N|all",
-        help='the hart to list; default: all harts, by time if the trace has timestamps, each line after "hart N" and'
-        ' a tab',
+        help='the hart to list; default: all, by time if there are timestamps, each line after "hart N" and a tab',
     )  # fmt: skip
     parser.add_argument(
-        "--time", metavar="T[,T]", help="show what ran at this time, or from one time to another, in ticks of the trace"
+        "--time", metavar="T[,T]", help="what ran then, or from one time to another, in ticks"
     )
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")

@@ -376,7 +376,7 @@ def test_every_key_is_documented() -> None:
 
 
 def test_the_documented_example_is_a_capture() -> None:
-    example = json.loads(DOCUMENT.partition("## Example")[2])
+    example = json.loads(DOCUMENT.partition("## Example")[2].partition("\n## ")[0])
     assert _keys(example) == _keys(description())
     found = parse(_packed(example), "x.rvt")
     encoder = example["encoders"][0]
