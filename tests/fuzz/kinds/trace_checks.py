@@ -154,9 +154,15 @@ def _dump(trace: Trace) -> None:
     """The messages, in words and as JSON, which need no program."""
     xlen, data = trace.program.xlen, trace.data
     trace_format = registry.format_of(trace.trace_options)
-    itemizer = trace_format.itemizer(trace.trace_options, xlen, wrapped=trace.wrapped)
+    plain, remembering = (
+        trace_format.itemizer(trace.trace_options, xlen, wrapped=trace.wrapped) for _ in range(2)
+    )
     wording, half = trace_format.wording(trace.trace_options), len(data) // 2
-    for number, item, line in dump.lines_of([data[:half], data[half:]], itemizer, wording, raw=True):
+    pieces = [data[:half], data[half:]]
+    texts = dump.texts_of(pieces, remembering, wording, trace_format.source_of, raw=True)
+    lines = dump.lines_of(pieces, plain, wording, raw=True)
+    for (number, item, line), (offset, end, _, text) in zip(lines, texts, strict=True):
+        assert (item.offset, item.end, line) == (offset, end, dump.line(number, offset, text))
         if number < ROWS:
             json_rows.message("it", number, item.offset, line.partition(" ")[2])
             registry.format_of(trace.trace_options).source_of(item)
