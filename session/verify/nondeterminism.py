@@ -28,6 +28,7 @@ from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.verify.compare import GroupState, is_load
 from rvtrace_gdb.session.verify.model import Model, ModelState, ModelStep, ModelStore, VerifyCounts
+from rvtrace_gdb.session.verify.translated_pages import TranslatedPages
 
 _LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
@@ -175,6 +176,7 @@ class ModelInputs:
         self._program = program
         self._pages: dict[int, bool] = {}
         self._no_code: set[int] = set()
+        self._translated = TranslatedPages(tandem)
 
     def why_not(self, reported: GroupState, pc: int) -> str:
         """Return why the model must not execute the instruction of a group; "" if it may."""
@@ -201,7 +203,7 @@ class ModelInputs:
         """Return the physical address of a load or store of a group."""
         if self._is_untranslated(group):
             return address
-        return self._tandem.after(group - 1).physical_address(address)
+        return self._translated.physical(group, address)
 
     def _is_memory(self, address: int) -> bool:
         page = address >> _PAGE
