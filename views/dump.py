@@ -66,10 +66,10 @@ def lines_of(
     Memory is bounded, and any bytes are accepted. *raw*: with the bytes.
     """
     for number, item in enumerate(_items(data, itemizer), 1):
-        yield number, item, line(number, item.offset, wording.text(item, raw=raw))
+        yield number, item, item_line(number, item.offset, wording.text(item, raw=raw))
 
 
-def line(number: int, offset: int, text: str) -> str:
+def item_line(number: int, offset: int, text: str) -> str:
     """Return the line of an item."""
     return f"{number}\t0x{offset:08x} {text}"
 

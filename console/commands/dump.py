@@ -146,7 +146,7 @@ class _Looked:
         itemizer = trace_format.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
         wording = trace_format.wording(trace.trace_options)
         source, least = request.source, request.offset
-        row = json_rows.message_row(trace.name) if output.json else dump.line
+        row = json_rows.message_row(trace.name) if output.json else dump.item_line
         pieces = self._pieces(output)
         texts = dump.texts_of(pieces, itemizer, wording, trace_format.source_of, raw=request.with_bytes)
         for number, (offset, end, sender, text) in enumerate(texts, 1):

@@ -33,7 +33,7 @@ def with_and_without(module: Any, options: Any, data: bytes, *, raw: bool, wrapp
     quick = dump.texts_of(pieces, new(), module.wording(options), module.source_of, raw=raw)
     plain = dump.lines_of(pieces, new(), module.wording(options), raw=raw)
     return [
-        [(*one[:3], dump.line(number, one[0], one[3])) for number, one in enumerate(quick, 1)],
+        [(*one[:3], dump.item_line(number, one[0], one[3])) for number, one in enumerate(quick, 1)],
         [(item.offset, item.end, module.source_of(item), line) for _, item, line in plain],
     ]
 

@@ -162,7 +162,7 @@ def _dump(trace: Trace) -> None:
     texts = dump.texts_of(pieces, remembering, wording, trace_format.source_of, raw=True)
     lines = dump.lines_of(pieces, plain, wording, raw=True)
     for (number, item, line), (offset, end, _, text) in zip(lines, texts, strict=True):
-        assert (item.offset, item.end, line) == (offset, end, dump.line(number, offset, text))
+        assert (item.offset, item.end, line) == (offset, end, dump.item_line(number, offset, text))
         if number < ROWS:
             json_rows.message("it", number, item.offset, line.partition(" ")[2])
             registry.format_of(trace.trace_options).source_of(item)
