@@ -20,7 +20,6 @@ from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
-from rvtrace_gdb.transport.openocd import data_port
 
 if TYPE_CHECKING:
     from rvtrace_gdb.transport.openocd.memory_ways import RefusedAccess  # loaded where an access is refused
@@ -187,15 +186,14 @@ class OpenOcd(Closeable):
         )
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
-        """Return *words* single reads of the same *address*, done by a loop inside OpenOCD. Raises the errors of
-        `read_block`.
-        """
+        """Return *words* single reads of the same *address*, by a loop inside OpenOCD. Raises as `read_block`."""
         return self._read_in_chunks(
             lambda _done, part: self._read_repeatedly(address, part), words, progress, "reading data port"
         )
 
     def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
         """Return the same as `read_data_port`, in half the time; None if the system bus cannot, or an access failed."""
+        from rvtrace_gdb.transport.openocd import data_port  # only for a sink with a memory of its own
 
         def read(_done: int, part: int) -> list[int]:
             words = data_port.burst_words(self.command(data_port.burst(prefix, address, part, bits)), part)
@@ -343,6 +341,8 @@ class OpenOcd(Closeable):
 
     def _read_repeatedly(self, address: int, count: int) -> list[int]:
         """Read the same word repeatedly. Each read advances the port, so words read before an error are kept in it."""
+        from rvtrace_gdb.transport.openocd import data_port  # only for a sink with a memory of its own
+
         read = f"{self._prefix()}read_memory {address:#x} 32 1 phys"
         answer = self.command(data_port.single_reads(read, count))
         read_words, _, error = answer.partition("\n")
@@ -487,10 +487,9 @@ def _next_chunk(words: int, seconds: float) -> int:
 
 
 def _parsed_words(answer: str, count: int, address: int) -> list[int]:
-    try:
+    words = []
+    with suppress(ValueError):
         words = [int(word, 16) for word in answer.split()]
-    except ValueError:
-        words = []
     if len(words) != count:
         raise OpenOcdRefused("read_memory", f"{answer[:60]!r} instead of {count} words", address)
     return words
