@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from long_runs import SETTINGS, encoded
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.call_tree import call_tree
 from rvtrace_gdb.decode.coverage import counts
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.search import ExecutionSearch, arrivals, executions

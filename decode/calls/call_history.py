@@ -1,6 +1,6 @@
-"""The functions that ran, numbered, each with its level; and how often each function called which.
+"""The functions that ran, numbered, each with its level.
 
-Both are found without visiting every instruction. A history shares the pieces it consists of, so each piece is analyzed
+They are found without visiting every instruction. A history shares the pieces it consists of, so each piece is analyzed
 once, and so is its effect on a call stack (`decode.calls.states`). What remains is one look-up for each entry. The
 different steps taken are stored for each span of entries, so a search of the whole history need not go through the
 entries again (`decode/search.py`).
@@ -9,16 +9,16 @@ entries again (`decode/search.py`).
 import gc
 from array import array
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from operator import itemgetter
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import PLAIN, CallEdge
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.edges import PLAIN
+from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.interrupted import with_places
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import (
@@ -28,15 +28,13 @@ from rvtrace_gdb.decode.calls.states import (
     CallStep,
     HistoryEntries,
     States,
-    Summaries,
-    Summary,
     Tally,
     Unit,
     traps_of,
 )
 from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
-from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
 
 if TYPE_CHECKING:
@@ -95,6 +93,11 @@ class CallHistory:
 
     def __len__(self) -> int:
         return self._begins[-1]
+
+    @property
+    def images(self) -> Sequence[Image]:
+        """The programs that ran, by the numbers that states have (`CallState.program`)."""
+        return self._entries.images
 
     def trap_at(self, position: int) -> str:
         """Return the text that the trace gives for the trap before *position*."""
@@ -317,202 +320,3 @@ def _add_rounds(part: RepeatPath, first: int, last: int, addresses: set[int], se
     _add_addresses(part.path, begin, min(end, unit), addresses, seen)
     if end > unit:
         _add_addresses(part.path, 0, end - unit, addresses, seen)
-
-
-_CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
-_COUNTED = _CALLED | {StackOperationKind.TRAP}
-_REPORT_EVERY = 1 << 12
-_DEEPEST = 1 << 10
-"""The greatest depth of the tree; deeper calls are counted at that depth."""
-
-
-class CallNode:
-    """A function, in the calls that led to it.
-
-    function  its start address, UNKNOWN without a symbol
-    trap      it was entered by a trap
-    calls     how often it was called there, as far as the trace shows
-    own       instructions that ran in it there
-    total     the same, and in the functions it called
-    """
-
-    __slots__ = ("calls", "children", "depth", "function", "own", "total", "trap")
-
-    def __init__(self, function: int, trap: bool, depth: int) -> None:
-        self.function, self.trap, self.depth = function, trap, depth
-        self.calls = self.own = self.total = 0
-        self.children: dict[tuple[int, bool], CallNode] = {}
-
-    def child(self, function: int, trap: bool) -> "CallNode":
-        """Return the node of a function called by this one."""
-        found = self.children.get((function, trap))
-        if found is None:
-            found = self.children[function, trap] = CallNode(function, trap, self.depth + 1)
-        return found
-
-
-class _Work(NamedTuple):
-    """A part that ran with this call stack."""
-
-    stack: Frame | None
-    level: int
-    waiting: Waiting
-    summary: Summary
-    summaries: Summaries
-
-
-def call_tree(calls: CallHistory, progress: Progress = silent) -> CallNode:
-    """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
-    return call_tree_work(calls).result(progress)
-
-
-def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:
-    """Return the work of `call_tree`, which goes on where it was interrupted."""
-    return LongWork(lambda: _CallTreeBuilder(calls).pieces(calls))
-
-
-def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
-    """Yield (level, node) down to *depth* levels, nodes with the most instructions first."""
-    waiting = [(0, node) for node in _sorted(root)[::-1]]
-    while waiting:
-        level, node = waiting.pop()
-        yield level, node
-        if level + 1 < depth:
-            waiting += [(level + 1, child) for child in _sorted(node)[::-1]]
-
-
-def _sorted(node: CallNode) -> list[CallNode]:
-    return sorted(node.children.values(), key=lambda child: (-child.total, child.function, child.trap))
-
-
-class _CallTreeBuilder:
-    """A call tree under construction."""
-
-    def __init__(self, calls: CallHistory) -> None:
-        self._frames = calls.frames
-        self._root = CallNode(0, False, 0)
-        self._callers: dict[int, tuple[Frame, CallNode]] = {}
-        self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
-
-    def pieces(self, calls: CallHistory) -> Generator[tuple[str, int, int | None], None, CallNode]:
-        """Do the work, and return the root."""
-        steps = yield from calls.step_pieces()
-        for number, (step, times) in enumerate(steps.items()):
-            if number % _REPORT_EVERY == 0:
-                yield "building the call tree (parts)", number, len(steps)
-            unit, stack = step.unit, step.origin.stack
-            summary = unit.summaries.summary_of(unit.part)
-            if unit.begins:
-                self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
-            else:  # most: one function, and nobody else
-                self._node(stack, unit.summaries.edges.functions.start_of(summary.first)).own += times * unit.part.count
-        for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
-            for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
-                if number % _REPORT_EVERY == 0:
-                    yield "building the call tree (parts)", done, done + height + 1
-                self._expand(work, times)
-        _add_up(self._root)
-        return self._root
-
-    def _into(self, summaries: Summaries, edge: CallEdge, at: CallStacks, summary: Summary, times: int) -> None:
-        """Count the step into a part, and the part itself, *times* times."""
-        node = None
-        if edge.begins:
-            self._count_step(edge, at, times)
-            if at.kind in _COUNTED:
-                node = self._node(at.stack, summaries.edges.functions.start_of(summary.first))
-                node.calls += times
-        if summary.begins:
-            key = (id(at.stack), at.level, id(at.waiting), id(summary.part))
-            work, before = self._waiting[summary.height].get(key, (None, 0))
-            work = work or _Work(at.stack, at.level, at.waiting, summary, summaries)
-            self._waiting[summary.height][key] = (work, before + times)
-            at.do(summary.operations)
-        elif summary.first != GAP:
-            node = node or self._node(at.stack, summaries.edges.functions.start_of(summary.first))
-            node.own += times * len(summary.part)
-
-    def _count_step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
-        """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
-        a call, too.
-        """
-        for done, operation in enumerate(edge.operations, 1):
-            at.do((operation,))
-            if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
-                self._node(at.stack, operation.function).calls += times
-
-    def _expand(self, work: _Work, times: int) -> None:
-        part, summaries = work.summary.part, work.summaries
-        at = CallStacks(self._frames, work.stack, work.level, work.waiting)
-        if isinstance(part, tuple):
-            self._count_addresses(part, summaries, at, times)
-        elif isinstance(part, RepeatPath):
-            self._rounds(part, summaries, at, times)
-        else:
-            children = summaries.children(part)
-            self._into(summaries, CallEdge(False), at, children[0], times)
-            for before, child in pairwise(children):
-                self._into(summaries, summaries.between(before, child), at, child, times)
-
-    def _rounds(self, part: RepeatPath, summaries: Summaries, at: CallStacks, times: int) -> None:
-        inner = summaries.summary_of(part.path)
-        self._into(summaries, CallEdge(False), at, inner, times)
-        edge, left = summaries.between(inner, inner), part.times - 1
-        for done in range(min(left, DEPTH_AT_MOST)):
-            before = at.stack, at.level, at.waiting
-            if not done:
-                self._into(summaries, edge, at, inner, times)
-                continue
-            ahead = CallStacks(self._frames, *before)
-            ahead.do((*edge.operations, *inner.operations))
-            if (ahead.stack, ahead.level, ahead.waiting) == before:
-                return self._into(summaries, edge, at, inner, times * (left - done))
-            self._into(summaries, edge, at, inner, times)
-        return None
-
-    def _count_addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
-        functions, step = summaries.edges.functions, summaries.edges.step
-        node, since = self._node(at.stack, functions.start_of(part[0])), 0
-        for i in range(1, len(part)):
-            edge = step(part[i - 1], part[i])
-            if edge.begins:
-                node.own += times * (i - since)
-                since = i
-                self._count_step(edge, at, times)
-                node = self._node(at.stack, functions.start_of(part[i]))
-                if at.kind in _COUNTED:
-                    node.calls += times
-        node.own += times * (len(part) - since)
-
-    def _node(self, stack: Frame | None, function: int) -> CallNode:
-        """Return the node of the function that runs with this call stack."""
-        return self._caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
-
-    def _caller(self, stack: Frame | None) -> CallNode:
-        if stack is None or stack.kind is StackOperationKind.DOUBT:
-            return self._root
-        known = self._callers.get(id(stack))
-        if known is not None:
-            return known[1]
-        missing: list[Frame] = []
-        frame: Frame | None = stack
-        while frame is not None and frame.kind is not StackOperationKind.DOUBT and id(frame) not in self._callers:
-            missing.append(frame)
-            frame = frame.below
-        known = None if frame is None else self._callers.get(id(frame))
-        node = self._root if known is None else known[1]
-        for frame in reversed(missing):
-            if node.depth < _DEEPEST:
-                trapped = frame.below is not None and frame.below.kind is StackOperationKind.TRAP
-                node = node.child(frame.function, trapped)
-            self._callers[id(frame)] = (frame, node)
-        return node
-
-
-def _add_up(root: CallNode) -> None:
-    """Compute the totals, from the leaves up."""
-    order = [root]
-    for node in order:
-        order += node.children.values()
-    for node in reversed(order):
-        node.total = node.own + sum(child.total for child in node.children.values())

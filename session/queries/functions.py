@@ -9,14 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
-from rvtrace_gdb.decode.calls.call_history import (
-    CallHistory,
-    CallNode,
-    FunctionRun,
-    addresses,
-    call_tree_work,
-    tree_rows,
-)
+from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
+from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree_work, tree_rows
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol

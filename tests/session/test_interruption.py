@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, call_tree_work, tree_rows
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.call_tree import call_tree, call_tree_work, tree_rows
 from rvtrace_gdb.decode.calls.states import States
 from rvtrace_gdb.decode.coverage import counts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
@@ -196,7 +197,7 @@ def test_calls_that_ended_in_the_middle_begin_anew(
 
 
 def test_the_call_tree_goes_on_where_it_was(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._REPORT_EVERY", 2)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_tree._REPORT_EVERY", 2)
     it = opened.selected(Context())
     calls = CallHistory(it.history, it.program)
     at_once, again = CtrlC(1 << 30), CtrlC(0)

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses, call_tree, tree_rows
+from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
+from rvtrace_gdb.decode.calls.call_tree import call_tree, tree_rows
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
