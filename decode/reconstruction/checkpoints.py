@@ -1,15 +1,18 @@
 """The states that are kept of a hart that executes a history, from which any other is reached quickly.
 
 One checkpoint is kept for each stretch of the history, with the pages that have changed since the one before. Of the
-stretch that was visited last there are more: whoever goes back steps through it.
+stretch that was visited last there are more: whoever goes back steps through it, or looks at each hit of a breakpoint.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart, RegistersCopy
 from rvtrace_gdb.decode.reconstruction.known_memory import BLANK, KnownMemory, PageContent, StoredPages
+
+_MOST_PAGES = 1 << 12
+"""So many pages are kept of the stretch that was visited last: 18 MB."""
 
 _Versions = dict[int, list[tuple[int, PageContent]]]
 """Pages by address: what they were, with the position from which on."""
@@ -35,10 +38,12 @@ class Checkpoints:
         self._hart, self._memory = hart, memory
         self.all: list[Checkpoint] = []
         self._versions: _Versions = {}
-        self._base = 0  # what has changed since this position is marked in memory, or in `_versions_there`
+        self._base = 0  # memory is what it was at this position, but for pages marked in it, and `_unsettled` ones
+        self._unsettled: set[int] = set()
         self._visited = -1  # the number of the stretch of which there are more
         self._more: list[Checkpoint] = []
         self._versions_there: _Versions = {}
+        self._pages_there = 0  # how many pages `_versions_there` has
 
     def keep(self, position: int) -> None:
         """Keep what is now as the state at a position, behind all others."""
@@ -50,56 +55,89 @@ class Checkpoints:
         last = self.all.pop()
         for address in last.pages:
             self._versions[address].pop()
-            self._versions_there.setdefault(address, [])  # it has changed since it was restored
-        self._base, self._visited = self.all[-1].position, -1
-        self._more.clear()
+        self._unsettled.update(last.pages)
+        self._base = self.all[-1].position
+        self.leave()
 
     def keep_there(self, position: int) -> None:
-        """Keep one more in the stretch that `nearest` was asked for."""
-        if not self._more or position > self._more[-1].position:
-            self._more.append(self._built_checkpoint(position, self._versions_there))
+        """Keep one more in the stretch that `nearest` was asked for, unless there is one at this position."""
+        at = bisect_right(self._more, position, key=_position_of)
+        if not at or self._more[at - 1].position < position:
+            kept = self._built_checkpoint(position, self._versions_there)
+            self._more.insert(at, kept)
+            self._pages_there += len(kept.pages)
+            self._base = position
 
     def number(self, position: int) -> int:
         """Return the number of the last one up to a position."""
-        return bisect_right(self.all, position, key=lambda it: it.position) - 1
+        return bisect_right(self.all, position, key=_position_of) - 1
 
     def nearest(self, position: int) -> Checkpoint:
         """Return the last one up to a position, in a stretch of which more are kept from now on."""
         number = self.number(position)
         if number != self._visited:
+            self.leave()
             self._visited = number
-            self._more.clear()  # their pages stay until `restore` has set them back
-        at = bisect_right(self._more, position, key=lambda it: it.position) - 1
+        at = bisect_right(self._more, position, key=_position_of) - 1
         return self._more[at] if at >= 0 else self.all[number]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is kept of the stretch that was visited last is to be dropped: it takes much memory."""
+        return self._pages_there > _MOST_PAGES
+
+    def leave(self) -> None:
+        """Drop what is kept of the stretch that was visited last: whoever goes on there has to restore a state."""
+        self._unsettled.update(self._versions_there)
+        self._more.clear()
+        self._versions_there.clear()
+        self._visited, self._pages_there = -1, 0
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Set the hart back, or forward."""
-        there, position = self._versions_there, checkpoint.position
-        since = min(self._base, position)
-        changed = {address for address, versions in self._versions.items() if versions and versions[-1][0] > since}
-        changed.update(there, self._memory.dirty_pages())
-        is_more = any(checkpoint is it for it in self._more)
+        position = checkpoint.position
+        low, high = sorted((self._base, position))
+        changed = {*self._unsettled, *self._memory.dirty_pages(), *_changed(self._versions_there, low, high)}
+        if self.number(low) != self.number(high):
+            changed.update(_changed(self._versions, low, high))
+        is_more = self.all[self.number(position)] is not checkpoint
         pages = {}
         for address in changed:
             kept = _page_at(self._versions.get(address, ()), position)
             if is_more:
-                kept = max(kept, _page_at(there.get(address, ()), position), key=lambda it: it[0])
+                kept = max(kept, _page_at(self._versions_there.get(address, ()), position), key=_since)
             pages[address] = kept[1]
         self._memory.restore(pages, checkpoint.rewritten)
         self._hart.restore(checkpoint.hart)
         self._base = position
-        if not self._more:
-            there.clear()
+        self._unsettled.clear()
 
     def _built_checkpoint(self, position: int, versions: _Versions) -> Checkpoint:
         pages, stored = self._memory.changed_pages()
         for address, content in pages.items():
-            versions.setdefault(address, []).append((position, content))
+            insort(versions.setdefault(address, []), (position, content), key=_since)
         hart = self._hart
         return Checkpoint(position, hart.snapshot(), self._memory.rewritten, pages, stored, hart.lost)
 
 
+def _position_of(checkpoint: Checkpoint) -> int:
+    return checkpoint.position
+
+
+def _since(version: tuple[int, PageContent]) -> int:
+    """Return from which position on a page was so."""
+    return version[0]
+
+
+def _changed(versions: _Versions, low: int, high: int) -> Iterator[int]:
+    """Yield the pages that have changed between two positions, as far as checkpoints up to the second one tell."""
+    for address, kept in versions.items():
+        at = bisect_right(kept, high, key=_since)
+        if at and kept[at - 1][0] > low:
+            yield address
+
+
 def _page_at(versions: Sequence[tuple[int, PageContent]], position: int) -> tuple[int, PageContent]:
     """Return what a page was at a position, and since when."""
-    at = bisect_right(versions, position, key=lambda it: it[0])
+    at = bisect_right(versions, position, key=_since)
     return versions[at - 1] if at else (-1, BLANK)

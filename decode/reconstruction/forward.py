@@ -44,6 +44,8 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 STRIDE = 1 << 16
 """Instructions between two checkpoints."""
 _STEP = 1 << 12  # instructions between two in the stretch that was visited last
+_BACKWARD = 8  # so many times more of them are where one went back to, twice
+_FINEST = _STEP // _BACKWARD**2
 _KEPT_LOGS = 16
 
 
@@ -282,14 +284,25 @@ class Forward:
         self._notes = False
 
     def _go_to(self, position: int) -> None:
+        is_backward = position < self._position
+        if self._checkpoints.is_full:
+            self._checkpoints.leave()
+            self._position = -1
         nearest = self._checkpoints.nearest(position)
         if not nearest.position <= self._position <= position:
             self._restore(nearest)
         while self._position < position:
-            step = (self._position // _STEP + 1) * _STEP
-            self._advance(min(step, position))
-            if self._position == step < position:
-                self._checkpoints.keep_there(step)
+            kept = self._next_kept(position, is_backward=is_backward)
+            self._advance(min(kept, position))
+            if self._position == kept < position:
+                self._checkpoints.keep_there(kept)
+
+    def _next_kept(self, position: int, *, is_backward: bool) -> int:
+        """Return where the state is kept next on the way to a position: whoever came there backward goes on so."""
+        step = _STEP
+        while is_backward and step > _FINEST and self._position // step == position // step:
+            step //= _BACKWARD
+        return (self._position // step + 1) * step
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._checkpoints.restore(checkpoint)

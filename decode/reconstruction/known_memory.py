@@ -224,6 +224,7 @@ class KnownMemory:
                 if address not in self.rewritten and any(
                     byte not in (None, other)
                     for at, content in self._rom.constants(address, PAGE)
+                    if ram.data[at - ram.base : at - ram.base + len(content)] != content
                     for byte, other in zip(self.bytes(at, len(content)), content, strict=True)
                 ):
                     self.rewritten |= {address}

@@ -58,6 +58,7 @@ def short_stretches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forward, "STRIDE", 1024)
         patch.setattr(forward, "_STEP", 64)
+        patch.setattr(forward, "_FINEST", 8)
         yield
 
 
