@@ -18,9 +18,9 @@ from tandem import DATA, TRACES
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import decode
 from rvtrace_gdb.decode.tandem.trace import TraceGroups
-from rvtrace_gdb.session.exports.commits import Spelling
-from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
-from rvtrace_gdb.session.exports.spike_log import SpikeLog
+from rvtrace_gdb.session.exports.logs.commits import Spelling
+from rvtrace_gdb.session.exports.logs.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.logs.spike_log import SpikeLog
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.group_rows import GroupObjects, GroupWords, pages

@@ -16,6 +16,7 @@ from rvtrace_gdb.gdbext.options import Option
 from rvtrace_gdb.gdbext.start_options import GROUPS
 from rvtrace_gdb.session.capture.etrace_settings import SETTINGS, Owner
 from rvtrace_gdb.session.exports.export import EXPORTS
+from rvtrace_gdb.session.exports.selection import OPTIONS
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -79,7 +80,12 @@ def sync_reasons() -> str:
 
 def exports() -> str:
     """The forms in which a trace can be exported."""
-    return "\n| export | what it writes |\n|---|---|\n" + "".join(f"| `{it.name}` | {it.help} |\n" for it in EXPORTS)
+    head = "\n| export | what it writes | harts | options |\n|---|---|---|---|\n"
+    return head + "".join(
+        f"| `{it.name}` | {it.help} | {'all' if it.several else 'one'} |"
+        f" {', '.join(f'`--{name}`' for name in OPTIONS if name in it.options) or '-'} |\n"
+        for it in EXPORTS
+    )
 
 
 TABLES = (

@@ -10,15 +10,9 @@ from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
-from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.session.exports.selection import OPTIONS, ExportError, ExportOptions, exported
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
-
-
-class ExportError(RvtraceError):
-    """Arguments of `rvtrace export` that make no sense."""
-
 
 EXAMPLES = (
     ("export demo.rvt --to spike -o demo.log", "as the log that Spike writes"),
@@ -28,9 +22,11 @@ EXAMPLES = (
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace export`."""
-    parser.usage = "%(prog)s FILE --to NAME -o OUT [--hart N] [options]"
+    parser.usage = (
+        "%(prog)s FILE --to NAME -o OUT [--hart N]\n                      [--range A,B | --time T[,T]] [options]"
+    )
     parser.description = (
-        "Writes what a hart ran in the form of another program, as `trace export` does in gdb. "
+        "Writes what the harts ran in the form of another program, as `trace export` does in gdb. "
         + " ".join(f"{row.name}: {row.help}." for row in export.EXPORTS)
         + " What the form has and the trace does not is left out, and a message says so."
     )
@@ -39,7 +35,13 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--to", required=True, choices=[row.name for row in export.EXPORTS], help="the form")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
-    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: first)")
+    one = "the hart (default: all if the form can have several, else the first)"
+    parser.add_argument("--hart", type=hart, metavar="N", help=one)
+    parser.add_argument("--range", metavar="A,B", help=OPTIONS["range"])
+    parser.add_argument("--time", metavar="T[,T]", help=OPTIONS["time"])
+    resolution = inputs.number_from(0, (1 << 63) - 1)
+    parser.add_argument("--resolution", type=resolution, metavar="N", help=OPTIONS["resolution"])
+    parser.add_argument("--exact", metavar="A,B", help=OPTIONS["exact"])
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -54,21 +56,25 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise ExportError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.capture, *args.elf])
+    row = export.named(args.to)
+    options = ExportOptions(args.range, args.time, args.resolution, args.exact)
+    options.check(row)
     request = raw.trace_request(args, args.capture)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.open(session)
-        selected = session.selected(Context(hart=args.hart), shown.progress)
+        trace = exported(session, Context(hart=args.hart), row, options, shown.progress)
         decoded = session.harts(progress=shown.progress)
         protect_inputs(args.output, [elf.path for elf, _ in decoded.image.elves])
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         with shown.file(args.output) as (file, progress):
-            written = export.write(args.to, ExportedTrace(session, selected), file, progress)
+            written = export.write(args.to, trace, file, progress)
         if shown.json:
-            facts = {"file": args.output, "format": args.to, "hart": selected.hart}
+            harts = {"harts": [it.hart for it in trace.harts]} if row.several else {"hart": trace.hart}
             count = {} if written.lines is None else {"lines": written.lines}
-            shown.facts({**facts, **count, "messages": written.notes()})
+            facts = {"file": args.output, "format": args.to, **harts, **count}
+            shown.facts({**facts, "messages": written.notes()})
         else:
             shown.say(written.summary(args.to, "standard output" if args.output == "-" else args.output))
     return 0

@@ -16,6 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, neutral, objfiles, results
 from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.options import Option, OptionError, Table
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
@@ -138,29 +139,50 @@ left by `trace live` or `disconnect`."""
         print_lines(tracer().request("close"))
 
 
-class ExportCommand(Command, name="trace export"):
-    """Write what the selected hart ran in the form of another program.
-    Usage: trace export NAME FILE
+_NUMBERS = "numbers of instructions (A,B)"
+EXPORT = Table("trace export NAME FILE", (
+    Option("-hart", ("this hart; default: all harts if the form can have", "several, else the selected one"),
+           number="hart", least=0),
+    Option("-range", ("the instructions with these numbers alone: A,B, A,+N", "or A,-N"), text=_NUMBERS, shown="A,B"),
+    Option("-time", ("what ran from one time to another, in ticks",), text="times (T,T)", shown="T[,T]"),
+    Option("-resolution", ("what is shorter is summed up, in units of the form's", "time axis; 0: nothing is"),
+           number="units", least=0),
+    Option("-exact", ("sum up nothing at the instructions with these numbers",), text=_NUMBERS, shown="A,B"),
+))  # fmt: skip
 
-    Without arguments: the exports that there are. What the form has and the
-    trace does not is left out, and a line says so. FILE is written as a
-    whole, or not at all."""
+
+class ExportCommand(Command, name="trace export"):
+    __doc__ = f"""Write what the harts ran in the form of another program.
+{EXPORT.usage()}
+
+{EXPORT.explained()}
+
+Without arguments: the exports that there are. What the form has and the
+trace does not is left out, and a line says so. FILE is written as a
+whole, or not at all."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        usage = "Usage: trace export NAME FILE"
+        usage = "Usage: trace export NAME FILE [OPTION ...]"
         words = arguments(argument, usage)
         if not words:
             exports = _exports()
             results.add({"exports": [{"name": name, "help": text} for name, text in exports]})
             for name, text in exports:
-                print_line(f"{name:<10}{text}")
+                print_line(f"{name:<11}{text}")
             return
-        if len(words) != 2:
+        if len(words) < 2:
             raise gdb.GdbError(f"The name of an export and of one file are needed. {usage}")
+        try:
+            given = EXPORT.parse(words[2:])
+        except OptionError as error:
+            raise gdb.GdbError(f"trace export: {error}") from None
+        options = {key: value[-1] if isinstance(value, list) else value for key, value in given.items()}
         name, path = words[0], os.path.abspath(os.path.expanduser(words[1]))
-        print_lines(tracer().request("export", name=name, path=path, context=tracer().context()))
+        print_lines(tracer().request("export", name=name, path=path, context=tracer().context(), **options))
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
+        if text.rpartition(" ")[2].startswith("-"):
+            return completion.words(text, word, EXPORT.complete(text))
         if " " in text.lstrip():
             return gdb.COMPLETE_FILENAME
         return completion.words(text, word, [name for name, _ in _exports()]) if tracer().has_session else []

@@ -1,10 +1,11 @@
-"""The table of exports, and what its writers have: the trace of one hart, and a file.
+"""The table of exports, and what its writers have: the trace of one hart or of all, and a file.
 
 A row of `EXPORTS` names a module of this package. The module has a function `write(trace, file, progress) -> Written`,
-and is loaded when its export is used. `rvtrace export` and `trace export` offer every row.
+and is loaded when its export is used. `rvtrace export` and `trace export` offer every row. Which harts are written, and
+which part of what they ran, is in `session.exports.selection`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
@@ -21,15 +22,25 @@ from rvtrace_gdb.support.text import counted
 class ExportedTrace:
     """The trace of one hart, as a writer gets it.
 
-    groups  numbers of the groups of a tandem trace that are to be written, counted from 0; None: all
-    mode    the privilege mode where the trace does not have it; None: what needs one is left out
+    groups      numbers of the groups of a tandem trace that are to be written, counted from 0; None: all
+    mode        the privilege mode where the trace does not have it; None: what needs one is left out
+    part        the positions of the history that are to be written; default: all
+    exact       the positions at which nothing is summed up, whatever the resolution; default: none
+    resolution  what is shorter is summed up, in units of the time axis of the form; 0: nothing is summed up; None: the
+                writer chooses it by the size of the file
+    harts       the traces of all harts that are to be written, of which this is one; a form of one hart has this alone
     """
 
     def __init__(
-        self, session: PastSource, selected: SelectedHistory, *, groups: range | None = None, mode: int | None = None
-    ) -> None:
+        self, session: PastSource, selected: SelectedHistory, *, groups: range | None = None, mode: int | None = None,
+        part: range | None = None, exact: range | None = None, resolution: int | None = None,
+    ) -> None:  # fmt: skip
         self.session, self.selected = session, selected
         self.groups, self.mode = groups, mode
+        self.part = range(len(selected.history)) if part is None else part
+        self.exact = range(0) if exact is None else exact
+        self.resolution = resolution
+        self.harts: Sequence[ExportedTrace] = (self,)
 
     @property
     def hart(self) -> int:
@@ -79,17 +90,23 @@ def _left_out(number: int, what: str) -> str:
 
 
 class Export(NamedTuple):
-    """An export. *help*: what it writes; *module*: the module of this package that has its writer."""
+    """An export. *help*: what it writes; *module*: the module of this package that has its writer.
+
+    *several*: the form has the traces of several harts; of the others one hart is written. *options*: the options that
+    the writer honours, of `OPTIONS` in `session.exports.selection`.
+    """
 
     name: str
     help: str
     module: str
+    several: bool = False
+    options: frozenset[str] = frozenset()
 
 
 EXPORTS = (
-    Export("spike", "the log that `spike -l --log-commits` writes", "spike_log"),
-    Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "riscv_dv"),
-    Export("tandem", "a capture with a tandem trace of all values that are known", "tandem"),
+    Export("spike", "the log that `spike -l --log-commits` writes", "logs.spike_log"),
+    Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
+    Export("tandem", "a capture with a tandem trace of all values that are known", "logs.tandem"),
 )
 """All exports, in the order of the help."""
 

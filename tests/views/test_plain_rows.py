@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
-from rvtrace_gdb.session.exports.commits import Spelling
-from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
-from rvtrace_gdb.session.exports.spike_log import SpikeLog
+from rvtrace_gdb.session.exports.logs.commits import Spelling
+from rvtrace_gdb.session.exports.logs.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.logs.spike_log import SpikeLog
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.instruction_text import InstructionText
 from rvtrace_gdb.views.tandem import plain_rows

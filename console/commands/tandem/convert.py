@@ -11,8 +11,8 @@ from rvtrace_gdb.console.options import inputs, tandem
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
-from rvtrace_gdb.session.exports.commits import NO_MODE
 from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.session.exports.logs.commits import NO_MODE
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted
 

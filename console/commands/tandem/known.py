@@ -4,7 +4,7 @@
 from rvtrace_gdb.console.options.tandem import TandemRequest
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.exports.tandem import known_as_tandem
+from rvtrace_gdb.session.exports.logs.tandem import known_as_tandem
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 

@@ -18,8 +18,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
 from rvtrace_gdb.session.exports.export import EXPORTS, Export, ExportedTrace, Written
-from rvtrace_gdb.session.exports.tandem import NoValues
-from rvtrace_gdb.session.formats import raw_import
+from rvtrace_gdb.session.exports.logs.tandem import NoValues
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
@@ -52,8 +51,9 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(capture: Path) -> Session:
+    """It decodes once, and finds calls and values once, for all rows."""
     opened = Session()
     opened.open(capture, None)
     return opened
@@ -67,10 +67,16 @@ def asked(session: Session, name: str, file: Path, progress: Progress = silent) 
 
 @each
 def test_gdb_and_the_shell_write_the_same(name: str, capture: Path, session: Session, tmp_path: Path) -> None:
-    assert main(["export", str(capture), "--to", name, "-o", str(tmp_path / "shell"), "--quiet"]) == 0
+    """The shell writes into a pipe, which takes it as a file does."""
+    pipe, taken = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: taken.append(pipe.read_bytes()))
+    reader.start()
+    assert main(["export", str(capture), "--to", name, "-o", str(pipe), "--quiet"]) == 0
+    reader.join(60)
     lines = asked(session, name, tmp_path / "gdb")
     content = (tmp_path / "gdb").read_bytes()
-    assert content == (tmp_path / "shell").read_bytes() and content
+    assert [content] == taken != [b""]
     written = re.fullmatch(rf"{re.escape(str(tmp_path / 'gdb'))}: {name}(?:, (\d+) lines)?", lines[-1])
     assert written is not None
     assert written[1] is None or int(written[1]) == content.count(b"\n")
@@ -105,17 +111,19 @@ def test_a_tandem_trace_is_written_as_convert_does(name: str, tmp_path: Path) ->
 
 
 @each
-@pytest.mark.parametrize("place", ["/dev/full", "/nonexistent/x"])
-def test_what_cannot_be_written_is_one_line(name: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    why = {"/dev/full": "No space left on device"}.get(place, "No such file or directory")
-    assert main([*RAW, "--to", name, "-o", place, "--quiet"]) == 1
-    assert capsys.readouterr().err == f"rvtrace: {place}: cannot be written: {why}\n"
+def test_a_full_disk_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RAW, "--to", name, "-o", "/dev/full", "--quiet"]) == 1
+    assert capsys.readouterr().err == "rvtrace: /dev/full: cannot be written: No space left on device\n"
 
 
-@each
-def test_an_input_is_not_overwritten(
-    name: str, capture: Path, session: Session, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_folder_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RAW, "--to", "spike", "-o", "/nonexistent/x", "--quiet"]) == 1
+    assert capsys.readouterr().err == "rvtrace: /nonexistent/x: cannot be written: No such file or directory\n"
+
+
+def test_an_input_is_not_overwritten(capture: Path, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the form: it is looked at before a writer is asked."""
+    name = NAMES[0]
     before, why = capture.read_bytes(), "it is one of the files that are read"
     assert main(["export", str(capture), "--to", name, "-o", str(capture), "--quiet"]) == 1
     assert why in capsys.readouterr().err
@@ -123,20 +131,6 @@ def test_an_input_is_not_overwritten(
         with pytest.raises(OutputError, match=why):
             asked(session, name, file)
     assert capture.read_bytes() == before
-
-
-@each
-def test_a_pipe_takes_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes of a file: both have the time at which the raw trace was read, which is the same here."""
-    monkeypatch.setattr(raw_import, "_now", lambda: "2026-01-01T00:00:00Z")
-    pipe, taken = tmp_path / "pipe", list[bytes]()
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: taken.append(pipe.read_bytes()))
-    reader.start()
-    assert main([*RAW, "--to", name, "-o", str(pipe), "--quiet"]) == 0
-    reader.join(60)
-    assert main([*RAW, "--to", name, "-o", str(tmp_path / "file"), "--quiet"]) == 0
-    assert taken == [(tmp_path / "file").read_bytes()] != [b""]
 
 
 @each

@@ -10,9 +10,9 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, tandem_of
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, StateId, TandemParameters
 from rvtrace_gdb.session.capture.model import CapturedPort
-from rvtrace_gdb.session.exports.commits import Spelling
-from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
-from rvtrace_gdb.session.exports.spike_log import SpikeLog
+from rvtrace_gdb.session.exports.logs.commits import Spelling
+from rvtrace_gdb.session.exports.logs.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.logs.spike_log import SpikeLog
 from rvtrace_gdb.session.formats import registry, tandem
 from rvtrace_gdb.session.formats.tandem import NumberedGroups as Items
 from rvtrace_gdb.support.errors import Progress, silent

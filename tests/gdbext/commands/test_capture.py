@@ -52,6 +52,6 @@ def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
     assert out["complete trace export ri"] == "trace export riscv-dv"
     lines = len(file.read_bytes().splitlines())
     assert out[words[-1]].splitlines()[-1] == f"{file}: riscv-dv, {lines} lines" and lines > 10_000
-    assert out["trace export spike"].endswith("Usage: trace export NAME FILE")
+    assert out["trace export spike"].endswith("Usage: trace export NAME FILE [OPTION ...]")
     assert out["trace export vcd x"] == f"there is no export vcd: the exports are {', '.join(names)}"
     assert out[wrong[-1]].endswith("it is one of the files that are read")

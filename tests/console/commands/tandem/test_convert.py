@@ -18,9 +18,9 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
 from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
-from rvtrace_gdb.session.exports.commits import Spelling
-from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
-from rvtrace_gdb.session.exports.spike_log import SpikeLog
+from rvtrace_gdb.session.exports.logs.commits import Spelling
+from rvtrace_gdb.session.exports.logs.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.logs.spike_log import SpikeLog
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import Groups, GroupTexts
 from tests.decode.tandem.corpus import DATA, GOLDEN, Step, decoded, golden_steps, parameters_of, program_of

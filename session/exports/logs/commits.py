@@ -15,8 +15,8 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.exports.spike_text import Spelled, spelled
-from rvtrace_gdb.session.exports.tandem import tandem_trace
+from rvtrace_gdb.session.exports.logs.spike_text import Spelled, spelled
+from rvtrace_gdb.session.exports.logs.tandem import tandem_trace
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import GroupChange, Groups, GroupTexts, Row

@@ -17,8 +17,8 @@ from typing import BinaryIO
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
 from rvtrace_gdb.decode.tandem.wording import F, X
-from rvtrace_gdb.session.exports.commits import NO_ADDRESS, NO_VALUE, Spelling, commits_of, written_registers
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
+from rvtrace_gdb.session.exports.logs.commits import NO_ADDRESS, NO_VALUE, Spelling, commits_of, written_registers
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.tandem.groups import Groups, Row

