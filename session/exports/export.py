@@ -107,6 +107,9 @@ EXPORTS = (
     Export("spike", "the log that `spike -l --log-commits` writes", "logs.spike_log"),
     Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
     Export("tandem", "a capture with a tandem trace of all values that are known", "logs.tandem"),
+    Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", several=True),
+    Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),
+    Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", several=True),
 )
 """All exports, in the order of the help."""
 

@@ -1,0 +1,1 @@
+"""Profiles: how many instructions ran in which calls, for programs that draw or list that."""

@@ -1,0 +1,84 @@
+"""The calls of a hart as stacks: from the outermost function to the one that ran, with the instructions that ran there.
+
+They are the nodes of the call tree (`decode.calls.call_tree`), so their instructions add up to all that ran.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import printable
+
+NO_SYMBOL = "[no symbol]"
+"""The name of what ran where no symbol is."""
+_REPORT_EVERY = 1 << 12
+
+
+class StackFrame(NamedTuple):
+    """A function on a stack. *function*: its start, UNKNOWN without a symbol; *trap*: a trap led to it."""
+
+    function: int
+    trap: bool
+
+
+class CallStack(NamedTuple):
+    """*frames*, outermost first; *own*: instructions that ran in the last one there; *calls*: how often it was called
+    there.
+    """
+
+    frames: tuple[StackFrame, ...]
+    own: int
+    calls: int
+
+
+def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]:
+    """Yield the different call stacks of a hart, callers first, in the order of their addresses."""
+    root = call_tree(trace.calls(progress), progress)
+    waiting: list[tuple[tuple[StackFrame, ...], CallNode]] = [((), root)]
+    done = 0
+    while waiting:
+        if done % _REPORT_EVERY == 0:
+            progress("writing (stacks)", done, None)
+        done += 1
+        frames, node = waiting.pop()
+        if frames:
+            yield CallStack(frames, node.own, node.calls)
+        below = sorted(node.children.items(), reverse=True)
+        waiting += [((*frames, StackFrame(child.function, child.trap)), child) for _, child in below]
+
+
+class FunctionNames:
+    """The names of functions and where they are in the source, in all programs that ran."""
+
+    def __init__(self, trace: ExportedTrace) -> None:
+        contexts = [trace.program.image_of(context) for _, context in trace.history.contexts]
+        images = {id(image): image for image in (trace.program.base, *contexts)}
+        self._images: list[Image] = list(images.values())
+        self._lines: list[SourceLines] = []
+        self._names: dict[StackFrame, str] = {}
+
+    def name(self, frame: StackFrame) -> str:
+        """Return the name of a function on a stack, on one line; one that a trap led to has "[trap]" behind it."""
+        name = self._names.get(frame)
+        if name is None:
+            name = self._names[frame] = self.of(frame.function) + (" [trap]" if frame.trap else "")
+        return name
+
+    def of(self, function: int) -> str:
+        """Return the name of the function that begins at an address."""
+        if function == UNKNOWN:
+            return NO_SYMBOL
+        found = next((symbol for image in self._images if (symbol := image.symbol(function))), None)
+        return f"0x{function:x}" if found is None else printable(found[0])
+
+    def line(self, address: int) -> LineTableRow | None:
+        """Return the source line of an instruction, None if it is not known."""
+        if not self._lines:
+            self._lines = list(map(SourceLines, self._images))
+        rows = (lines.row(address) for lines in self._lines) if address >= 0 else ()
+        return next((row for row in rows if row is not None and row.line), None)
