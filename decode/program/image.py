@@ -188,13 +188,15 @@ class Image:
         self.absent.append(Absent(range(addr, addr + size), what))
 
     def code_parts(self) -> Iterator[bytes] | None:
-        """Return bytes that are others if any code is another; None if more code may be read from a target later."""
+        """Return bytes that are others if any code or constant is another; None if more code may be read from a target
+        later.
+        """
         if self._read_missing is not None or (self._base is not None and self._base._read_missing is not None):
             return None
         return self._code_parts()
 
     def _code_parts(self) -> Iterator[bytes]:
-        yield repr((self.xlen, self.zcm, self.jvt, self.partial, self.absent)).encode()
+        yield repr((self.xlen, self.zcm, self.jvt, self.partial, self.absent, self._constants)).encode()
         for region in self._regions:
             yield f"{region.start:x},{len(region.data):x}".encode()
             yield region.data

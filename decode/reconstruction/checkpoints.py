@@ -4,6 +4,7 @@ One checkpoint is kept for each stretch of the history, with the pages that have
 stretch that was visited last there are more: whoever goes back steps through it, or looks at each hit of a breakpoint.
 """
 
+from array import array
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -31,6 +32,38 @@ class Checkpoint(NamedTuple):
     lost: int
 
 
+class KeptExecution(NamedTuple):
+    """What was found out by executing a history, see `Forward.kept`.
+
+    checkpoints     the first is at the beginning, the last at the end of the history
+    unknown_stores  the positions of the stores to unknown addresses
+    switched        positions from which on addresses are no longer those of memory, or are again
+    replaced        the addresses of bytes that breakpoints replaced
+    """
+
+    checkpoints: Sequence[Checkpoint]
+    unknown_stores: "array[int]"
+    switched: Sequence[int]
+    replaced: frozenset[int]
+
+    def with_fewer(self, times: int) -> "KeptExecution":
+        """Return the same with one checkpoint for each *times* of those behind the first one."""
+        first, *others = self.checkpoints
+        joined = (_joined_checkpoint(others[at : at + times]) for at in range(0, len(others), times))
+        return self._replace(checkpoints=[first, *joined])
+
+
+def _joined_checkpoint(them: Sequence[Checkpoint]) -> Checkpoint:
+    """Return the last one of some, with what has changed since the one before the first."""
+    pages: dict[int, PageContent] = {}
+    lost = 0
+    for it in them:
+        pages.update(it.pages)
+        lost |= it.lost
+    stored = StoredPages(*(frozenset[int]().union(*parts) for parts in zip(*(it.stored for it in them), strict=True)))
+    return them[-1]._replace(pages=pages, stored=stored, lost=lost)
+
+
 class Checkpoints:
     """The checkpoints of *hart*, which `all` has in order."""
 
@@ -49,6 +82,14 @@ class Checkpoints:
         """Keep what is now as the state at a position, behind all others."""
         self.all.append(self._built_checkpoint(position, self._versions))
         self._base = position
+
+    def use_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Have kept these, before anything is kept. The state is to be restored from one of them."""
+        self.all = list(checkpoints)
+        for checkpoint in checkpoints:
+            for address, content in checkpoint.pages.items():
+                self._versions.setdefault(address, []).append((checkpoint.position, content))
+        self._base = -1
 
     def drop(self) -> None:
         """Drop the last one: it does not hold. The state is to be restored from another one."""

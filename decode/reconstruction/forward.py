@@ -6,21 +6,19 @@ executed on from there. Behind a gap, and behind what nobody can follow, everyth
 again.
 
 Where an instruction cannot have done what the history says, something that was believed is wrong, and nobody knows
-since when. One then starts again and believes less (`BELIEFS`): first no memory, then no constants of the program
-either.
+since when. One then starts again and believes less (`beliefs.BELIEFS`).
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, AnyPath, Event, History, RepeatPath
-from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
-from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints
+from rvtrace_gdb.decode.reconstruction.beliefs import BELIEFS, Belief, ImpossibleInstruction
+from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints, KeptExecution
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
 from rvtrace_gdb.decode.reconstruction.cuts import trap_cause
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, KnownValue
@@ -39,7 +37,7 @@ from rvtrace_gdb.decode.reconstruction.known_memory import (
     rams_of,
 )
 from rvtrace_gdb.decode.reconstruction.runs import ProgramCode, Runs, compilers_of
-from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.errors import Progress, silent
 
 STRIDE = 1 << 16
 """Instructions between two checkpoints."""
@@ -47,28 +45,6 @@ _STEP = 1 << 12  # instructions between two in the stretch that was visited last
 _BACKWARD = 8  # so many times more of them are where one went back to, twice
 _FINEST = _STEP // _BACKWARD**2
 _KEPT_LOGS = 16
-
-
-class ImpossibleInstruction(RvtraceError):
-    """The instruction at a position cannot have done what the history says."""
-
-    def __init__(self, position: int, pc: int) -> None:
-        super().__init__(
-            f"instruction {history_number(position)}, at {pc:#x}, cannot have done what the trace says, with the values"
-            " that are known there: something else has written registers or memory"
-        )
-        self.position, self.pc = position, pc
-
-
-class Belief(NamedTuple):
-    """What of memory is believed: the RAM, and the constants of the program."""
-
-    ram: bool = True
-    constants: bool = True
-
-
-BELIEFS = (Belief(), Belief(ram=False), Belief(ram=False, constants=False))
-"""In the order in which they are tried."""
 
 
 class Forward:
@@ -151,6 +127,21 @@ class Forward:
                 self._position = -1
                 continue
             progress("reconstructing values (instructions)", self._position, end)
+
+    def kept(self) -> KeptExecution | None:
+        """Return what another one of the same history, program and facts can use instead of executing
+        (`use_execution`); None before all is executed, and where the program has written code.
+        """
+        if self.reached < len(self._history) or any(code.is_written for code in self._codes.values()):
+            return None
+        return KeptExecution(self._checkpoints.all, self.unknown_stores, self._switched, self.memory.replaced)
+
+    def use_execution(self, kept: KeptExecution) -> None:
+        """Have executed everything, with these results; nothing was executed before."""
+        self._checkpoints.use_checkpoints(kept.checkpoints)
+        self.unknown_stores, self._switched = kept.unknown_stores, list(kept.switched)
+        self.memory.replaced = kept.replaced
+        self._notes, self._position = False, -1
 
     def _has_written_code(self) -> bool:
         """Return whether the program has written code that was believed: it is not from now on."""

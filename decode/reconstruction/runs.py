@@ -60,6 +60,11 @@ class ProgramCode:
             self._compiled.clear()
         return bool(found)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether there are instructions that are not believed any more."""
+        return bool(self._written)
+
     def _differs(self, pc: int, word: int, memory: KnownMemory) -> bool:
         if not word or pc in self.others:
             return False

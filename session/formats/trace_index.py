@@ -1,22 +1,20 @@
 """The index of a trace that was decoded: where in its bytes decoding can go on, and with which numbers.
 
 It is made while a long trace is decoded as a whole, and lies in the user's folder for caches, so that it need not be
-asked whether a capture can be written: one file for each trace, program, options and version of this program, which
-its name is a hash of (`index_key`). So an index is never used for anything else; one that is damaged is no index. It
-has at most `PLACES` places, and all indexes together have at most `_ALL_BYTES`: the ones not used for longest go.
+asked whether a capture can be written (`kept_files`): one file for each trace, program, options and version of this
+program, which its name is a hash of (`index_key`). So an index is never used for anything else; one that is damaged is
+no index. It has at most `PLACES` places.
 
 The first line is the head, as JSON: how long each history is, what became of the bytes, what may be wrong, and for each
 place its byte, positions and times, and where its checkpoint is in the file (`decode.history.checkpoints`). So reading
 an index costs what is looked at.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +30,9 @@ from rvtrace_gdb.decode.history.checkpoints import (
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.session.formats.format import PlacedDecoder
+from rvtrace_gdb.session.kept_files import DECODERS, folder_of_kept, sources_of, write_kept
 from rvtrace_gdb.session.version import tool
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.files import NotPrivate, atomic_output, private_folder
 
-FOLDER_VARIABLE = "RVTRACE_CACHE"
-"""The environment variable with the folder of indexes; empty: there are none."""
 PLACES = 512
 """The greatest number of places in an index."""
 _FORMAT = 1
@@ -45,8 +40,6 @@ _APART = 1 << 16  # bytes between two places, at least
 _CHECKPOINT_MOST = 1 << 16  # bytes of a checkpoint
 _PROBLEMS_MOST = 256  # events of a source that say that something may be wrong
 _LENGTH_MOST = 1 << 59  # only noise is longer
-_ALL_BYTES = 1 << 28
-_DECODERS = ("history", "ntrace", "etrace", "stepping", "program")
 
 
 class SourceFacts(NamedTuple):
@@ -95,7 +88,7 @@ class TraceIndex(NamedTuple):
 def index_key(data: bytes, program: Iterable[bytes], options: str) -> str:
     """Return the name of the index of a trace. *program*: its code; *options*: all others that decide what it means."""
     found = hashlib.blake2b(digest_size=20)
-    found.update(repr((_FORMAT, tool(), _sources_of_decoders(), options, len(data))).encode())
+    found.update(repr((_FORMAT, tool(), sources_of(*DECODERS), options, len(data))).encode())
     for part in program:
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
@@ -103,26 +96,9 @@ def index_key(data: bytes, program: Iterable[bytes], options: str) -> str:
     return found.hexdigest()
 
 
-@cache
-def _sources_of_decoders() -> tuple[tuple[str, int, int], ...]:
-    """Return what changes when a decoder does, although the version does not: someone is working on it."""
-    folder = Path(__file__).resolve().parents[2] / "decode"
-    states = [(file.name, file.stat()) for name in _DECODERS for file in sorted((folder / name).glob("*.py"))]
-    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in states)
-
-
-def folder_of_indexes(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder of indexes, None if there are to be none."""
-    given = environ.get(FOLDER_VARIABLE)
-    if given is not None:
-        return Path(given) if given else None
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME", ""), ".cache")
-    return Path(base) / "rvtrace" if os.path.isabs(base) else None
-
-
 def read_index(key: str) -> TraceIndex | None:
     """Return the index of this name, None if there is none that can be used."""
-    folder = folder_of_indexes()
+    folder = folder_of_kept()
     if folder is None:
         return None
     file = folder / f"{key}.index"
@@ -176,18 +152,14 @@ class IndexRecorder:
 
     def write(self, decoded: SourceHistories) -> None:
         """Write the index; nothing happens if that is not possible, or if there would be nothing in it."""
-        folder = folder_of_indexes()
-        if folder is None or not self._places:
+        if not self._places or folder_of_kept() is None:
             return
         try:
             head = json.dumps(self._head(decoded)).encode() + b"\n"
-            private_folder(folder)
-            with atomic_output(str(folder / f"{self._key}.index")) as file:
-                file.write(b"%08x " % zlib.crc32(head) + head)
-                file.writelines(checkpoint for _, checkpoint in self._places)
-            _tidy(folder)
-        except (NoCheckpoint, NotPrivate, ValueError, OSError, RvtraceError):
+        except (NoCheckpoint, ValueError):
             return
+        checkpoints = (checkpoint for _, checkpoint in self._places)
+        write_kept(f"{self._key}.index", (b"%08x " % zlib.crc32(head) + head, *checkpoints))
 
     def _head(self, decoded: SourceHistories) -> dict[str, Any]:
         sources = []
@@ -207,14 +179,3 @@ class IndexRecorder:
             positions, times = list(place.positions.items()), list(place.times.items())
             yield [place.offset, positions, times, at, len(data), zlib.crc32(data)]
             at += len(data)
-
-
-def _tidy(folder: Path) -> None:
-    """Remove the indexes that were not used for longest, if there are too many bytes of them."""
-    files = [(file.stat().st_mtime_ns, file.stat().st_size, file) for file in folder.glob("*.index")]
-    total = 0
-    for _, size, file in sorted(files, reverse=True):
-        total += size
-        if total > _ALL_BYTES:
-            with contextlib.suppress(OSError):
-                file.unlink()

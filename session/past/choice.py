@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.reconstruction.facts import StopState
-from rvtrace_gdb.session.capture.model import Capture, Captured
+from rvtrace_gdb.session.capture.model import Capture, Captured, CapturedSink
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory
 from rvtrace_gdb.support.errors import Progress, silent
@@ -18,10 +18,15 @@ OFF = "off"
 """Nothing is reconstructed."""
 Facts = Callable[[], "HartFacts | None"]
 """Returns from what values are reconstructed; None: they are not."""
+StatesName = Callable[["HartFacts"], str | None]
+"""Returns the name of the file in which what is reconstructed is kept, see `states_name`; None: in none."""
 
 
 class PastSource(HistorySource, Protocol):
     """The session, as far as a past needs it."""
+
+    opened: str | None
+    """The name of the capture file; None: the trace is recorded here."""
 
     def capture(self) -> Capture: ...
 
@@ -44,7 +49,9 @@ def past_of(session: PastSource, selected: SelectedHistory, progress: Progress =
     """Return the values that are known in a history, the same object for the same history; None: there are none."""
     kept = session.cached(_Pasts, selected.history, lambda: _Pasts({})).by_values
     if selected.values not in kept:
-        kept[selected.values] = new_past(selected, partial(facts_of, session, selected))
+        kept[selected.values] = new_past(
+            selected, partial(facts_of, session, selected), partial(_states_name, session, selected)
+        )
     return kept[selected.values]
 
 
@@ -67,7 +74,20 @@ def facts_of(session: PastSource, selected: SelectedHistory) -> "HartFacts | Non
     return known._replace(stop=stop) if ends else known
 
 
-def new_past(selected: SelectedHistory, facts: Facts = lambda: None) -> Past | None:
+def _states_name(session: PastSource, selected: SelectedHistory, facts: "HartFacts") -> str | None:
+    from rvtrace_gdb.session.past.states_name import states_name
+
+    capture, captured = session.capture(), session.captured_of(selected.hart)
+    if session.opened is None or not isinstance(captured, CapturedSink):
+        return None
+    return states_name(capture, captured, selected, facts)
+
+
+def new_past(
+    selected: SelectedHistory,
+    facts: Facts = lambda: None,
+    states_name: StatesName = lambda facts: None,
+) -> Past | None:
     """Return what `past_of` keeps."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of  # large, and most requests need no values
     from rvtrace_gdb.session.past.data_trace.past import DataTracePast
@@ -78,7 +98,9 @@ def new_past(selected: SelectedHistory, facts: Facts = lambda: None) -> Past | N
         return TandemPast(tandem, selected.program)
     known = facts() if selected.values != OFF and len(selected.history) else None
     if known is not None:
+        from rvtrace_gdb.session.past.reconstructed.kept_states import KeptStates
         from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 
-        return ReconstructedPast(selected.history, selected.program, known)
+        states = KeptStates(partial(states_name, known))
+        return ReconstructedPast(selected.history, selected.program, known, states)
     return DataTracePast(selected.history, selected.program) if selected.history.accesses else None

@@ -17,9 +17,9 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
+from rvtrace_gdb.decode.reconstruction.beliefs import ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownValue
-from rvtrace_gdb.decode.reconstruction.forward import ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.window.classes import ClassesContradicted
 from rvtrace_gdb.decode.reconstruction.window.construction import Construction, Impossible, StepSpan
 from rvtrace_gdb.decode.reconstruction.window.edges import EdgeMemory, WindowEdge

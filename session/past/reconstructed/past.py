@@ -18,6 +18,7 @@ from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.reconstructed.accesses import ReconstructedAccesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, HartFacts
+from rvtrace_gdb.session.past.reconstructed.kept_states import KeptStates
 from rvtrace_gdb.session.past.reconstructed.knowledge import (
     Knowledge,
     reasons,
@@ -37,14 +38,18 @@ assert len(_RESULTS) == len(RESULTS)
 
 
 class ReconstructedPast:
-    """The past of a history. *program*: what is in memory, by context. *known*: besides the trace."""
+    """The past of a history. *program*: what is in memory, by context. *facts*: what is known besides the trace.
+    *states*: where its values are kept for the next time, if it is long.
+    """
 
     is_reconstructed = True
 
-    def __init__(self, history: History, program: ContextImages, facts: HartFacts) -> None:
+    def __init__(
+        self, history: History, program: ContextImages, facts: HartFacts, states: KeptStates | None = None
+    ) -> None:
         facts = facts.boxed()
         self._history, self._program, self._facts = history, program, facts
-        self._execution = Execution(history, program, facts)
+        self._execution = Execution(history, program, facts, states)
         self._windows = Windows(history, program, facts, self._execution)
         self._values = ReconstructedValues(history, facts, self._execution, self._windows)
         machine_only = facts.machine.machine_only

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session import kept_files
 from rvtrace_gdb.session.formats import format as formats
 from rvtrace_gdb.session.formats import indexed_history, sinks, trace_index
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding
@@ -155,7 +156,7 @@ def test_the_last_rows_and_those_of_a_time_come_from_the_index_the_second_time(
     whole, _ = decode(capsys, harts, *RAW, "--hart", 3)
     told = [json.loads(line) for line in decode(capsys, harts, *RAW, "--hart", 3, "--events", "--json")[0]]
     times = sorted({event["time"] for event in told if "time" in event})
-    monkeypatch.setenv(trace_index.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(kept_files.FOLDER_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(sinks, "LEAST_INDEXED", 1)
     monkeypatch.setattr(trace_index, "_APART", 500)
     monkeypatch.setattr(formats, "_PIECE", 250)

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Trap
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.reconstruction.beliefs import BELIEFS, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.facts import (
     HartMachine,
     KnownState,
@@ -22,7 +23,7 @@ from rvtrace_gdb.decode.reconstruction.facts import (
     StopState,
     own_ram,
 )
-from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Forward, ImpossibleInstruction
+from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.window.edges import edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import Window
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem

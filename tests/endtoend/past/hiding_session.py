@@ -60,8 +60,12 @@ class HidingPast:
 whole = choice.new_past
 
 
-def hiding(selected: SelectedHistory, facts: choice.Facts = lambda: None) -> Past | None:
-    past = whole(selected, facts)
+def hiding(
+    selected: SelectedHistory,
+    facts: choice.Facts = lambda: None,
+    states_name: choice.StatesName = lambda facts: None,
+) -> Past | None:
+    past = whole(selected, facts, states_name)
     return None if past is None else HidingPast(past)
 
 

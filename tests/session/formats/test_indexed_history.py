@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session import kept_files
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.context import Context
@@ -46,7 +47,7 @@ def small_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Places so near that short traces have many."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(trace_index.FOLDER_VARIABLE, str(folder))
+        patch.setenv(kept_files.FOLDER_VARIABLE, str(folder))
         patch.setattr(trace_index, "_APART", 200)
         patch.setattr(formats, "_PIECE", 100)
         patch.setattr(indexed_history, "_PIECE", 100)
@@ -192,7 +193,7 @@ def test_an_index_that_is_damaged_while_it_is_used_has_all_decoded(small_places:
 def test_indexes_are_bounded(small_places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = small_places / f"{indexed(3).key}.index"
     os.utime(first, (1, 1))
-    monkeypatch.setattr(trace_index, "_ALL_BYTES", first.stat().st_size)
+    monkeypatch.setattr(kept_files, "_ALL_BYTES", first.stat().st_size)
     second = small_places / f"{indexed(5).key}.index"
     assert second.exists() and not first.exists()
     head = json.loads(second.read_bytes().partition(b"\n")[0].partition(b" ")[2])
@@ -201,7 +202,7 @@ def test_indexes_are_bounded(small_places: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_no_folder_no_index(small_places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(small_places.iterdir())
-    monkeypatch.setenv(trace_index.FOLDER_VARIABLE, "")
+    monkeypatch.setenv(kept_files.FOLDER_VARIABLE, "")
     case = case_of(9, {}, (0, 0), 1)
     recorder = IndexRecorder("name", len(case.trace))
     program = ContextImages(case.program.image())
