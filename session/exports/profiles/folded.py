@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import missing
-from rvtrace_gdb.session.exports.profiles.stacks import FunctionNames, call_stacks
+from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, call_stacks
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import counted, rows
 
@@ -32,7 +32,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
 
 
 def _lines(trace: ExportedTrace, progress: Progress) -> Iterator[str]:
-    names, root = FunctionNames(trace), f"hart {trace.hart}"
+    names, root = ProfileNames(trace), f"hart {trace.hart}"
     for stack in call_stacks(trace, progress):
         if stack.own:
             frames = (names.name(frame).replace(";", ",") for frame in stack.frames)

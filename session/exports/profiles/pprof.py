@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.exports.missing import missing
-from rvtrace_gdb.session.exports.profiles.stacks import FunctionNames, StackFrame, call_stacks
+from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame, call_stacks
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import counted
 
@@ -91,7 +91,7 @@ class _Profile:
 
     def begin(self, trace: ExportedTrace) -> None:
         """Go on with another hart: its samples follow."""
-        self._names, self._hart, self._numbers = FunctionNames(trace), trace.hart, dict[StackFrame, int]()
+        self._names, self._hart, self._numbers = ProfileNames(trace), trace.hart, dict[StackFrame, int]()
         self._now.comment.extend(map(self._string, _comments(trace)))
 
     def add(self, frames: tuple[StackFrame, ...], values: tuple[int, int]) -> None:
@@ -126,7 +126,7 @@ class _Profile:
         if known is not None:
             return known
         number = self._locations[name, address] = len(self._locations) + 1
-        row, text = self._names.line(frame.function), self._string(name)
+        row, text = self._names.source_row(frame.function), self._string(name)
         path, line = (self._string(row.path), row.line) if row else (0, 0)
         self._now.function.add(id=number, name=text, system_name=text, filename=path, start_line=line)
         self._now.location.add(id=number, address=address).line.add(function_id=number, line=line)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import missing
-from rvtrace_gdb.session.exports.profiles.stacks import FunctionNames, StackFrame, call_stacks
+from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame, call_stacks
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import counted
@@ -19,7 +19,7 @@ from rvtrace_gdb.support.text import counted
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-class _Frames:
+class _FrameTable:
     """The frames of all profiles, each once."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class _Frames:
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write a profile for each hart, and the frames that they share."""
-    frames = _Frames()
+    frames = _FrameTable()
     file.write(f'{{"$schema": "{SCHEMA}", "exporter": "{tool()}", "profiles": [\n'.encode())
     for number, hart in enumerate(trace.harts):
         file.write(b",\n" if number else b"")
@@ -45,7 +45,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     return Written()
 
 
-def _write_profile(trace: ExportedTrace, frames: _Frames, file: BinaryIO, progress: Progress) -> None:
+def _write_profile(trace: ExportedTrace, frames: _FrameTable, file: BinaryIO, progress: Progress) -> None:
     weights: list[int] = []
     file.write(f'{{"type": "sampled", "name": "hart {trace.hart}, instructions", "samples": [\n'.encode())
     for stack, weight in _samples(trace, frames, progress):
@@ -55,8 +55,8 @@ def _write_profile(trace: ExportedTrace, frames: _Frames, file: BinaryIO, progre
     file.write(head.encode() + json.dumps(weights).encode() + b"}")
 
 
-def _samples(trace: ExportedTrace, frames: _Frames, progress: Progress) -> Iterator[tuple[list[int], int]]:
-    names, numbers = FunctionNames(trace), dict[StackFrame, int]()
+def _samples(trace: ExportedTrace, frames: _FrameTable, progress: Progress) -> Iterator[tuple[list[int], int]]:
+    names, numbers = ProfileNames(trace), dict[StackFrame, int]()
     for stack in call_stacks(trace, progress):
         if stack.own:
             yield [_number(frame, names, frames, numbers) for frame in stack.frames], stack.own
@@ -64,10 +64,10 @@ def _samples(trace: ExportedTrace, frames: _Frames, progress: Progress) -> Itera
         yield [frames.number(f"[{what}, {counted(times, 'time')}]")], 0
 
 
-def _number(frame: StackFrame, names: FunctionNames, frames: _Frames, numbers: dict[StackFrame, int]) -> int:
+def _number(frame: StackFrame, names: ProfileNames, frames: _FrameTable, numbers: dict[StackFrame, int]) -> int:
     number = numbers.get(frame)
     if number is None:
-        row = names.line(frame.function)
+        row = names.source_row(frame.function)
         place = {} if row is None else {"file": row.path, "line": row.line}
         number = numbers[frame] = frames.number(names.name(frame), **place)
     return number

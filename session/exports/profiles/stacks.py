@@ -52,7 +52,7 @@ def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]
         waiting += [((*frames, StackFrame(child.function, child.trap)), child) for _, child in below]
 
 
-class FunctionNames:
+class ProfileNames:
     """The names of functions and where they are in the source, in all programs that ran."""
 
     def __init__(self, trace: ExportedTrace) -> None:
@@ -76,7 +76,7 @@ class FunctionNames:
         found = next((symbol for image in self._images if (symbol := image.symbol(function))), None)
         return f"0x{function:x}" if found is None else printable(found[0])
 
-    def line(self, address: int) -> LineTableRow | None:
+    def source_row(self, address: int) -> LineTableRow | None:
         """Return the source line of an instruction, None if it is not known."""
         if not self._lines:
             self._lines = list(map(SourceLines, self._images))
