@@ -149,6 +149,11 @@ class Image:
             merged.add_code(start, data)
         return merged.segments
 
+    @property
+    def layers(self) -> list[tuple[Elf, int]]:
+        """The files of this program, and of those under it, with their biases: what is uppermost comes first."""
+        return [*self.elves, *(self._base.layers if self._base is not None else [])]
+
     def add_elf(self, elf: Elf, bias: int = 0, *, loaded: bool = True) -> None:
         """Add a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
         *loaded*: the debugger also has it.

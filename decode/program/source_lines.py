@@ -14,15 +14,30 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.inlined_code import InlinedCode, inlined_code
 
 
 class LineTableRow(NamedTuple):
-    """From *address* on the code is of a *line* of a file, which the line table calls *name*; 0: of none."""
+    """From *address* on the code is of a *line* of a file, which the line table calls *name*; 0: of none.
+
+    *column*: in the line, counted from 1; 0: not known. *statement*: a statement begins here (DWARF's is_stmt).
+    """
 
     address: int
     path: str
     name: str
     line: int
+    column: int
+    statement: bool
+
+
+class UnitLines(NamedTuple):
+    """The line table of a compilation unit, by addresses, where line 0 ends a sequence of code; and what is inlined in
+    that code.
+    """
+
+    rows: list[LineTableRow]
+    inlined: list[InlinedCode]
 
 
 class SourceLines:
@@ -60,6 +75,11 @@ class SourceLines:
         """Return the source files that the line tables name."""
         return {path for file in self._files for path in file.paths()}
 
+    def tables(self) -> Iterator["UnitLines"]:
+        """Yield the lines of each compilation unit."""
+        for file in self._files:
+            yield from file.tables()
+
 
 def is_named(path: str, name: str) -> bool:
     """Return whether a source file is meant by a name: the last parts of its path, or all of it."""
@@ -94,6 +114,13 @@ class _LineTables:
         """Yield the source files."""
         for unit in self._all():
             yield from self._paths(unit)
+
+    def tables(self) -> Iterator["UnitLines"]:
+        """Yield the lines of each compilation unit."""
+        for unit in self._all():
+            rows = [row._replace(address=row.address + self._bias) for row in self._rows(unit)]
+            inlined = self._try(unit.inlined) if rows else None
+            yield UnitLines(rows, [one.moved(self._bias) for one in inlined or ()])
 
     def _all(self) -> "list[_UnitLineTable]":
         if self._units is None:
@@ -173,6 +200,12 @@ class _UnitLineTable:
             self._rows = sorted((row for rows in live for row in rows), key=lambda row: row.address)
         return self._rows
 
+    def inlined(self) -> list[InlinedCode]:
+        """Return the inlined functions, at the addresses of the file."""
+        names = [path for path, _ in self._read_files()]
+        first = 0 if self._program is None or self._program["version"] >= 5 else 1
+        return list(inlined_code(self._unit, lambda n: names[n - first] if first <= n < len(names) + first else ""))
+
     def _sequences(self) -> Iterator[list[LineTableRow]]:
         """Yield the rows of each sequence, the last of which is where it ends."""
         names, rows = self._read_files(), list[LineTableRow]()
@@ -181,7 +214,8 @@ class _UnitLineTable:
             if state is not None:
                 at = state.file - first
                 path, name = names[at] if 0 <= at < len(names) else ("?", "?")
-                rows.append(LineTableRow(state.address, path, name, 0 if state.end_sequence else state.line))
+                line = 0 if state.end_sequence else state.line
+                rows.append(LineTableRow(state.address, path, name, line, state.column, bool(state.is_stmt)))
                 if state.end_sequence:
                     yield rows
                     rows = []

@@ -103,6 +103,7 @@ class Export(NamedTuple):
     options: frozenset[str] = frozenset()
 
 
+_PART = frozenset({"range", "time"})
 EXPORTS = (
     Export("spike", "the log that `spike -l --log-commits` writes", "logs.spike_log"),
     Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
@@ -110,6 +111,9 @@ EXPORTS = (
     Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", several=True),
     Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),
     Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", several=True),
+    Export("lcov", "coverage of lines, functions and branches, for lcov and genhtml", "coverage.lcov", True, _PART),
+    Export("cobertura", "the same as XML of Cobertura, for GitLab and Jenkins", "coverage.cobertura", True, _PART),
+    Export("gcov-json", "the same as JSON of gcov, for gcovr", "coverage.gcov_json", True, _PART),
 )
 """All exports, in the order of the help."""
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent.parent
-ROOMS = ("console", "controlregs", "decode", "gdbext", "rows", "session", "support", "transport", "views")
+ROOMS = (
+    "console", "controlregs", "decode", "gdbext", "reports", "rows", "session", "support", "transport", "views",
+)  # fmt: skip
 STRANGERS = ("console==0.9912", "decode==2025.10.0", "views==0.3")
 """Packages of PyPI that have the names of our rooms."""
 

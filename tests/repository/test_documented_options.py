@@ -9,7 +9,7 @@ import pytest
 from tests.repository.test_rooms import tree
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = ("console", "controlregs", "decode", "session", "transport", "views")
+ROOMS = ("console", "controlregs", "decode", "reports", "session", "transport", "views")
 NAMES = re.compile(r"(Options|Parameters|Modes)$")
 ROW = re.compile(r"^((?:\w+, )*\w+)  +\S", re.MULTILINE)
 """A row of a table: a name, or several, two blanks or more, and what is said of them."""

@@ -14,6 +14,9 @@ READ_BY = {
     "folded": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "speedscope": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "pprof": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
+    "lcov": ("session/exports/coverage/test_readers.py", "test_lcov_reads_it"),
+    "cobertura": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
+    "gcov-json": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
 }
 """The test that compares what is written with Spike's own log, what riscv-dv makes of one, what a machine ran."""
 

@@ -1,0 +1,1 @@
+"""Reports: figures about what ran, without the form of a file."""

@@ -1,0 +1,42 @@
+"""The coverage of the programs that harts ran, for exports, reports and limits."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from rvtrace_gdb.reports.coverage.counting import program_coverages
+from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
+from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage
+from rvtrace_gdb.reports.coverage.totals import Share, total
+from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory, call_history
+from rvtrace_gdb.support.errors import Progress, silent
+
+MEASURES = ("lines", "functions", "branches", "decisions")
+"""What is counted, in the order of the lists. A branch is an outcome, a decision is a branch with both outcomes."""
+
+
+def coverage_of(
+    session: HistorySource, selected: SelectedHistory, part: range | None = None, progress: Progress = silent
+) -> list[ProgramCoverage]:
+    """Return the coverage of each program that a hart ran. *part*: the positions that count. Raises what *progress*
+    raises.
+    """
+    calls = call_history(session, selected, progress)
+    return program_coverages(
+        selected.history, selected.program, calls, part=part, overwritten=selected.overwritten, progress=progress
+    )
+
+
+def totals(files: Iterable[FileCoverage]) -> dict[str, Share]:
+    """Return the shares of all files together, by measure."""
+    shares = [file.shares() for file in files]
+    return {measure: total(share[measure] for share in shares) for measure in MEASURES}
+
+
+def unknown_counts(shares: Mapping[str, Share]) -> Counter[str]:
+    """Return how many lines, functions and outcomes are unknown, by a text."""
+    texts = {
+        "lines": "lines that may have run in a gap of the trace",
+        "functions": "functions that may have run in a gap of the trace",
+        "branches": "outcomes of branches that may have been in a gap of the trace",
+    }
+    return Counter({text: shares[measure].unknown for measure, text in texts.items()})
