@@ -375,7 +375,7 @@ class HartDecoder(stepping.HartDecoder):
                 return True
         resumes = self._step_function.can_resume(self._state, packet)
         if self._state.knowledge.mode is Mode.LOST and not resumes:
-            self._unused += size
+            self._ignore(payload, size)
             return True
         if resumes and self._verifier.active:
             self._memory.count(LOOKAHEAD)
@@ -387,6 +387,10 @@ class HartDecoder(stepping.HartDecoder):
                 return True
         retry = self._take_packet(payload, packet, offset)
         return not retry or self._stopped or self._decode_new(packets, index, packet, default)
+
+    def _ignore(self, payload: bytes, size: int) -> None:
+        """Ignore a packet that means nothing while the pc of the hart is not known."""
+        self._unused += size
 
     def _take_packet(self, payload: bytes, packet: Packet, offset: int) -> bool:
         """Take the step of *packet*, and return whether the packet is to be decoded again, see `StepResult`."""

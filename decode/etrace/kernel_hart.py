@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _AT_END, _UNKNOWN, _REPORTS = range(3)
 
 # The flags of a step.
-_HAS_REPORTS, _CALLS, _CLEARS, _SYNCHRONIZES = 2, 4, 8, 16
+_HAS_REPORTS, _CALLS, _CLEARS, _SYNCHRONIZES, _IGNORED = 2, 4, 8, 16, 32
 
 _NO_KINDS = bytes(256 * 6)  # of N-Trace's frames
 _NO_EFFECT = TableEffect()
@@ -70,7 +70,7 @@ class PacketKernelHart(HartDecoder):
         self._module = module
         self._kernel: Kernel = module.Kernel(_NO_KINDS, False, False, 0, MAX_DEPTH, KEPT_DEPTH)
         self._builder.collect_in(self._kernel)
-        self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
+        self._memory: KernelMemory = KernelMemory(self._kernel, self._forget, memo_limit)
         self._memo_limit = memo_limit
         self._states = KernelStates(self._kernel, self._place_of, self._state_of)
         self._tell_outcomes()
@@ -93,7 +93,7 @@ class PacketKernelHart(HartDecoder):
             offset = packets.offsets[index] if payloads.base is None else payloads.base + at
             self._next = at + 1 + length
             if stop == _REPORTS:
-                self._end_step(self._stopping[step], offset)
+                self._end_step(self._stopping.get(step), packets, index, offset)
             else:
                 self._take_place()
                 payload = payloads.data[at + 1 : self._next]
@@ -151,8 +151,11 @@ class PacketKernelHart(HartDecoder):
         index: int = self._module.first_earlier(times.values, times.present, self._order.last)
         return index
 
-    def _end_step(self, step: Step, offset: int) -> None:
-        """Do what is left of a step that the kernel took."""
+    def _end_step(self, step: Step | None, packets: SourcePackets, index: int, offset: int) -> None:
+        """Do what is left of a step that the kernel took. None: of a packet that is ignored."""
+        if step is None:
+            self._unused += packets.sizes[index]
+            return
         if step.reports:
             self._report(step.reports, offset)
             if self._stopped:
@@ -172,6 +175,7 @@ class PacketKernelHart(HartDecoder):
         """Go on from where the kernel is."""
         number, _, self._stack, _ = self._kernel.place()
         self._state = self._states.state_at(number)
+        self._unused += self._kernel.unused()
 
     def _place_of(self, state: State) -> WalkStart[HartKnowledge] | None:
         """Return where the hart is, if the kernel can walk from there."""
@@ -204,6 +208,13 @@ class PacketKernelHart(HartDecoder):
         self._kernel.forget()
         self._states.forget()
         self._stopping.clear()
+
+    def _ignore(self, payload: bytes, size: int) -> None:
+        """Teach that to the kernel, too: there may be many packets until the next synchronization."""
+        super()._ignore(payload, size)
+        if self._memory.has_room_to_ignore(payload):
+            here = self._states.number_of(self._state)
+            self._kernel.learn_packet(here, payload, None, (), (), here, None, None, (), 0, _IGNORED, -1, (), ())
 
     def _keep_packet(self, state: State, payload: bytes, packet: Packet) -> None:
         super()._keep_packet(state, payload, packet)

@@ -94,6 +94,8 @@ class Kernel:
         """Append to *entries* what ran. Return (their length, indexed positions, positions of times, times)."""
     def idle(self) -> int:
         """Return and forget the number of idle bytes."""
+    def unused(self) -> int:
+        """Return and forget the number of bytes of frames that were ignored."""
     def outcomes(self, fields: bytes, limit: int, shift: int, mask: int, successors: bytes, /) -> None:
         """*fields*: one `OutcomeField` of outcomes.h by the first byte. *limit*: the size of all steps that
         may be remembered. The others: as in `Trainer`."""

@@ -436,6 +436,16 @@ static PyObject *kernel_idle(Kernel *kernel, PyObject *none)
     return PyLong_FromUnsignedLongLong(idle);
 }
 
+static PyObject *kernel_unused(Kernel *kernel, PyObject *none)
+{
+    (void)none;
+    if (is_busy(kernel))
+        return NULL;
+    uint64_t unused = kernel->loop.unused;
+    kernel->loop.unused = 0;
+    return PyLong_FromUnsignedLongLong(unused);
+}
+
 static PyObject *kernel_sizes(Kernel *kernel, PyObject *none)
 {
     (void)none;
@@ -550,7 +560,7 @@ static PyMethodDef kernel_methods[] = {
     METHOD(state_place, METH_O),   METHOD(count, METH_O),        METHOD(known, METH_O),
     METHOD(learn_packet, METH_VARARGS),
     METHOD(unlearn_packet, METH_VARARGS),
-    METHOD(run_packets, METH_VARARGS),
+    METHOD(run_packets, METH_VARARGS), METHOD(unused, METH_NOARGS),
     {0},
 };
 static PyMethodDef functions[] = {METHOD(sort, METH_VARARGS), PACKET_FRAMES_FUNCTIONS, {0}};

@@ -276,7 +276,7 @@ class HartDecoder(stepping.HartDecoder):
             self._unused += len(frame)
             self.note(offset, _ignored_message(message))
         elif self._state.mode is Mode.LOST and not self._step_function.can_leave_lost(message):
-            self._unused += len(frame)
+            self._ignore(frame, body)
         elif message.tcode == Tcode.REPEAT_BRANCH:
             self._repeat(message, self._branch_before(frames, index), offset)
         elif self._has_stray_timestamp(message):
@@ -284,6 +284,10 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._note_timestamp(message, offset)
             self._apply_step(self._step_of_message(body, message), offset)
+
+    def _ignore(self, frame: bytes, body: bytes) -> None:
+        """Ignore a message that means nothing while the pc of the hart is not known."""
+        self._unused += len(frame)
 
     def _parsed(self, frame: bytes, offset: int) -> Message | None:
         """Parse the message in a frame. If it is none, the flow is lost."""

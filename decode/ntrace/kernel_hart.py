@@ -38,7 +38,7 @@ _AT_END, _UNKNOWN, _REPORTS, _ODD = range(4)
 _NO_FLOW, _BRANCH, _OTHER_FLOW = range(3)
 
 # The flags of a step.
-_COUNTED, _HAS_REPORTS, _CALLS, _CLEARS = 1, 2, 4, 8
+_COUNTED, _HAS_REPORTS, _CALLS, _CLEARS, _IGNORED = 1, 2, 4, 8, 32
 
 _ReferenceAndContext = tuple[int, ProgramContext]  # reference and context, which a walk does not change
 
@@ -71,7 +71,7 @@ class KernelHart(HartDecoder):
             KEPT_DEPTH,
         )
         self._kernel.outcomes(_outcome_fields(options), memo_limit, 0, 0, bytes(8))
-        self._memory = KernelMemory(self._kernel, self._forget, memo_limit)
+        self._memory: KernelMemory = KernelMemory(self._kernel, self._forget, memo_limit)
         self._builder.collect_in(self._kernel)
         self._states = KernelStates(self._kernel, self._place_of, self._state_of)
         self._refused = False  # whether Python remembers a step that the kernel did not take
@@ -126,6 +126,7 @@ class KernelHart(HartDecoder):
         self._take_place()
         self._take_branch()
         self._idle += kernel.idle()
+        self._unused += kernel.unused()
 
     def _decode_unknown(self, frame: bytes, length: int, offset: int) -> None:
         """Decode a frame without a step, of which *length* bytes come before the timestamp."""
@@ -214,13 +215,20 @@ class KernelHart(HartDecoder):
     def _remembered(self, message: bytes) -> Step | None:
         """Return the remembered step of a message where the kernel is. Python has those that it does not take."""
         step = self._kernel.known(message)
-        if step is None:
+        if step is None or step[5] & _IGNORED:
             return super()._remembered(message)
         path, following, ahead, taken, left, flags, number = step
         calls = CallEffect((None,) * taken, left, bool(flags & _CLEARS)) if flags & _CALLS else None
         reports = self._step_reports.get(number, ())
         counted = bool(flags & _COUNTED)
         return Step(path, self._states.state_at(following), ahead, reports, counted=counted, calls=calls)
+
+    def _ignore(self, frame: bytes, body: bytes) -> None:
+        """Teach that to the kernel, too: there may be many messages until the next synchronization."""
+        super()._ignore(frame, body)
+        if len(body) <= MAX_FRAME and self._memory.has_room_to_ignore(body):
+            here = self._states.number_of(self._state)
+            self._kernel.learn(here, body, 0, (), here, 0, None, (), _IGNORED)
 
     def _remember(self, state: State, key: bytes, ahead: int, step: Step) -> None:
         calls = step.calls

@@ -107,9 +107,20 @@ class KernelMemory(StepMemory):
     def __init__(self, kernel: "Kernel", forget: Callable[[], None], limit: int) -> None:
         super().__init__(forget, limit)
         self._kernel = kernel
+        self._ignored = 0  # the size of what is ignored
 
     def count(self, steps: int) -> bool:
         if self._kernel.count(steps):
             return True
+        self._ignored = 0
         self._forget()
         return False
+
+    def has_room_to_ignore(self, message: bytes) -> bool:
+        """Count a message that the kernel ignores from now on, and return whether there is room for that.
+
+        These have a limit of their own, so that all is forgotten when it is without the kernel, where nothing of them
+        is remembered.
+        """
+        self._ignored += self.size(message, None, None)
+        return self._ignored <= self._limit

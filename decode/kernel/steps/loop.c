@@ -278,10 +278,13 @@ enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
         const Step *step = &loop->steps[value - 1];
         apply(loop, step, below, &state, &ahead);
         note_time(loop, step, place, ahead);
-        if (step->flags & HAS_REPORTS) {
-            place->step = value;
-            stop = REPORTS;
-            break;
+        if (step->flags & (HAS_REPORTS | IGNORED)) {
+            if (step->flags & HAS_REPORTS) {
+                place->step = value;
+                stop = REPORTS;
+                break;
+            }
+            loop->unused += frame.length;
         }
         at += frame.length;
     }

@@ -27,7 +27,8 @@ enum Stop {
 
 enum Clock { CLOCK_UNSET, CLOCK_SET, CLOCK_BEYOND /* more than the loop can count */ };
 
-enum { COUNTED = 1, HAS_REPORTS = 2, CALLS = 4, CLEARS = 8 };
+/* IGNORED: the frame means nothing in this state; its bytes are counted as unused. */
+enum { COUNTED = 1, HAS_REPORTS = 2, CALLS = 4, CLEARS = 8, IGNORED = 32 };
 
 #define NO_PATH (-1)
 
@@ -88,7 +89,7 @@ typedef struct {
     size_t flow_at; /* where in the data the last frame about the flow is */
     uint32_t flow_length;
     enum Flow flow;
-    uint64_t idle; /* bytes */
+    uint64_t idle, unused; /* bytes */
     /* What ran, since it was taken away last. */
     int32_t *pending;
     Amount pending_amount;

@@ -153,7 +153,9 @@ int packets_run(Loop *loop, const PacketSteps *steps, const PacketRun *run, Pack
         state = step->state;
         if (more->landing != NO_PATH)
             loop->pending[loop->pending_amount.count++] = more->landing;
-        if (step->flags & HAS_REPORTS || (step->flags & SYNCHRONIZES && run->stops_at_sync)) {
+        if (step->flags & IGNORED && run->with_idle) {
+            loop->unused += 1 + (size_t)length;
+        } else if (step->flags & (HAS_REPORTS | IGNORED) || (step->flags & SYNCHRONIZES && run->stops_at_sync)) {
             place->step = value;
             stop = REPORTS;
             break;
