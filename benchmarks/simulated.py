@@ -1,4 +1,5 @@
-"""Figures of the simulated target: through the real OpenOCD, of the hart, of the JTAG pins.
+"""Figures of the simulated target: through the real OpenOCD, of the hart with and without the compiled kernel, of the JTAG
+pins.
 
     python benchmarks/simulated.py
 
@@ -6,6 +7,7 @@ Needs openocd and the cross compiler. Prints what was measured beside what is to
 figure is missed. Each is the best of a few runs: the machine is rarely alone.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -14,17 +16,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from rvtrace_gdb.transport.simulated.debug.jtag import TapPins
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
 from tests.transport.simulated.devices.test_component import start
+from tests.transport.simulated.encoder.etrace_traces import start as start_etrace
 from tests.transport.simulated.openocd import OpenOcd
 
 MARCH = "rv64gc"
 TRACE_RAM, WORDS = 0x3000_0000, 0x4000
 INSTRUCTIONS = 3_000_000
+TRACED = {
+    "HTM, a synchronization every 4096 messages": 6 << 4 | 1 << 16 | 8 << 20,
+    "HTM, every 4096 halfwords": 6 << 4 | 3 << 16 | 8 << 20,
+    "BTM, every 4096 halfwords": 3 << 4 | 3 << 16 | 8 << 20,
+}
+"""Ways to trace in N-Trace, and their bits of trTeControl."""
 MCTRCTL, CTR_M, CTR_NTBREN = 0x34E, 1 << 2, 1 << 36
 MISSED: list[str] = []
 
@@ -61,20 +71,38 @@ def through_openocd(elf: Path, folder: Path) -> None:
 
 
 def run(machine: Machine) -> None:
+    """Execute INSTRUCTIONS."""
     end = machine.hart.instret + INSTRUCTIONS
     while machine.hart.instret < end:
         machine.run_slice(10_000)
 
 
+def machine_traced(elf: Path, how: str) -> Machine:
+    """Return a machine that is traced in this way."""
+    machine = build(elf, formats=(te.TeFormat.E_TRACE if how == "E-Trace" else te.TeFormat.N_TRACE,))
+    if how == "E-Trace":
+        start_etrace(machine)
+    elif how != "untraced":
+        start(machine, TRACED[how])
+    return machine
+
+
+def rate_of(elf: Path, how: str, kernel: bool) -> float:
+    """Return M instructions per second, in the slices the server uses."""
+    os.environ["RVTRACE_KERNEL"] = "1" if kernel else "0"
+    machine = machine_traced(elf, how)
+    machine.run_slice(300_000)
+    seconds = best(3, lambda: run(machine))
+    del os.environ["RVTRACE_KERNEL"]
+    return INSTRUCTIONS / seconds / 1e6
+
+
 def hart(elf: Path) -> None:
-    """Instructions per second, in the slices the server uses."""
-    for traced in (False, True):
-        machine = build(elf)
-        if traced:
-            start(machine, 3 << 16 | 8 << 20)  # a synchronization every 2**12 halfwords
-        machine.run_slice(300_000)
-        rate = INSTRUCTIONS / best(3, lambda machine=machine: run(machine)) / 1e6  # type: ignore[misc]
-        report(f"hart, {'traced' if traced else 'untraced'}", rate, "M instr/s", 2.0, at_least=True)
+    for how in ("untraced", *TRACED, "E-Trace"):
+        with_kernel, without = rate_of(elf, how, True), rate_of(elf, how, False)
+        least = 2.0 if how == "E-Trace" else 20.0
+        report(f"hart, {how}", with_kernel, "M instr/s", least, at_least=True)
+        report(f"hart, {how}: with the kernel / without", with_kernel / without, "", 1.0, at_least=True)
 
 
 def recording(elf: Path) -> None:

@@ -217,6 +217,28 @@ class Chain:
         """Append to *out* the object of each number that is followed by one which has followed it before. Return (where
         it stopped, the number that is last there, the weight of what was appended)."""
 
+HART_OPERATIONS: tuple[str, ...]
+"""The names of the operations of a `HartLoop`, by number."""
+
+class HartLoop:
+    """The blocks of a hart that are executed here, by their numbers, and the loop over them. See hart.h.
+
+    memory      main memory, of which the first *size* bytes, a power of two, are accessed here
+    base        address of the memory
+    odd         bits that are clear in the address of an instruction
+    """
+
+    def __new__(cls, xlen: int, memory: Any, base: int, size: int, odd: int, /) -> HartLoop: ...
+    def forget(self, tohost: int, /) -> None:
+        """Forget all blocks. From now on stores to this offset in memory, if there is one, are left to Python."""
+    def add(self, pc: int, end: int, instructions: int, operations: bytes, /) -> None:
+        """Add the block of the next number. *operations*: one `CodeOperation` after the other."""
+    def run(
+        self, x: list[int], pc: int, budget: int, blocks: list[Any], retired: list[Any] | None, /
+    ) -> tuple[int, int, int]:
+        """Execute blocks from *pc* on until *budget* instructions have retired, and append the objects of their numbers
+        in *blocks* to *retired*. Return (why it stopped, pc, how many have retired)."""
+
 def sort(data: bytes, low: int, bits: int, /) -> tuple[int, list[tuple[int, bytes, bytes]]] | None:
     """Sort frames by the number in their bits from *low* on. Return the number of idle bytes, and for each number its
     frames, and from where in the data they come: pairs of 32-bit numbers (from this byte of the frames on, from that of

@@ -8,6 +8,7 @@
 #include "calls_module.h"
 #include "counts_module.h"
 #include "encoder_module.h"
+#include "hart_module.h"
 #include "kernel.h"
 #include "packet_frames_module.h"
 #include "rows_module.h"
@@ -580,7 +581,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
         PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || counts_register(module) ||
         calls_register(module) || tandem_register(module) || walker_register(module) || rows_register(module) ||
-        add_encoder_types(module)) {
+        add_encoder_types(module) || hart_register(module)) {
         Py_XDECREF(type);
         Py_XDECREF(module);
         return NULL;

@@ -147,7 +147,7 @@ VALUES = {
     "rem": "rem({sa},{sb})&{M}",
     "remu": "remu({a},{b})",
     "mulw": _word("{a}*{b}"),
-    "divw": "div({wa},{wb})&{M}",
+    "divw": _word("div({wa},{wb})"),
     "divuw": _word("divu({ua},{ub})"),
     "remw": "rem({wa},{wb})&{M}",
     "remuw": _word("remu({ua},{ub})"),

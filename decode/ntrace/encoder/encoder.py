@@ -60,13 +60,19 @@ _HONOURED = HonouredOptions(
 
 class Encoder:
     """The encoder of one hart. *emit* receives the bytes of one message at a time, and idle bytes separately.
+    *emit_all* receives those of several, if it is given.
 
     Between `start` and `stop`, pass the hart's retired blocks and traps to `retire`, in order, in batches of any size;
     at other times `retire` ignores them. The last instruction of a block is processed when the next address is known
     (`_settle`), because only then the target of a branch or jump is known.
     """
 
-    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        options: EncoderOptions,
+        emit: Callable[[bytes], None],
+        emit_all: Callable[[list[bytes]], None] | None = None,
+    ) -> None:
         self.options = options
         requests = SyncRequests()
         self._out = MessageOutput(options, emit, requests.period_over)
@@ -85,7 +91,7 @@ class Encoder:
         self._loop = kernel_loop(
             LoopParts(
                 options, self._registers, requests, self._pending, self._out, self._timer, self._stack, self._context,
-                self._encode_item,
+                self._encode_item, emit_all,
             )
         )  # fmt: skip
         self._reset()

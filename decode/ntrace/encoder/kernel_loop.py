@@ -53,7 +53,9 @@ _LEAST_ICNT = 512
 
 
 class LoopParts(NamedTuple):
-    """The parts of an encoder. *encode*: its way to encode an item without the kernel."""
+    """The parts of an encoder. *encode*: its way to encode an item without the kernel. *emit_all*: sends messages, None
+    if they are sent one at a time.
+    """
 
     options: EncoderOptions
     registers: Registers
@@ -64,6 +66,7 @@ class LoopParts(NamedTuple):
     stack: CallCounter | None
     context: ReportedContext | None
     encode: Callable[[EncoderItem], None]
+    emit_all: Callable[[list[bytes]], None] | None
 
 
 class NtraceKernelLoop(KernelLoop):
@@ -180,6 +183,9 @@ class NtraceKernelLoop(KernelLoop):
         return sent
 
     def _send_all(self, messages: list[bytes]) -> None:
+        if self._parts.emit_all is not None:
+            self._parts.emit_all(messages)
+            return
         emit = self._parts.out.emit
         for message in messages:
             emit(message)

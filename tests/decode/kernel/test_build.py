@@ -79,7 +79,8 @@ def test_damaged_traces_under_sanitizers(tmp_path: Path) -> None:
         "SANITIZED_KERNEL": str(made),
         "RVTRACE_TEST_LONG": "",
     }
-    tests = ["tests/views/test_row_pieces.py", *(f"tests/decode/{name}" for name in DAMAGED)]
+    hart = "tests/transport/simulated/hart/test_kernel_blocks.py"
+    tests = ["tests/views/test_row_pieces.py", hart, *(f"tests/decode/{name}" for name in DAMAGED)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.decode.kernel.sanitized", *tests],
         cwd=HOME, env={**os.environ, **environ}, capture_output=True, text=True, check=False,

@@ -118,7 +118,7 @@ class Protocols:
     ntrace: EncoderOptions | None = None
     etrace: ETraceBuild | None = None
 
-    def by_number(self, hart: TracedHart, out: Callable[[bytes], None]) -> dict[int, TraceProtocol]:
+    def by_number(self, hart: TracedHart, out: Outputs) -> dict[int, TraceProtocol]:
         """Return the protocols by format, for the trace of *hart*, which goes to *out*."""
         make: dict[int, Callable[[], TraceProtocol]] = {
             te.TeFormat.N_TRACE: lambda: NTraceProtocol(hart, out, self.ntrace),
@@ -164,7 +164,7 @@ class TraceEncoder(HartSide, TraceComponent):
         self._triggers = triggers or ExternalTriggers()
         self._view = HartView(hart)
         seen = self._view if self._units.filters or self._units.comparators else hart
-        self._protocols = protocols.by_number(seen, self._outputs.put)
+        self._protocols = protocols.by_number(seen, self._outputs)
         self._path = TracePath(self._protocols[formats[0]], lambda: self._outputs.ready)
         self._follower = HartFollower(hart, self._path)
         self.timestamps = TimestampUnit(

@@ -23,6 +23,7 @@ from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
+from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, Situation
 from rvtrace_gdb.transport.simulated.hart.reports import HartItem
@@ -30,6 +31,7 @@ from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 _SYNCHRONIZING = (0b0011, 0b0111)  # format 3, subformats 0 and 1: the low four bits of the payload
 _SUPPORT = 0b1111
 _KIND = 0b1111
+_MOST_FRAMED = 1 << 16
 
 
 class PacketStream:
@@ -56,11 +58,13 @@ class PacketStream:
         """Configure the stream when the encoder is enabled. *async_interval*: bytes between synchronization sequences,
         0: there are none.
         """
-        self._encoder = Encoder(options, self._instruction_packet)
+        timed = encapsulation.timestamp_bytes > 0
+        self._encoder = Encoder(options, self._instruction_packet, None if timed else self._instruction_packets)
         self._data = DataEncoder(options.parameters, options.modes, self._data_packet)
         self._framer = encapsulation.framer()
         self._source, self._async_interval = source, async_interval
-        self._timed = encapsulation.timestamp_bytes > 0
+        self._timed = timed
+        self._framed: dict[bytes, bytes] = {}  # what packets without a timestamp have become
         self._time = self._now = self._due_since = 0
         self._unstamped = 0  # packets since the last with a timestamp
         self._encoder.denable = self._data_enabled
@@ -183,6 +187,22 @@ class PacketStream:
         if kind in _SYNCHRONIZING:
             self._data.synchronize()
 
+    def _instruction_packets(self, payloads: list[bytes]) -> None:
+        """Send several that have no timestamp, none of them a support or a synchronization packet. Most were sent
+        before.
+        """
+        framed = self._framed
+        if len(framed) > _MOST_FRAMED:
+            framed.clear()
+        for payload in payloads:
+            if self._async_interval and self._since >= self._async_interval:
+                self._synchronization()
+            frame = framed.get(payload)
+            if frame is None:
+                frame = framed[payload] = self._framer.packet(payload, ContentKind.INSTRUCTION, self._source, None)
+            self._since += len(frame)
+            self._out(frame)
+
     def _data_packet(self, payload: bytes) -> None:
         self._send(payload, ContentKind.DATA, self._due_since)
 
@@ -278,14 +298,14 @@ class ETraceProtocol:
     format = int(te.TeFormat.E_TRACE)
     filling = b"\x00"  # null.idle
 
-    def __init__(self, hart: TracedHart, out: Callable[[bytes], None], build: ETraceBuild) -> None:
+    def __init__(self, hart: TracedHart, out: Outputs, build: ETraceBuild) -> None:
         self._hart = hart
         self._build = build
         self.options = self._built_for(hart, build.encoder)
         """How it is built."""
         self._absent = self._lacking()
         self.has_data_trace = build.data_trace
-        self._stream = PacketStream(out, self.options, Encapsulation(), build.timestamp_sparse)
+        self._stream = PacketStream(out.put, self.options, Encapsulation(), build.timestamp_sparse)
         self._ingress = Ingress(hart, self._stream, context=True, clock=None)
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import Protocol
 from rvtrace_gdb.transport.simulated.devices.filters import Filters
 from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, TracedHart, TracePath
-from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, BlockPart, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
 
@@ -289,7 +289,7 @@ def _block_part(block: HartBlock, begin: int, end: int) -> HartItem:
     """Return the instructions *begin* to before *end* of *block*."""
     if begin:
         block = HartBlock(block.pcs[begin:], block.words[begin:], block.next, block.run)
-    return block if end - begin == block.n else (block, end - begin)
+    return block if end - begin == block.n else BlockPart(block, end - begin)
 
 
 Underway = tuple[HartBlock, int]
@@ -381,7 +381,7 @@ class HartFollower:
         if underway is not None:
             end = self._hart.now
             if underway[1] and retired is not None:
-                retired.append(underway)
+                retired.append(BlockPart(*underway))
         self._encode(end)
         self._hart.retired, self._listening = None, False
 

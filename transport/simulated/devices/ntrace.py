@@ -4,7 +4,7 @@ Source: N-Trace 1.0, "N-Trace Specific Trace Controls" (which fields exist), and
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rvtrace_gdb.controlregs.encoder_features import FEATURES, NTRACE, NTRACE_SWITCHES
 from rvtrace_gdb.controlregs.fields import Register
@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, InstSyncMode
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, EncoderFields, End, Ingress, TracedHart
 from rvtrace_gdb.transport.simulated.hart.reports import HartItem
 
@@ -45,13 +46,13 @@ class NTraceProtocol:
     filling = b"\xff"  # MSEO 11 and no data
     has_data_trace = False
 
-    def __init__(self, hart: TracedHart, out: Callable[[bytes], None], built_with: EncoderOptions | None) -> None:
+    def __init__(self, hart: TracedHart, out: Outputs, built_with: EncoderOptions | None) -> None:
         self._hart = hart
         self._out = out
         self._built_with = built_with or EncoderOptions()
         self._modes = [mode for mode in (te.InstMode.HTM, te.InstMode.BTM) if self._can(btm=mode is te.InstMode.BTM)]
         self._absent = _OF_E_TRACE if self._can(repeated_history=True) else (*_OF_E_TRACE, "trTeInstEnRepeatedHistory")
-        self._encoder = Encoder(self._built_with, out)
+        self._encoder = Encoder(self._built_with, out.put, out.put_all)
         self._ingress: Ingress[Encoder] = Ingress(hart, self._encoder, context=False, clock=None)
 
     def _can(self, **fields: bool) -> bool:
@@ -78,7 +79,7 @@ class NTraceProtocol:
         """Take the settings of the registers, and combine them with the built-in properties."""
         options = self._options(settings)
         clock: TimestampUnit | None = settings.timestamps if options.timestamps else None
-        self._encoder = Encoder(options, self._out)
+        self._encoder = Encoder(options, self._out.put, self._out.put_all)
         self._ingress = Ingress(
             self._hart, self._encoder, context=options.context, clock=clock, pairs=options.sequential_jump
         )

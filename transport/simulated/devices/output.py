@@ -53,7 +53,7 @@ class TraceOutput(Protocol):
 
 
 class Outbox:
-    """Messages that have not been delivered to *output* yet; `put` adds one."""
+    """Messages that have not been delivered to *output* yet; `put` adds one, `put_all` several."""
 
     def __init__(self, output: TraceOutput) -> None:
         self.output = output
@@ -61,6 +61,12 @@ class Outbox:
         self._messages: list[bytes] = []
         self._sent = 0  # bytes
         self.put: Callable[[bytes], None] = self._messages.append if output.by_message else self._bytes.extend
+
+    def put_all(self, messages: list[bytes]) -> None:
+        if self.output.by_message:
+            self._messages += messages
+        else:
+            self._bytes += b"".join(messages)
 
     def __bool__(self) -> bool:
         return bool(self._bytes or self._messages)
@@ -97,7 +103,7 @@ class Outputs:
 
     def __init__(self, outputs: Sequence[TraceOutput]) -> None:
         self._boxes = [Outbox(output) for output in outputs]
-        self.put = self._boxes[0].put if len(outputs) == 1 else self._put_all
+        self.put = self._boxes[0].put if len(outputs) == 1 else self._put_to_each
 
     def __bool__(self) -> bool:
         return any(self._boxes)
@@ -139,9 +145,14 @@ class Outputs:
         for box in self._boxes:
             box.clear()
 
-    def _put_all(self, message: bytes) -> None:
+    def _put_to_each(self, message: bytes) -> None:
         for box in self._boxes:
             box.put(message)
+
+    def put_all(self, messages: list[bytes]) -> None:
+        """Add messages to what is to be delivered."""
+        for box in self._boxes:
+            box.put_all(messages)
 
 
 class TraceConsumer(TraceComponent):

@@ -108,6 +108,10 @@ class Ingress(Generic[AnyIngressEncoder]):
 
     def tell(self, retired: Sequence[HartItem]) -> None:
         """Process what retired. A `Situation` takes effect at its position."""
+        items = [item.ingress for item in retired]
+        if all(items):  # whole blocks that are known, as almost always
+            self._retire_known(retired, items)
+            return
         if not self._hart.reports_situation:
             self._encoder.retire(self._items(retired))
             return
@@ -122,16 +126,31 @@ class Ingress(Generic[AnyIngressEncoder]):
         self._retire(retired[begin:])
         self._keep_time()
 
+    def _retire_known(self, retired: Sequence[HartItem], items: list[Any]) -> None:
+        """Process blocks for which *items* were worked out before."""
+        if self._pairs:
+            self._join(retired, items)
+        if not self._hart.reports_situation:
+            self._encoder.retire(items)
+            return
+        if self._clock is not None:
+            self._encoder.time(self._clock.counter_at(self._since))
+        self._retire_items(items)
+        self._keep_time()
+
     def skip(self, retired: Sequence[HartItem]) -> None:
         """Leave this out of the trace."""
         self._latest = next((item for item in reversed(retired) if isinstance(item, Situation)), self._latest)
         self._keep_time()
 
     def _retire(self, retired: Sequence[HartItem], next_pc: int | None = None) -> None:
-        """Count a block. The encoder's own clock counts instructions; a prescaled counter must be advanced for each
+        self._retire_items(self._items(retired), next_pc)
+
+    def _retire_items(self, items: list[Any], next_pc: int | None = None) -> None:
+        """Count blocks. The encoder's own clock counts instructions; a prescaled counter must be advanced for each
         block.
         """
-        items, clock = self._items(retired), self._clock
+        clock = self._clock
         if clock is not None and clock.shift:
             for item in items:
                 self._encoder.retire([item])
@@ -162,10 +181,7 @@ class Ingress(Generic[AnyIngressEncoder]):
 
     def _items(self, retired: Sequence[HartItem]) -> list[Block | IngressTrap | Accessed]:
         convert = self._convert
-        items: list[Block | IngressTrap | Accessed] = [
-            item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
-            for item in retired
-        ]
+        items: list[Block | IngressTrap | Accessed] = [item.ingress or convert(item) for item in retired]
         if self._pairs:
             self._join(retired, items)
         return items

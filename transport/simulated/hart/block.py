@@ -4,9 +4,10 @@ early.
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
+from rvtrace_gdb.decode.semantics.encodings import Operation
 
 
 class DebugCause(IntEnum):
@@ -27,7 +28,7 @@ class HartBlock:
     address.
     """
 
-    __slots__ = ("effects", "ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
+    __slots__ = ("effects", "in_kernel", "ingress", "n", "next", "operations", "pc", "pcs", "run", "transfer", "words")
 
     def __init__(self, pcs: tuple[int, ...], words: tuple[int, ...], end: int, run: Callable[[], int]) -> None:
         self.pc = pcs[0]
@@ -40,7 +41,11 @@ class HartBlock:
         """The address after the last instruction."""
         self.run = run
         """Executes the block and returns the next pc; raises `HartTrap` or `DebugEntry` with `Hart.position` set."""
-        self.ingress: object | None = None
+        self.operations: tuple[Operation, ...] | None = None
+        """The decoded instructions, None: one of them has a breakpoint."""
+        self.in_kernel = False
+        """Whether the compiled kernel executes it (`kernel_blocks`); `run` has the same result."""
+        self.ingress: Any = None
         """For the tracer: what it has worked out about this block."""
         self.transfer: TransferType | None = None
         """For the CTR recorder: what the last instruction is, a branch counting as not taken."""
@@ -49,6 +54,17 @@ class HartBlock:
 
     def __repr__(self) -> str:
         return f"HartBlock({self.pc:#x}..{self.next:#x}, {self.n})"
+
+
+class BlockPart(NamedTuple):
+    """The first *n* instructions of a block have retired, the others have not."""
+
+    block: HartBlock
+    n: int
+
+    @property
+    def ingress(self) -> None:
+        """As of a block about which nothing is worked out."""
 
 
 class TrapEntry(NamedTuple):
@@ -63,6 +79,10 @@ class TrapEntry(NamedTuple):
     """Where execution goes on."""
     privilege: int
     """The privilege the trap was taken from (3 machine, 0 user)."""
+
+    @property
+    def ingress(self) -> None:
+        """As of a block about which nothing is worked out."""
 
 
 class Accessed(NamedTuple):
@@ -80,6 +100,10 @@ class Accessed(NamedTuple):
     value: int
     operand: int | None = None
 
+    @property
+    def ingress(self) -> None:
+        """As of a block about which nothing is worked out."""
+
 
 class Situation(NamedTuple):
     """The state from here on, reported between two blocks when it has changed (only if `Hart.reports_situation`)."""
@@ -92,6 +116,10 @@ class Situation(NamedTuple):
     mcontext: int
     elapsed: int
     """As `Hart.elapsed`."""
+
+    @property
+    def ingress(self) -> None:
+        """As of a block about which nothing is worked out."""
 
 
 class Witness(Protocol):

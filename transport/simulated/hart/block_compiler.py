@@ -48,6 +48,7 @@ from rvtrace_gdb.transport.simulated.hart.instructions import (
     DataAccess,
     SystemInstructions,
 )
+from rvtrace_gdb.transport.simulated.hart.kernel_blocks import KernelBlocks
 from rvtrace_gdb.transport.simulated.hart.reports import RetirementReports
 from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAccess, TriggerCsrs
 
@@ -315,10 +316,10 @@ class Translator:
 
     def translate(self, pc: int, limit: int = LONGEST_BLOCK) -> HartBlock:
         """Return the block of at most *limit* instructions at *pc*; where nothing can be fetched, one that traps."""
-        source = BlockSource(self._shape())
+        source = BlockSource(self.shape())
         pcs: list[int] = []
-        words: list[int] = []
-        here, ended, triggers = pc, False, self._hart.triggers
+        operations: list[Operation] = []
+        here, ended, stopped, triggers = pc, False, False, self._hart.triggers
         while not ended and source.count < limit:
             operation = self._operation(here)
             if operation.name == UNFETCHABLE and pcs:
@@ -326,14 +327,22 @@ class Translator:
             if triggers.watched & TriggerAccess.EXECUTE and triggers.fitting(TriggerAccess.EXECUTE, here, 1):
                 if pcs:
                     break
+                stopped = True
                 source.lines.append(f"h.position=0;h.trigger_effects.fire({int(TriggerAccess.EXECUTE)},{here},1)")
             ended = source.add(operation, here)
             pcs.append(here)
-            words.append(operation.word)
+            operations.append(operation)
             here = here + operation.length & self._mask
         if not ended:
             source.lines.append(f"return {here}")  # it continues in another block
-        return HartBlock(tuple(pcs), tuple(words), here, self._function(source))
+        block = HartBlock(tuple(pcs), tuple(operation.word for operation in operations), here, lambda: first_run())
+        block.operations = None if stopped else tuple(operations)
+
+        def first_run() -> int:
+            block.run = self._function(source)  # most of a block's cost, and the kernel may execute it all the time
+            return block.run()
+
+        return block
 
     def still_there(self, block: HartBlock) -> bool:
         """Return whether memory holds the instructions *block* was made from."""
@@ -355,7 +364,8 @@ class Translator:
             word |= int.from_bytes(self._bus.read_bytes(pc + 2 & self._mask, 2), "little") << 16
         return word
 
-    def _shape(self) -> CodeProperties:
+    def shape(self) -> CodeProperties:
+        """Return the properties in force."""
         ram = self._bus.main
         return CodeProperties(
             xlen=self._hart.xlen,
@@ -377,11 +387,14 @@ class Translator:
 
 
 class BlockCache:
-    """The translated blocks by address; `translated` stays the same dictionary and may be read directly."""
+    """The translated blocks by address; `translated` stays the same dictionary and may be read directly. *kernel*: it
+    knows them, too.
+    """
 
-    def __init__(self, translator: Translator, limit: int) -> None:
+    def __init__(self, translator: Translator, limit: int, kernel: KernelBlocks | None = None) -> None:
         self._translator = translator
         self._limit = limit
+        self._kernel = kernel
         self._distrusted: dict[int, HartBlock] = {}
         self.translated: dict[int, HartBlock] = {}
 
@@ -393,24 +406,34 @@ class BlockCache:
         if block is None or not self._translator.still_there(block):
             block = self._translator.translate(pc, self._limit)
         self.translated[pc] = block
+        if self._kernel is not None:
+            self._kernel.add(block)
         return block
 
     def distrust(self) -> None:
         """Verify blocks before they are used again, as memory may have changed."""
         self._distrusted.update(self.translated)
-        self.translated.clear()
+        self._forget()
 
     def clear(self) -> None:
         """Drop all blocks, as what they are compiled for has changed (triggers, tohost)."""
         self._distrusted.clear()
+        self._forget()
+
+    def _forget(self) -> None:
         self.translated.clear()
+        if self._kernel is not None:
+            self._kernel.forget()
 
 
 class TranslatedCode:
-    """The code of one hart: in blocks, and one instruction at a time, as it is stepped."""
+    """The code of one hart: in blocks, and one instruction at a time, as it is stepped; `kernel` has the blocks that
+    the compiled kernel executes.
+    """
 
-    def __init__(self, translator: Translator) -> None:
-        self.blocks = BlockCache(translator, LONGEST_BLOCK)
+    def __init__(self, translator: Translator, bus: Bus) -> None:
+        self.kernel = KernelBlocks(bus, translator.shape)
+        self.blocks = BlockCache(translator, LONGEST_BLOCK, self.kernel)
         self.singles = BlockCache(translator, 1)
 
     def distrust(self) -> None:

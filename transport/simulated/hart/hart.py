@@ -122,7 +122,7 @@ class Hart:
         self._lines = 0
         self.reports = RetirementReports()
         self._slice = TimeSlice()
-        self._code = TranslatedCode(Translator(self, extensions))
+        self._code = TranslatedCode(Translator(self, extensions), bus)
 
     # -- what a debugger and an owner use
 
@@ -370,7 +370,7 @@ class Hart:
     def _run_blocks(self) -> None:
         """Execute blocks until the slice ends, or a block raises an exception. This is the hot loop."""
         pc, instret, blocks = self.pc, self.instret, self._code.blocks.translated
-        time_slice = self._slice
+        time_slice, kernel = self._slice, self._code.kernel
         append = self.reports.begin_block()
         record = None if self.ctr is None else self.ctr.listener()
         while True:
@@ -386,6 +386,12 @@ class Hart:
                 block = blocks[pc]
             except KeyError:
                 block = self._code.blocks.translate(pc)
+            if block.in_kernel and record is None:
+                left, pc, ran = kernel.execute(self.x, pc, time_slice.deadline - instret, self.reports.retired)
+                self.instret = instret = instret + ran
+                if left is None:
+                    continue
+                block = left
             self.block = block
             pc = block.run()
             self.instret = instret = instret + block.n

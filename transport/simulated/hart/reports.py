@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from rvtrace_gdb.transport.simulated.hart.block import (
     Accessed,
+    BlockPart,
     HartBlock,
     Situation,
     TrapEntry,
     Witness,
 )
 
-HartItem = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
+HartItem = HartBlock | BlockPart | TrapEntry | Situation | Accessed
 
 
 class RetirementReports:
@@ -61,7 +62,7 @@ class RetirementReports:
     def part(self, block: HartBlock, count: int) -> None:
         """Report the first *count* instructions of a block, the next of which trapped."""
         if count and self.retired is not None:
-            self.retired.append((block, count))
+            self.retired.append(BlockPart(block, count))
 
     def trapped(self, trap: TrapEntry) -> None:
         """Report a trap."""

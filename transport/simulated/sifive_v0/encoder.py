@@ -39,7 +39,7 @@ _ICNT_LIMIT = 1 << 16
 class V0Trace(NTraceProtocol):
     """An `NTraceProtocol` with the fields of teControl, teImpl and tsControl."""
 
-    def __init__(self, hart: TracedHart, out: Callable[[bytes], None]) -> None:
+    def __init__(self, hart: TracedHart, out: Outputs) -> None:
         super().__init__(hart, out, EncoderOptions(dialect=SIFIVE, timestamp_bits=BITS, return_depth=_RETURN_DEPTH))
 
     def _options(self, settings: EncoderFields) -> EncoderOptions:
@@ -139,7 +139,7 @@ class V0Encoder(HartSide, V0Component):
         build: V0Build | None = None,
     ) -> None:
         self._outputs = Outputs((_EncoderOutput(self),))
-        self._path = TracePath(V0Trace(hart, self._outputs.put), lambda: self.takes)
+        self._path = TracePath(V0Trace(hart, self._outputs), lambda: self.takes)
         self._follower = HartFollower(hart, self._path)
         self._modes = sorted(modes)
         triggers = triggers or ExternalTriggers()

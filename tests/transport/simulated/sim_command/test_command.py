@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.etrace.options import SupportLayout
 from rvtrace_gdb.decode.ntrace.messages import Tcode
 from rvtrace_gdb.decode.ntrace.options import RC7, EncoderOptions, SyncPlacement
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock
+from rvtrace_gdb.transport.simulated.hart.block import BlockPart, HartBlock
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.started_python import python_stub
 
@@ -196,7 +196,7 @@ def test_what_goes_wrong_while_a_log_is_written_is_not_its_fault(tmp_path: Path)
         raise OSError(errno.EMFILE, "Too many open files")
     full = pytest.raises(sim.SimError, match=r"^cannot write /dev/full: No space left on device$")
     with full, sim._retired_log("/dev/full") as write:
-        write([(HartBlock((0x1000,), (0x13,), 0x1004, lambda: 0x1004), 1)])
+        write([BlockPart(HartBlock((0x1000,), (0x13,), 0x1004, lambda: 0x1004), 1)])
 
 
 def arguments(*words: str) -> SimRequest:
