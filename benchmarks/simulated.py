@@ -1,5 +1,5 @@
-"""Figures of the simulated target: through the real OpenOCD, of the hart with and without the compiled kernel, of the JTAG
-pins.
+"""Figures of the simulated target: through the real OpenOCD, of the hart with and without the compiled kernel, of the
+JTAG pins.
 
     python benchmarks/simulated.py
 
