@@ -179,7 +179,7 @@ def counts(
     if numbered is not None:
         ran, steps = _counted_parts(history, parts, numbered, taken, progress)
     elif taken is not None:
-        ran, steps = _of_steps(taken.steps(progress), progress)
+        ran, steps = step_counts(taken.steps(progress), progress)
     else:
         ran, steps = _execution_counts(_entries_of(history, parts), progress)
     gaps = ran.pop(GAP, 0) - (0 if is_whole else sum(map(bool, parts)))
@@ -294,8 +294,10 @@ def _execution_counts(entries: Sequence[AnyPath], progress: Progress) -> tuple[d
     return _of_parts(parts, different, parts.between(followed), progress)
 
 
-def _of_steps(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
-    """Return the same as `_execution_counts`, for the entries that some steps led to."""
+def step_counts(taken: Mapping[CallStep, int], progress: Progress) -> tuple[dict[int, int], dict[_Transition, int]]:
+    """Return how often each instruction ran, and how often each step was made, in the entries that some steps of a call
+    history led to, and into them. Raises what *progress* raises.
+    """
     different: Counter[AnyPath] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
@@ -401,20 +403,41 @@ def _traps(
     resumed: Counter[_Transition] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]
+    for step in interrupted_steps(history, progress):
+        stretch = bisect_right(stops, step.position)
+        if stretch == len(stops) or step.position - 1 not in stretches[stretch]:
+            continue
+        resumed[step.source, step.handler] -= 1
+        if step.hit is not None:
+            trapped[step.hit] += 1
+            if step.is_resumed:
+                resumed[step.source, step.hit] += 1
+    return dict(resumed), dict(trapped)
+
+
+class InterruptedStep(NamedTuple):
+    """A step that a trap came into: from the instruction at *source* to a *handler*, at a *position*. *hit*: where the
+    trap hit, None if that is not known.
+    """
+
+    position: int
+    source: int
+    handler: int
+    hit: int | None
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the program itself went from *source* to *hit*: an ecall hits where it is, and did run."""
+        return self.hit is not None and self.hit != self.source
+
+
+def interrupted_steps(history: History, progress: Progress = silent) -> Iterator[InterruptedStep]:
+    """Yield the steps that traps came into, in order. Raises what *progress* raises."""
     chains = traps_of(history)
     for number, (position, chain_of_traps) in enumerate(chains.items()):
         if not number % _PROGRESS_INTERVAL:
             progress("counting traps (parts)", number, len(chains))
-        stretch = bisect_right(stops, position)
-        if stretch == len(stops) or position - 1 not in stretches[stretch]:
-            continue
-        hit, before = chain_of_traps[0].last_pc, history.pc(position - 1)
-        resumed[before, history.pc(position)] -= 1
-        if hit is not None:
-            trapped[hit] += 1
-            if hit != before:  # an ecall hits where it is, and did run
-                resumed[before, hit] += 1
-    return dict(resumed), dict(trapped)
+        yield InterruptedStep(position, history.pc(position - 1), history.pc(position), chain_of_traps[0].last_pc)
 
 
 def _entries_of(history: History, stretches: Sequence[range]) -> list[AnyPath]:

@@ -74,7 +74,7 @@ class CallHistory:
         self.history = history
         self._traps = with_places(history, program, traps_of(history))
         self._entries = HistoryEntries(history, program, self._traps)
-        states = States(self._entries.images)
+        states = self._states = States(self._entries.images)
         self.frames = states.frames
         self.mismatched, self.different_steps = states.mismatched, states.steps
         self.tallies: list[Tally] = []
@@ -98,6 +98,10 @@ class CallHistory:
     def images(self) -> Sequence[Image]:
         """The programs that ran, by the numbers that states have (`CallState.program`)."""
         return self._entries.images
+
+    def image_at(self, position: int) -> Image:
+        """Return the program that runs at a position."""
+        return self._entries.image_at(position)
 
     def trap_at(self, position: int) -> str:
         """Return the text that the trace gives for the trap before *position*."""
@@ -135,6 +139,27 @@ class CallHistory:
                 taken[self.different_steps[step]] += times
         return taken
 
+    def steps_between(self, positions: range, progress: Progress = silent) -> Counter[CallStep]:
+        """Return how often each step was taken at some consecutive positions. Entries of which only a part is there are
+        cut (`piece`). Raises what *progress* raises.
+        """
+        taken: Counter[CallStep] = Counter()
+        last = self.block_at(positions.stop - 1) if len(positions) else -1
+        for block in range(self.block_at(positions.start), last + 1):
+            progress("adding up (parts)", block, last + 1)
+            begin, steps = self.taken_in(block)
+            end = self._positions[block + 1] if block < len(self._positions) - 1 else len(self.history)
+            if positions.start <= begin and end <= positions.stop:
+                taken.update(steps)
+                continue
+            for step in steps:
+                count = step.unit.part.count
+                first, stop = max(positions.start - begin, 0), min(positions.stop - begin, count)
+                if first < stop:
+                    taken[self.piece(step, first, stop)] += 1
+                begin += count
+        return taken
+
     def numbered_parts(self, progress: Progress = silent) -> "NumberedParts | None":
         """Return the parts of what the steps lead to, for the kernel; None without it. Raises what *progress*
         raises.
@@ -158,6 +183,12 @@ class CallHistory:
     def taken_in(self, block: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a block of entries begins, and the steps taken in it."""
         return self._positions[block], self._block_steps(block, self._checkpoints[block][0])
+
+    def piece(self, step: CallStep, begin: int, end: int) -> CallStep:
+        """Return the step to instructions *begin* to *end* - 1 of what a step leads to, in the calls that are under way
+        there.
+        """
+        return self._states.piece(step, begin, end)
 
     def stretch_at(self, block: int) -> int:
         """Return the stretch in which a block of entries begins."""

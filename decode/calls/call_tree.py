@@ -1,7 +1,7 @@
 """The tree of calls: how often each function called which, and how many instructions ran there.
 
 Each different step of a call history (`decode.calls.call_history`) is looked at once, and counts as often as it was
-taken. `steps_tree` makes the same of any amounts that belong to steps, such as times.
+taken. A `CallTreeBuilder` does the same with any amounts that belong to steps, such as times.
 """
 
 from collections import defaultdict
@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import CallEdge
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.stack import CallStacks
-from rvtrace_gdb.decode.calls.states import CallStep, Summaries, Summary
+from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
 from rvtrace_gdb.decode.history.history import GAP, RepeatPath
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
 
@@ -32,12 +33,14 @@ class CallNode:
     calls     how often it was called there, as far as the trace shows
     own       instructions that ran in it there
     total     the same, and in the functions it called
+    parent    the node of its caller, None for the root; *depth*: how many are above it
     """
 
-    __slots__ = ("calls", "children", "depth", "function", "own", "total", "trap")
+    __slots__ = ("calls", "children", "depth", "function", "own", "parent", "total", "trap")
 
-    def __init__(self, function: int, trap: bool, depth: int) -> None:
-        self.function, self.trap, self.depth = function, trap, depth
+    def __init__(self, function: int, trap: bool, parent: "CallNode | None" = None) -> None:
+        self.function, self.trap, self.parent = function, trap, parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.calls = self.own = self.total = 0
         self.children: dict[tuple[int, bool], CallNode] = {}
 
@@ -45,7 +48,7 @@ class CallNode:
         """Return the node of a function called by this one."""
         found = self.children.get((function, trap))
         if found is None:
-            found = self.children[function, trap] = CallNode(function, trap, self.depth + 1)
+            found = self.children[function, trap] = CallNode(function, trap, self)
         return found
 
 
@@ -69,16 +72,9 @@ def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:
     return LongWork(lambda: _whole_tree(calls))
 
 
-def steps_tree(calls: CallHistory, amounts: Mapping[CallStep, int], progress: Progress = silent) -> CallNode:
-    """Return a call tree in which each of these steps of *calls* counts with its amount. Raises what *progress*
-    raises.
-    """
-    return LongWork(lambda: _CallTreeBuilder(calls).pieces(amounts)).result(progress)
-
-
 def _whole_tree(calls: CallHistory) -> Generator[tuple[str, int, int | None], None, CallNode]:
     steps = yield from calls.step_pieces()
-    return (yield from _CallTreeBuilder(calls).pieces(steps))
+    return (yield from CallTreeBuilder(calls).pieces(steps))
 
 
 def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
@@ -95,14 +91,22 @@ def _sorted(node: CallNode) -> list[CallNode]:
     return sorted(node.children.values(), key=lambda child: (-child.total, child.function, child.trap))
 
 
-class _CallTreeBuilder:
-    """A call tree under construction."""
+class CallTreeBuilder:
+    """A call tree of *calls* under construction: the root, and the node for each stack that ran."""
 
     def __init__(self, calls: CallHistory) -> None:
         self._frames = calls.frames
-        self._root = CallNode(0, False, 0)
+        self.root = CallNode(0, False)
         self._callers: dict[int, tuple[Frame, CallNode]] = {}
         self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
+
+    def build(self, amounts: Mapping[CallStep, int], progress: Progress = silent) -> CallNode:
+        """Count steps, each with its amount, and return the root. Raises what *progress* raises."""
+        return LongWork(lambda: self.pieces(amounts)).result(progress)
+
+    def node(self, stack: Frame | None, function: int) -> CallNode:
+        """Return the node of the function that runs with this call stack."""
+        return self.caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
 
     def pieces(self, steps: Mapping[CallStep, int]) -> Generator[tuple[str, int, int | None], None, CallNode]:
         """Count steps, each so many times, and return the root."""
@@ -114,14 +118,14 @@ class _CallTreeBuilder:
             if unit.begins:
                 self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
             else:  # most: one function, and nobody else
-                self._node(stack, unit.summaries.edges.functions.start_of(summary.first)).own += times * unit.part.count
+                self.node(stack, unit.summaries.edges.functions.start_of(summary.first)).own += times * unit.part.count
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _REPORT_EVERY == 0:
                     yield "building the call tree (parts)", done, done + height + 1
                 self._expand(work, times)
-        _add_up(self._root)
-        return self._root
+        _add_up(self.root)
+        return self.root
 
     def _into(self, summaries: Summaries, edge: CallEdge, at: CallStacks, summary: Summary, times: int) -> None:
         """Count the step into a part, and the part itself, *times* times."""
@@ -129,7 +133,7 @@ class _CallTreeBuilder:
         if edge.begins:
             self._count_step(edge, at, times)
             if at.kind in _COUNTED:
-                node = self._node(at.stack, summaries.edges.functions.start_of(summary.first))
+                node = self.node(at.stack, summaries.edges.functions.start_of(summary.first))
                 node.calls += times
         if summary.begins:
             key = (id(at.stack), at.level, id(at.waiting), id(summary.part))
@@ -138,7 +142,7 @@ class _CallTreeBuilder:
             self._waiting[summary.height][key] = (work, before + times)
             at.do(summary.operations)
         elif summary.first != GAP:
-            node = node or self._node(at.stack, summaries.edges.functions.start_of(summary.first))
+            node = node or self.node(at.stack, summaries.edges.functions.start_of(summary.first))
             node.own += times * len(summary.part)
 
     def _count_step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
@@ -148,7 +152,7 @@ class _CallTreeBuilder:
         for done, operation in enumerate(edge.operations, 1):
             at.do((operation,))
             if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
-                self._node(at.stack, operation.function).calls += times
+                self.node(at.stack, operation.function).calls += times
 
     def _expand(self, work: _Work, times: int) -> None:
         part, summaries = work.summary.part, work.summaries
@@ -181,25 +185,22 @@ class _CallTreeBuilder:
 
     def _count_addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
         functions, step = summaries.edges.functions, summaries.edges.step
-        node, since = self._node(at.stack, functions.start_of(part[0])), 0
+        node, since = self.node(at.stack, functions.start_of(part[0])), 0
         for i in range(1, len(part)):
             edge = step(part[i - 1], part[i])
             if edge.begins:
                 node.own += times * (i - since)
                 since = i
                 self._count_step(edge, at, times)
-                node = self._node(at.stack, functions.start_of(part[i]))
+                node = self.node(at.stack, functions.start_of(part[i]))
                 if at.kind in _COUNTED:
                     node.calls += times
         node.own += times * (len(part) - since)
 
-    def _node(self, stack: Frame | None, function: int) -> CallNode:
-        """Return the node of the function that runs with this call stack."""
-        return self._caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
-
-    def _caller(self, stack: Frame | None) -> CallNode:
+    def caller(self, stack: Frame | None) -> CallNode:
+        """Return the node of the function that made the newest call of a stack; the root, if that is not known."""
         if stack is None or stack.kind is StackOperationKind.DOUBT:
-            return self._root
+            return self.root
         known = self._callers.get(id(stack))
         if known is not None:
             return known[1]
@@ -209,7 +210,7 @@ class _CallTreeBuilder:
             missing.append(frame)
             frame = frame.below
         known = None if frame is None else self._callers.get(id(frame))
-        node = self._root if known is None else known[1]
+        node = self.root if known is None else known[1]
         for frame in reversed(missing):
             if node.depth < _DEEPEST:
                 trapped = frame.below is not None and frame.below.kind is StackOperationKind.TRAP

@@ -2,24 +2,23 @@
 
 The effect of an entry on the call stack is remembered with the stack, so each entry of a history takes one look-up. The
 entries are those of the history, cut where the trace reports that something happened: at traps, and at changes of the
-program (`HistoryEntries`). The effect of a shared piece of the history on the call stack is computed once, however
-often it ran (`Summaries`).
+program (`HistoryEntries`).
 """
 
-import itertools
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation, simplify
+from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.stack import CallStacks, Names
+from rvtrace_gdb.decode.calls.summaries import Summaries
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path, PathPart, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path
 from rvtrace_gdb.decode.program.image import Image, Program
 
 TrapPcs = tuple[int | None, int | None]
@@ -74,6 +73,13 @@ class HistoryEntries:
         found += self._all[begin:end]
         return found
 
+    def image_at(self, position: int) -> Image:
+        """Return the program that runs at a position."""
+        return self.images[self._program_at(position)]
+
+    def _program_at(self, position: int) -> int:
+        return self._programs[bisect_left(self._begins, position + 1) - 1]
+
     def _program_number(self, image: Image) -> int:
         number = next((i for i, known in enumerate(self.images) if known is image), len(self.images))
         if number == len(self.images):
@@ -89,7 +95,7 @@ class HistoryEntries:
             yield _piece(entry, 0, cuts[0] - begin)
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
-            program = self._programs[bisect_left(self._begins, position + 1) - 1]
+            program = self._program_at(position)
             piece = _piece(entry, position - begin, end - begin)
             marked = MarkedEntry(piece, program, hit, self._served.get(position))
             yield self._marked.setdefault(marked, marked)
@@ -148,170 +154,8 @@ def _as_it_ran(history: History, changes: Sequence[tuple[int, Image]]) -> Iterat
             position = min(end, changes[following][0]) if following < len(changes) else end
 
 
-_FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))
-_PIECE_BEGIN = attrgetter("begins")
-_LISTED = 32  # operations of repetitions that are written out
-
-
-class Summary(NamedTuple):
-    """The effect of a part.
-
-    It has the *first* and the *last* instruction, how many functions begin after the first one, the operations on the
-    stack, and how deep the part is nested: 0 for a tuple of addresses.
-    """
-
-    part: PathPart
-    first: int
-    last: int
-    begins: int
-    operations: tuple[StackOperation, ...]
-    height: int
-
-
-class FunctionsBegin(NamedTuple):
-    """Functions begin *offset* instructions after the start of a part, by *edge*."""
-
-    offset: int
-    to: int
-    edge: CallEdge
-
-
-class Summaries:
-    """The summaries of all parts that ran in one program."""
-
-    def __init__(self, edges: Edges) -> None:
-        self.edges = edges
-        self._summaries: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
-
-    def summary_of(self, part: PathPart) -> Summary:
-        """Return the effect of a part that is not empty."""
-        return self._summaries.get(id(part)) or self._make_known(part)
-
-    def children(self, part: Path) -> list[Summary]:
-        """Return the summaries of the parts of a path."""
-        try:  # most paths consist of parts that other paths also have
-            return list(map(self._summaries.__getitem__, map(id, part.parts)))
-        except KeyError:
-            return [self.summary_of(inner) for inner in part.parts if inner]
-
-    def between(self, before: Summary, after: Summary) -> CallEdge:
-        """Return the step from one part to the next."""
-        return self.edges.step(before.last, after.first)
-
-    def begins(self, part: PathPart, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
-        """Yield where functions begin in a part, except its first instruction and the first *skip*; apply the part to
-        *calls*.
-        """
-        if isinstance(part, tuple):
-            yield from self._in_addresses(part, calls, skip)
-        elif isinstance(part, RepeatPath):
-            yield from self._in_rounds(part, calls, skip)
-        else:
-            yield from self._in_path(part, calls, skip)
-
-    def _make_known(self, part: PathPart) -> Summary:
-        known = self._summaries[id(part)] = self._make(part)
-        return known
-
-    def _make(self, part: PathPart) -> Summary:
-        if isinstance(part, tuple):
-            edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
-            operations = simplify([operation for edge in edges for operation in edge.operations])
-            return Summary(part, part[0], part[-1], sum(edge.begins for edge in edges), operations, 0)
-        if isinstance(part, RepeatPath):
-            return self._of_rounds(part)
-        return self._of_path(part)
-
-    def _of_path(self, part: Path) -> Summary:
-        """Return the summary of a path: nothing but look-ups for most pieces, which are short and do not change the
-        stack.
-        """
-        children = self.children(part)
-        steps = zip(map(_LAST, children), map(_FIRST, children[1:]), strict=False)
-        edges = list(map(self.edges.known.__getitem__, steps))
-        first, last = children[0], children[-1]
-        begins, height = sum(map(_BEGINS, children)) + sum(map(_PIECE_BEGIN, edges)), max(map(_HEIGHT, children)) + 1
-        done = list(first.operations)
-        if begins > first.begins:
-            for edge, child in zip(edges, children[1:], strict=True):
-                if edge.begins or child.begins:
-                    done += edge.operations
-                    done += child.operations
-        return Summary(part, first.first, last.last, begins, simplify(done) if done else (), height)
-
-    def _of_rounds(self, part: RepeatPath) -> Summary:
-        inner = self.summary_of(part.path)
-        edge = self.between(inner, inner)
-        again = simplify(edge.operations + inner.operations)
-        times = part.times - 1
-        if len(again) * times <= _LISTED:
-            operations = simplify(inner.operations + again * times)
-        else:
-            operations = (*inner.operations, StackOperation(StackOperationKind.REPEAT, inner=again, times=times))
-        begins = inner.begins * part.times + edge.begins * times
-        return Summary(part, inner.first, inner.last, begins, operations, inner.height + 1)
-
-    def _in_addresses(self, part: tuple[int, ...], calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
-        for offset in range(1, len(part)):
-            edge = self.edges.step(part[offset - 1], part[offset])
-            if edge.begins:
-                calls.do(edge.operations)
-                if skip:
-                    skip -= 1
-                else:
-                    yield FunctionsBegin(offset, part[offset], edge)
-
-    def _in_path(self, part: Path, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
-        offset = 0
-        before: Summary | None = None
-        for child in self.children(part):
-            if before is not None:
-                edge = self.between(before, child)
-                if edge.begins:
-                    calls.do(edge.operations)
-                    if not skip:
-                        yield FunctionsBegin(offset, child.first, edge)
-                    skip = max(skip - 1, 0)
-            if skip >= child.begins:
-                calls.do(child.operations)
-                skip -= child.begins
-            else:
-                for begin in self.begins(child.part, calls, skip):
-                    yield begin._replace(offset=offset + begin.offset)
-                skip = 0
-            offset += len(child.part)
-            before = child
-
-    def _in_rounds(self, part: RepeatPath, calls: CallStacks, skip: int) -> Iterator[FunctionsBegin]:
-        inner = self.summary_of(part.path)
-        edge = self.between(inner, inner)
-        each = inner.begins + edge.begins
-        if not each:
-            return
-        done = 0
-        while done < part.times:
-            if done and skip >= each:
-                rounds = min(skip // each, part.times - done)
-                again = simplify(edge.operations + inner.operations)
-                calls.do((StackOperation(StackOperationKind.REPEAT, inner=again, times=rounds),))
-                done, skip = done + rounds, skip - rounds * each
-                continue
-            if done and edge.begins:
-                calls.do(edge.operations)
-                if not skip:
-                    yield FunctionsBegin(done * len(part.path), inner.first, edge)
-                skip = max(skip - 1, 0)
-            if skip >= inner.begins:
-                calls.do(inner.operations)
-                skip -= inner.begins
-            else:
-                for begin in self.begins(inner.part, calls, skip):
-                    yield begin._replace(offset=done * len(part.path) + begin.offset)
-                skip = 0
-            done += 1
-
-
 _STATES_AT_MOST = 1 << 18
+_PIECES_AT_MOST = 1 << 16
 NOTHING = -2
 """The address that stands for the instruction before the first one."""
 NEVER = -1 << 62
@@ -420,6 +264,7 @@ class States:
         self._states: dict[tuple[int, int, int, int, int], CallState] = {}
         self._units: dict[tuple[int, int, CallStateKey], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
+        self._pieces: dict[tuple[int, int, int], CallStep] = {}
         self.steps: list[CallStep] = []
         """All steps, by their numbers."""
         self.mismatched: set[CallStep] = set()
@@ -431,8 +276,31 @@ class States:
 
     def step_from(self, state: CallState, key: CallStateKey) -> CallStep:
         """Return the step from a state to what runs next, which is not known yet."""
-        unit = self._unit(state, key)
         program = key.program if isinstance(key, MarkedEntry) else state.program
+        return self._step(state, self._unit(state, key), program)
+
+    def piece(self, step: CallStep, begin: int, end: int) -> CallStep:
+        """Return the step to a piece of what a step leads to: to its instructions *begin* to *end* - 1."""
+        if (begin, end) == (0, step.unit.part.count):
+            return step
+        key = (step.number, begin, end)
+        known = self._pieces.get(key)
+        if known is None:
+            if len(self._pieces) >= _PIECES_AT_MOST:
+                self._pieces.clear()
+            known = self._pieces[key] = self._cut(step, begin, end)
+        return known
+
+    def _cut(self, step: CallStep, begin: int, end: int) -> CallStep:
+        state, unit, edge, trapped = step.origin, step.unit, step.unit.edge, step.unit.trapped
+        summaries, program, body = unit.summaries, step.state.program, _piece(unit.part, begin, end)
+        if begin:
+            head = Unit(_piece(unit.part, 0, begin), edge, summaries, trapped=trapped)
+            state, trapped = self._step(state, head, program).state, False
+            edge = summaries.edges.step(state.last, summaries.summary_of(body).first)
+        return self._step(state, Unit(body, edge, summaries, trapped=trapped), program)
+
+    def _step(self, state: CallState, unit: Unit, program: int) -> CallStep:
         if not unit.operations:  # most: nothing becomes of the stacks
             following = self._call_state(state.stack, state.level, state.waiting, unit.last, program)
             step = CallStep(len(self.steps), state, unit, following, state.lows)

@@ -262,6 +262,17 @@ class Image:
             return self.added_from
         return PurePath(region.origin if region else self.path).name or "the program"
 
+    def file_at(self, addr: int) -> tuple[Elf, int] | None:
+        """Return the ELF file that the code at *addr* comes from, and its bias; None if it is in none."""
+        region = self._region(addr)
+        if region is None:
+            return None if self._base is None else self._base.file_at(addr)
+        of_file = [(elf, bias) for elf, bias in self.elves if elf.path == region.origin]
+        for elf, bias in of_file:
+            if any(0 <= addr - bias - part.vaddr < len(part.data) for part in elf.segments):
+                return elf, bias
+        return of_file[0] if of_file else None
+
     def knows(self, addr: int) -> bool:
         """Return whether there is code at *addr*, without a request to the target."""
         return self._region(addr) is not None or (self._base is not None and self._base.knows(addr))

@@ -45,7 +45,7 @@ class SourceLines:
 
     def __init__(self, image: Image) -> None:
         self._image = image
-        self._files = [_LineTables(elf, bias, image) for elf, bias in image.elves]
+        self._files = [_LineTables(elf, bias, image) for elf, bias in image.layers]
 
     @property
     def problems(self) -> list[str]:

@@ -44,6 +44,7 @@ class Case:
         starts = sorted({rng.choice(own) for _ in range(rng.randint(1, 12))} | {min(program.starts)})
         self.image = with_symbols(program.image(), starts, max(program.starts) + 8)
         self.pcs = list(run.pcs)
+        self.traps = run.traps
         reported = {position for position, _ in run.traps if rng.random() < 0.9}
         gaps = sorted(rng.sample(range(1, len(self.pcs) - 1, 2), rng.choice([0, 0, 2])))  # never two in a row
         for position in gaps:

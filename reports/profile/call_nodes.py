@@ -1,0 +1,112 @@
+"""The call trees of a history, one for each program that ran, as the nodes of a profile."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.reports.profile.counted import by_program
+from rvtrace_gdb.reports.profile.model import CodePlace, Profile, TreeNode
+from rvtrace_gdb.reports.profile.places import CodePlaces
+from rvtrace_gdb.reports.profile.ticks import FRACTION, TickShares
+from rvtrace_gdb.support.errors import Progress
+
+_NodeKey = tuple[int, CodePlace, bool]
+
+
+class TreeNodes:
+    """The nodes of a *profile*: each function once below each caller."""
+
+    def __init__(self, profile: Profile, places: CodePlaces, calls: CallHistory) -> None:
+        self._nodes, self._places, self._calls = profile.tree, places, calls
+        self._numbers: dict[_NodeKey, int] = {}
+
+    def numbered(self, root: CallNode, image: Image) -> Iterator[tuple[int, CallNode]]:
+        """Yield the nodes below a root with their numbers, callers first; those that are new come into the profile."""
+        waiting = [(-1, child) for child in reversed(root.children.values())]
+        while waiting:
+            parent, node = waiting.pop()
+            number = self._number((parent, self._function(image, node.function), node.trap))
+            yield number, node
+            waiting += [(number, child) for child in reversed(node.children.values())]
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, number: int) -> TreeNode:
+        return self._nodes[number]
+
+    def _number(self, key: _NodeKey) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._nodes)
+            self._nodes.append(TreeNode(*key))
+        return number
+
+    def _function(self, image: Image, start: int) -> CodePlace:
+        """Return the place of a function, which ran in *image*, or called something there."""
+        if start != UNKNOWN and image.function(start) != start:
+            image = next((other for other in self._calls.images if other.function(start) == start), image)
+        return self._places.function(image, start)
+
+
+def build(
+    profile: Profile,
+    places: CodePlaces,
+    calls: CallHistory,
+    steps: Mapping[CallStep, int],
+    positions: range,
+    progress: Progress,
+) -> int:
+    """Put the calls at some *positions*, to which *steps* have led, into a profile, with the time that passed there.
+    Return how many ticks are in it.
+    """
+    trees = {number: CallTreeBuilder(calls) for number in by_program(steps)}
+    for number, of_program in by_program(steps).items():
+        trees[number].build(of_program, progress)
+    nodes = TreeNodes(profile, places, calls)
+    numbers: dict[int, int] = {}  # of nodes, by their id
+    shares = TickShares(calls, trees)
+    if len(calls.history.times):
+        shares.add(positions, progress)
+    for number, tree in trees.items():
+        for at, node in nodes.numbered(tree.root, calls.images[number]):
+            numbers[id(node)] = at
+            nodes[at].calls += node.calls
+            nodes[at].own += node.own
+            nodes[at].ticks += shares.known[id(node)]
+    _add_shared(nodes, calls, shares, numbers, progress)
+    return shares.timed
+
+
+def _add_shared(
+    nodes: TreeNodes, calls: CallHistory, shares: TickShares, numbers: Mapping[int, int], progress: Progress
+) -> None:
+    """Add the time that was shared out, and how much of it is an estimate."""
+    shared: dict[int, int] = {}
+    for number, of_program in by_program(shares.shared).items():
+        root = CallTreeBuilder(calls).build(of_program, progress)
+        for at, node in nodes.numbered(root, calls.images[number]):
+            shared[at] = shared.get(at, 0) + node.own
+    for at, ticks in zip(sorted(shared), _rounded(shared[at] for at in sorted(shared)), strict=True):
+        nodes[at].shared += ticks
+    unsettled = [shared.get(at, 0) for at in range(len(nodes))]
+    for of_node, ticks in shares.settled.items():
+        if of_node in numbers:
+            unsettled[numbers[of_node]] -= ticks << FRACTION
+    for at in reversed(range(len(nodes))):
+        left = max(unsettled[at], 0)
+        nodes[at].unsettled = -(-left >> FRACTION)
+        if nodes[at].parent >= 0:
+            unsettled[nodes[at].parent] += left
+
+
+def _rounded(shares: Iterable[int]) -> Iterator[int]:
+    """Yield whole ticks for these shares, whose sum is theirs."""
+    total = given = 0
+    for share in shares:
+        total += share
+        yield (total + (1 << FRACTION - 1) >> FRACTION) - given
+        given = total + (1 << FRACTION - 1) >> FRACTION
