@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands import CommandParser, source_coverage
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
@@ -248,9 +248,11 @@ VERBS = {
         "each hart",
     ),
     "coverage": ListVerb(
-        _coverage, "FILE [RANGE | FUNCTION] [--all]",
+        _coverage, "FILE [RANGE | FUNCTION] [--files]",
         "Prints how often each function was entered, and how many of its instructions ran. RANGE: only these"
-        " instructions of the history count. FUNCTION: this function alone.", "each function",
+        " instructions of the history count. FUNCTION: this function alone. --files: lines, functions and branches by"
+        " source files, of one capture or of several (--merge), for other programs (--to), and with a limit.",
+        "each function, or each source file",
     ),
     "status": ListVerb(None, "FILE", "Prints what a trace has, as `trace status` does in gdb.", "the trace"),
 }  # fmt: skip
@@ -285,6 +287,7 @@ EXAMPLES = {
     "coverage": (
         ("coverage demo.rvt", "how much of each function ran"),
         ("coverage demo.rvt 1,1000 --all", "in the first 1000 instructions"),
+        ("coverage a.rvt --merge b.rvt --fail-under 90", "of two runs: do 90% of the lines run?"),
     ),
     "status": (
         ("status demo.rvt", "what the capture has, and what was lost"),
@@ -363,6 +366,7 @@ def _add_own(name: str, parser: CommandParser) -> None:
         )  # fmt: skip
     if name == "coverage":
         parser.add_argument("--all", action="store_true", help="also functions that did not run")
+        source_coverage.add_arguments(parser)
 
 
 add_functions, add_calls, add_find = (partial(_add_arguments, name) for name in ("functions", "calls", "find"))
@@ -377,6 +381,8 @@ def run(args: argparse.Namespace) -> int:
     `Session.harts`.
     """
     verb: ListVerb = args.verb
+    if verb.show is _coverage and source_coverage.is_requested(args):
+        return source_coverage.run(args)
     return _print_list(verb, _request(verb, args), OutputOptions.from_arguments(args))
 
 

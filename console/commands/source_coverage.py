@@ -1,0 +1,198 @@
+"""`rvtrace coverage` by source files, of one capture or several: the table, files for other programs, and limits."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import raw
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
+from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, source_coverage
+from rvtrace_gdb.reports.coverage.totals import Share
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.exports.coverage.covered_sources import of_files
+from rvtrace_gdb.session.exports.coverage.forms import FORMS, write_sources
+from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.program_coverage import MEASURES, coverage_of, totals, unknown_counts
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import protect_inputs
+from rvtrace_gdb.support.text import json_line, printable, warning
+
+BELOW, UNSURE = 3, 4
+"""The exit statuses of --fail-under: the share is below it; it cannot be told, because of what is unknown."""
+
+
+class CoverageError(RvtraceError):
+    """Captures or arguments that make no sense together."""
+
+
+@dataclass(frozen=True)
+class CoverageRequest:
+    """What is request for: the coverage of all *traces* together.
+
+    *hart*: None: all. *form*, *output*: the export that is written, and its file, "" for none. *least*: the least
+    percentage of a *measure*, None: no limit.
+    """
+
+    traces: tuple[RequestedTrace, ...]
+    hart: int | None
+    range: str
+    form: str
+    output: str
+    measure: str
+    least: float | None
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options of coverage by source files."""
+    group = parser.add_argument_group("coverage by source files, of all harts")
+    group.add_argument("--files", action="store_true", help="how much of each source file ran, instead of functions")
+    more = "add the runs in further captures of the same program (its build-id is compared)"
+    group.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
+    group.add_argument("--to", choices=FORMS, default="", help="write the coverage in this form, too")
+    group.add_argument("-o", "--output", default="", metavar="OUT", help="the file of --to")
+    least = f"exit status {BELOW} if less is covered, {UNSURE} if gaps leave it open whether it is"
+    group.add_argument("--fail-under", type=_percentage, metavar="PERCENT", help=least)
+    group.add_argument("--of", choices=MEASURES, help="what --fail-under is about (default: lines)")
+
+
+def is_requested(args: argparse.Namespace) -> bool:
+    """Return whether the command line asks for coverage by source files."""
+    return bool(args.files or args.merge or args.to or args.output or args.of or args.fail_under is not None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, and write the file. Raises CoverageError, RangeError, OutputError, and as `raw.trace_request`,
+    `Session.open_capture` and `Session.harts`.
+    """
+    request = _request(args)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        files = list(source_coverage(_programs(request, shown), shown.progress).values())
+        shown.rows(_lines(files, shown))
+        unknown = unknown_counts(totals(files))
+        shown.say(report.notes(f"unknown: {number} {what}" for what, number in unknown.items() if number))
+        if request.form:
+            with shown.file(request.output) as (file, _):
+                written = write_sources(request.form, of_files(files), file)
+            shown.say(written.summary(request.form, request.output)[-1:])
+        return 0 if request.least is None else _limit_status(files, request.measure, request.least, shown)
+
+
+def _percentage(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text}: not a percentage, 0 to 100")
+    return value
+
+
+def _request(args: argparse.Namespace) -> CoverageRequest:
+    if bool(args.to) != bool(args.output):
+        raise CoverageError("--to NAME and -o OUT belong together")
+    if args.of and args.fail_under is None:
+        raise CoverageError(f"--of {args.of}: says what --fail-under PERCENT is about, which is not given")
+    if args.range and args.merge:
+        raise CoverageError("a RANGE is of one capture, and --merge adds others")
+    if args.output == "-":
+        raise CoverageError("-o -: the table is written to standard output; `rvtrace export` writes the form alone")
+    if args.output:
+        protect_inputs(args.output, [args.capture, *args.merge, *args.elf])
+    traces = tuple(raw.trace_request(args, file) for file in (args.capture, *args.merge))
+    return CoverageRequest(
+        traces, args.hart, args.range, args.to, args.output, args.of or "lines", args.fail_under
+    )  # fmt: skip
+
+
+def _programs(request: CoverageRequest, shown: CommandOutput) -> list[ProgramCoverage]:
+    """Return the coverage of the programs of all traces. Raises CoverageError: one has another program."""
+    found: list[ProgramCoverage] = []
+    first = None
+    for trace in request.traces:
+        programs, notes = _programs_of(trace, request, shown)
+        shown.say(notes)
+        if request.output:
+            protect_inputs(request.output, [program.elf.path for program in programs])
+        if first is not None and programs and programs[0].identity != first.identity:
+            other, this = (f"{name} ({_short(it)})" for name, it in (
+                (request.traces[0].name, first), (trace.name, programs[0])
+            ))  # fmt: skip
+            raise CoverageError(f"{this}: ran another program than {other}, runs of different programs do not add up")
+        first = first or next(iter(programs), None)
+        found += programs
+    return merged(found)
+
+
+def _short(program: ProgramCoverage) -> str:
+    kind, _, digits = program.identity.partition(" ")
+    return f"{kind} {digits[:12]}"
+
+
+def _programs_of(
+    trace: RequestedTrace, request: CoverageRequest, shown: CommandOutput
+) -> tuple[list[ProgramCoverage], list[str]]:
+    session = Session()
+    about = trace.open(session)
+    decoded = session.harts(progress=shown.progress)
+    numbers = [decoded.harts.number(request.hart)] if request.hart is not None else sorted(decoded.harts.histories)
+    if request.range and len(numbers) > 1:
+        raise CoverageError("a RANGE has the numbers of one hart, and there are several: say which one (--hart N)")
+    found: list[ProgramCoverage] = []
+    for hart in numbers:
+        selected = session.selected_or_empty(Context(hart=hart), shown.progress)
+        chosen = Cursor().select(request.range, None, len(selected.history)) if request.range else None
+        part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
+        found += coverage_of(session, selected, part, shown.progress)
+    return merged(found), [*about, *report.histories(decoded.harts), *session.warnings()]
+
+
+class _FileRow(NamedTuple):
+    name: str
+    shares: dict[str, Share]
+
+
+def _lines(files: Sequence[FileCoverage], shown: CommandOutput) -> Iterator[str]:
+    rows = [_FileRow(file.path, file.shares()) for file in files]
+    if shown.json:
+        for row in rows:
+            yield json_line({"file": row.name, **_fields(row.shares)})
+        yield json_line({"total": _fields(totals(files))})
+        return
+    yield shown.paint("heading", "".join(f"{measure:>16}" for measure in MEASURES) + "  file")
+    for row in [*rows, _FileRow("all files", totals(files))]:
+        shares = "".join(_share_text(row.shares[measure], shown) for measure in MEASURES)
+        yield f"{shares}  {printable(row.name)}"
+
+
+def _fields(shares: dict[str, Share]) -> dict[str, object]:
+    return {measure: share._asdict() for measure, share in shares.items()}
+
+
+def _share_text(share: Share, shown: CommandOutput) -> str:
+    """Return covered/known and the percentage, rounded down, with "?" where some are unknown."""
+    percent = share.percent()
+    if not share.total:
+        return f"{'-':>16}"
+    mark = "?" if share.unknown else " "
+    text = f"{share.covered}/{share.determined} {'-' if percent is None else int(percent):>3}%{mark}"
+    return shown.paint("gap", f"{text:>16}") if not share.covered else f"{text:>16}"
+
+
+def _limit_status(files: Sequence[FileCoverage], measure: str, least: float, shown: CommandOutput) -> int:
+    """Say whether a limit is kept, and return the exit status."""
+    share = totals(files)[measure]
+    low, high = share.bounds()
+    unknown = f", {share.unknown} are unknown" if share.unknown else ""
+    what = f"{share.covered} of {share.determined} {measure} are covered{unknown}"
+    percent = f"{low:.1f}%" if not share.unknown else f"{low:.1f}% to {high:.1f}%"
+    if low >= least:
+        shown.say([f"{what}: {percent}, {least:g}% are needed"])
+        return 0
+    shown.say([warning(f"{what}: {percent}, {least:g}% are needed{', which is open' if high >= least else ''}")])
+    return UNSURE if high >= least else BELOW
