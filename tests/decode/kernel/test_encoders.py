@@ -27,6 +27,7 @@ from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace import random_programs as etrace
 from tests.decode.executions import Run, execute
 from tests.decode.ntrace import encodings as ntrace
+from tests.decode.ntrace.messages import message
 from tests.decode.synthetic import Program
 from tests.helpers.amounts import some_of
 
@@ -148,6 +149,35 @@ def test_addresses_of_which_few_bits_are_sent() -> None:
         return sent
 
     both(messages)
+
+
+@pytest.mark.parametrize("btm", [False, True])
+@pytest.mark.parametrize("src_bits", range(13))
+def test_an_empty_counter_behind_src(src_bits: int, btm: bool) -> None:
+    """An interrupt right after a jump has I-CNT 0, which takes a byte where B-TYPE and SRC end one (3.1)."""
+    source = (src_bits, 1 if src_bits else 0)
+    options = EncoderOptions(src_bits=source[0], src_id=source[1], btm=btm)
+    jump, trap = Block(0x1000, bytes([2, 1]), IType.OTHER_UNINFERABLE), IngressTrap(0x2000, True, 7, 0, 0x1000)
+    name, rest = ("IndirectBranch", {}) if btm else ("IndirectBranchHist", {"hist": 1})
+    jumped, trapped = (
+        message(name, source, b_type=b_type, icnt=icnt, uaddr=0x3000 >> 1, **rest) for b_type, icnt in ((0, 3), (3, 0))
+    )
+    steps = 0
+
+    def messages() -> list[bytes]:
+        nonlocal steps
+        sent: list[bytes] = []
+        encoder = NtraceWithout(options, sent.append)
+        encoder.start(Sync.EXIT_FROM_DEBUG)
+        encoder.retire([jump, trap] * 100)
+        steps = encoder.steps
+        return sent[1:]
+
+    with_kernel = messages()
+    assert steps < 20
+    with patch.dict(os.environ, RVTRACE_KERNEL="0"):
+        assert messages() == with_kernel
+    assert with_kernel[:199] == ([jumped, trapped] * 100)[:199]
 
 
 def etrace_packets(case: etrace.Case, seed: int, *, plain: bool) -> list[bytes]:
