@@ -8,7 +8,6 @@ The number counts from 1, and the address is the offset of the first byte; the r
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
 
 from rvtrace_gdb.decode.item_texts import ItemText
@@ -42,7 +41,7 @@ class AnyItemizer(Protocol[OneOut]):
 class TextItemizer(Protocol[OneOut]):
     """An itemizer that remembers the text of items."""
 
-    def texts(self, data: bytes, text: Callable[[OneOut], str]) -> Iterator[ItemText]: ...
+    def texts(self, data: bytes, wording: "AnyWording[OneOut]", *, raw: bool = False) -> Iterator[ItemText]: ...
 
 
 class AnyWording(Protocol[OneIn]):
@@ -89,10 +88,9 @@ def texts_of(
     raw: bool = False,
 ) -> Iterator[ItemText]:
     """Yield the items of a trace as `lines_of` does, without numbers; quicker where the itemizer remembers texts."""
-    text = partial(wording.text, raw=raw)
     if isinstance(itemizer, TextItemizer):
         for piece in data:
-            yield from itemizer.texts(piece, text)
+            yield from itemizer.texts(piece, wording, raw=raw)
         data = ()
     for item in _items(data, itemizer):
-        yield item.offset, item.end, source_of(item), text(item)
+        yield item.offset, item.end, source_of(item), wording.text(item, raw=raw)

@@ -9,8 +9,9 @@ target cache.
 from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.packet import DataPacket
@@ -175,6 +176,12 @@ class Item(NamedTuple):
         return self.offset + self.length
 
 
+class PacketWording(Protocol):
+    """Makes the texts of items, as `wording.Wording` does."""
+
+    def text(self, item: Item, *, raw: bool = False) -> str: ...
+
+
 class _PacketTexts(NamedTuple):
     """The texts of a packet of format 0 to 2 without a time, by the address that it stands for."""
 
@@ -217,8 +224,11 @@ class Itemizer:
         for found in self._slices(data):
             yield from self._in_order(found)
 
-    def texts(self, data: bytes, text: Callable[[Item], str]) -> Iterator[ItemText]:
-        """Return the items that are complete with *data* as *text* says them; it must be the same in every call."""
+    def texts(self, data: bytes, wording: PacketWording, *, raw: bool = False) -> Iterator[ItemText]:
+        """Return the items that are complete with *data* as *wording* says them. It must be the same in every call, as
+        must *raw*: with the bytes.
+        """
+        text = partial(wording.text, raw=raw)
         for found in self._slices(data):
             for piece in _sorted_pieces(found):
                 if isinstance(piece, Idle):

@@ -239,7 +239,7 @@ class MessageClock:
         self.back = None
         for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
             times += self._relative(values[len(times) : sync])
-            before, now = self.now, self.advance(bodies[sync][0], stamps[sync])
+            before, now = self.now, self.advance(bodies[sync][0], values[sync])
             if before is not None and now is not None and now < before and self.back is None:
                 self.back = TimeBack(sync, before, now)
             times.append(now)
@@ -248,12 +248,12 @@ class MessageClock:
             times = [time if stamp else None for time, stamp in zip(times, stamps, strict=True)]
         return bodies, times
 
-    def advance(self, first: int, tstamp: bytes) -> int | None:
+    def advance(self, first: int, tstamp: int) -> int | None:
         """Advance to a message with this *first* byte and TSTAMP, and return the time; None while it is not known."""
         if first in self._syncs:
-            self.now = self._unwrapped(_group_number(tstamp), self.now)
+            self.now = self._unwrapped(tstamp, self.now)
         else:
-            self._relative([_group_number(tstamp)])
+            self._relative([tstamp])
         return self.now
 
     def _stamp_values(self, stamps: Sequence[bytes]) -> list[int]:
@@ -265,7 +265,7 @@ class MessageClock:
         if len(known) + len(new) > _CACHE_LIMIT:
             known.clear()
             new = set(stamps)
-        known.update((stamp, _group_number(stamp)) for stamp in new)
+        known.update((stamp, stamp_value(stamp)) for stamp in new)
         return [known[stamp] for stamp in stamps]
 
     def _relative(self, values: Sequence[int]) -> list[int | None]:
@@ -346,10 +346,10 @@ def field_position(layout: MessageLayout, name: str, src_bits: int) -> tuple[int
     raise KeyError(name)
 
 
-def _group_number(group: bytes) -> int:
-    """Return the value of the first group in *group*."""
+def stamp_value(stamp: bytes) -> int:
+    """Return the value of a TSTAMP, which ends with its first group."""
     value = shift = 0
-    for byte in group:
+    for byte in stamp:
         value |= byte >> 2 << shift
         if byte & 0b11:
             break

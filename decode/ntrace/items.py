@@ -5,14 +5,14 @@ Reporting"), so the last ones are kept for each source (`SourceState`). At the s
 lost bytes, they are unknown until the next synchronizing message.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import chain, repeat
+from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
-from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText
+from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText, TimedText, number_text
 from rvtrace_gdb.decode.ntrace.framing import (
     MAX_FRAME,
     FrameBatch,
@@ -21,6 +21,7 @@ from rvtrace_gdb.decode.ntrace.framing import (
     frame_fault,
     idle_note,
     is_idle,
+    stamp_value,
 )
 from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -120,6 +121,20 @@ class _FrameText(NamedTuple):
     by_state: dict[SourceState, tuple[str, SourceState]]
 
 
+class _StampedText(NamedTuple):
+    """The pieces of the text of a message with TSTAMP, by the address before it, with the address behind it."""
+
+    source: int
+    by_reference: dict[int | None, tuple[TimedText, int | None]]
+
+
+class TimedWording(Protocol):
+    """Makes the texts of items, as `wording.Wording` does."""
+
+    def text(self, item: Item, *, raw: bool = False) -> str: ...
+    def timed_text(self, item: Item, body: bytes, *, raw: bool = False) -> TimedText | None: ...
+
+
 class Itemizer:
     """Splits a trace, fed in pieces of any size, into items. Memory does not grow with the trace.
 
@@ -147,7 +162,10 @@ class Itemizer:
         self._clock = MessageClock(options)
         self._frames = Computed(self._parse, _REMEMBERED)  # few messages of a trace are distinct
         self._texts: dict[bytes, _FrameText] = {}
+        self._stamped_texts: dict[bytes, _StampedText] = {}
+        """By the bytes before TSTAMP."""
         self._text_count = 0
+        self._stamps = Computed(_stamp_number, _REMEMBERED)
         self._framer = MessageFramer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # idle bytes that may continue
@@ -163,26 +181,30 @@ class Itemizer:
         yield from chain.from_iterable(map(self._lost_items, self._framer.finish()))
         yield from self._end_of_filling()
 
-    def texts(self, data: bytes, text: Callable[[Item], str]) -> Iterator[ItemText]:
-        """Return the items that are complete with *data* as *text* says them; it must be the same in every call."""
+    def texts(self, data: bytes, wording: TimedWording, *, raw: bool = False) -> Iterator[ItemText]:
+        """Return the items that are complete with *data* as *wording* says them. It must be the same in every call, as
+        must *raw*: with the bytes.
+        """
         for found in self._framer.feed(data):
             if isinstance(found, LostBytes):
                 for item in self._lost_items(found):
-                    yield item.offset, item.end, None, text(item)
+                    yield item.offset, item.end, None, wording.text(item, raw=raw)
             else:
-                yield from self._batch_texts(found, text)
+                yield from self._batch_texts(found, wording, raw)
 
-    def _batch_texts(self, batch: FrameBatch, text: Callable[[Item], str]) -> Iterator[ItemText]:
-        remembered, known = self._texts, self.known
-        end = self._start + batch.offset
-        for frame in batch.frames():
+    def _batch_texts(self, batch: FrameBatch, wording: TimedWording, raw: bool) -> Iterator[ItemText]:
+        remembered, stamped, known = self._texts, self._stamped_texts, self.known
+        end, frames = self._start + batch.offset, batch.frames()
+        has_times = self._options.timestamps or stamped
+        pairs = self._clock.split(frames) if has_times else zip(frames, repeat(b""))
+        for frame, (body, stamp) in zip(frames, pairs, strict=False):
             offset, end = end, end + len(frame)
             if is_idle(frame):
                 self._fill(offset, frame)
                 continue
             if self._idle is not None:
                 for idle in self._end_of_filling():
-                    yield idle.offset, idle.end, None, text(idle)
+                    yield idle.offset, idle.end, None, wording.text(idle, raw=raw)
             if frame in remembered:
                 source, line, by_state = remembered[frame]
                 if line is None and (state := known.get(source, _NOTHING)) in by_state:
@@ -190,15 +212,37 @@ class Itemizer:
                 if line is not None:
                     yield offset, end, source, line
                     continue
-            yield self._item_text(offset, frame, text)
+            elif stamp and body in stamped and len(frame) <= _SHORT:
+                text = stamped[body]
+                line = self._stamped_line(text, body, stamp)
+                if line is not None:
+                    yield offset, end, text.source, line
+                    continue
+            yield self._item_text(offset, frame, wording, raw)
 
-    def _item_text(self, offset: int, frame: bytes, text: Callable[[Item], str]) -> ItemText:
+    def _stamped_line(self, text: _StampedText, body: bytes, stamp: bytes) -> str | None:
+        """Return the text of a message with TSTAMP; None: it is not remembered, or its time is out of the ordinary."""
+        before = self.known.get(text.source, _NOTHING)
+        if before.reference not in text.by_reference:
+            return None
+        pieces, reference = text.by_reference[before.reference]
+        value, shown = self._stamps[stamp]
+        self._clock.now = before.time
+        time = self._clock.advance(body[0], value)
+        if time is None or (before.time is not None and time < before.time):
+            return None
+        self.known[text.source] = SourceState(reference, time)
+        return pieces.text(shown, number_text(time), stamp)
+
+    def _item_text(self, offset: int, frame: bytes, wording: TimedWording, raw: bool) -> ItemText:
         """Return the text of a message that is not remembered, or of bytes that are none, and remember it."""
-        message = self._frames[frame].message if len(frame) <= _SHORT else None
-        before = _NOTHING if message is None else self.known.get(message.src, _NOTHING)
+        read = self._frames[frame] if len(frame) <= _SHORT else _ParsedFrame(None, "")
+        before = _NOTHING if read.message is None else self.known.get(read.message.src, _NOTHING)
         item = self._item(offset, frame)
-        line = text(item)
-        if message is not None and message.tstamp is None:
+        line = wording.text(item, raw=raw)
+        if read.stamp:
+            self._remember_pieces(item, before.reference, frame[: -len(read.stamp)], wording, raw)
+        elif read.message is not None and read.message.tstamp is None:
             self._remember_text(item, before, line)
         return offset, item.end, None if item.message is None else item.message.src, line
 
@@ -206,16 +250,30 @@ class Itemizer:
         """Remember the text of a message without TSTAMP; with its address where the state *before* matters."""
         assert item.message is not None
         source = item.message.src
-        if self._text_count >= MOST_TEXTS:
-            self._texts.clear()
-            self._text_count = 0
-        after = self.known[source]
+        self._make_room()
         if item.message.tcode != Tcode.ERROR and not _may_have_address(item.message):
             self._texts[item.raw] = _FrameText(source, line, {})
-        elif before.time is None:  # no two messages of a trace with times have the same state before them
-            if item.raw not in self._texts:
-                self._texts[item.raw] = _FrameText(source, None, {})
-            self._texts[item.raw].by_state[before] = line, after
+        elif before.time is None:  # behind messages with times hardly any two states are the same
+            by_state = self._texts.setdefault(item.raw, _FrameText(source, None, {})).by_state
+            by_state[before] = line, self.known[source]
+
+    def _remember_pieces(
+        self, item: Item, reference: int | None, body: bytes, wording: TimedWording, raw: bool
+    ) -> None:
+        """Remember the pieces of the text of a message with TSTAMP."""
+        pieces = wording.timed_text(item, body, raw=raw)
+        if pieces is not None and item.message is not None:
+            source = item.message.src
+            self._make_room()
+            by_reference = self._stamped_texts.setdefault(body, _StampedText(source, {})).by_reference
+            by_reference[reference] = pieces, self.known[source].reference
+
+    def _make_room(self) -> None:
+        """Count a text that is remembered; forget all others where they are too many."""
+        if self._text_count >= MOST_TEXTS:
+            self._texts.clear()
+            self._stamped_texts.clear()
+            self._text_count = 0
         self._text_count += 1
 
     def _batch(self, batch: FrameBatch) -> Iterator[Item]:
@@ -288,7 +346,7 @@ class Itemizer:
 
     def _time(self, frame: bytes, stamp: bytes, before: int | None) -> int | None:
         self._clock.now = before
-        return self._clock.advance(frame[0], stamp)
+        return self._clock.advance(frame[0], stamp_value(stamp))
 
     def _message_addresses(self, sent: int | None, message: Message, reference: int | None) -> _MessageAddresses:
         if sent is not None:
@@ -328,3 +386,9 @@ class Itemizer:
             address &= 2 * self._sign - 1
             address = (address ^ self._sign) - self._sign
         return address & self._mask
+
+
+def _stamp_number(stamp: bytes) -> tuple[int, str]:
+    """Return the value of a TSTAMP, and how it is shown."""
+    value = stamp_value(stamp)
+    return value, number_text(value)

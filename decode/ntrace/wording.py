@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import context_text
+from rvtrace_gdb.decode.item_texts import TimedText, number_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, ProcessField, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -37,17 +38,11 @@ _CONTROLS = {
     8: "entry into reset",
 }
 _DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: the number of bytes written
-_DECIMAL_BITS = 64
 _COUNTERS, _COUNTER_BITS = 8, 16
 
 
 def _counted_text(value: int, what: str, plural: str = "s") -> str:
-    return f"{sifive_number(value)} {what}{'' if value == 1 else plural}"
-
-
-def sifive_number(value: int) -> str:
-    """Return *value* in decimal, or in hexadecimal if it is very long."""
-    return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
+    return f"{number_text(value)} {what}{'' if value == 1 else plural}"
 
 
 def in_circuit_trace(message: Message, options: Options) -> str:
@@ -62,8 +57,8 @@ def in_circuit_trace(message: Message, options: Options) -> str:
     if detail is None or fields["cksrc"] == INFERABLE_CALL:
         return event
     if fields["cksrc"] == CONTROL:
-        return f"{event}: {_CONTROLS.get(detail) or sifive_number(detail)}"
-    return f"{event} {sifive_number(detail)}"
+        return f"{event}: {_CONTROLS.get(detail) or number_text(detail)}"
+    return f"{event} {number_text(detail)}"
 
 
 def sifive_counters(value: int) -> str:
@@ -76,7 +71,7 @@ def sifive_counters(value: int) -> str:
 def sifive_data(message: Message, options: Options) -> str:
     """Return what the program wrote to which stimulus port, also as text if it is ASCII."""
     place, value = message.fields.values()
-    port, size = sifive_number(place >> 2), _DATA_BYTES.get(place & 3)
+    port, size = number_text(place >> 2), _DATA_BYTES.get(place & 3)
     if size is None or value >> 8 * size:
         return f"written to port {port}"
     written = value.to_bytes(size, "little")
@@ -100,7 +95,7 @@ _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor define
 class _Words(NamedTuple):
     """The text of a message by itself, independent of the messages before it.
 
-    head      the name and the fields
+    head      the name and the fields, but TSTAMP
     columns   the columns between addr and time
     address   whether the message has an address that may not be known
     meaning   the meaning
@@ -133,12 +128,23 @@ class Wording:
             comment = item.problem or item.remark
             return f"{name} BYTES={item.length}{shown}" + (f" # {comment}" if comment else "")
         words = self._words.get(item.raw) or self._describe(item.raw, message)
-        line = words.head + _address_columns(item, words) + words.columns + _time(item, message)
+        line = words.head + _stamp(message) + _address_columns(item, words) + words.columns + _time(item, message)
         if raw or message.layout is None:
             line += _raw(item)
-        notes = (*_unknown_notes(item, words, message), *words.oddities, item.remark)
-        meaning = "; ".join(filter(None, (words.meaning, *notes)))
-        return f"{line} # {meaning}" if meaning else line
+        return line + _meaning_column(item, words, message)
+
+    def timed_text(self, item: Item, body: bytes, *, raw: bool = False) -> TimedText | None:
+        """Return the pieces of the line of a message that has a time. *body*: its bytes without TSTAMP. None: another
+        TSTAMP may change more of the line.
+        """
+        message = item.message
+        if message is None or message.layout is None or item.time is None or item.remark:
+            return None
+        words = self._words.get(item.raw) or self._describe(item.raw, message)
+        meaning = _meaning_column(item, words, message)
+        between = f"{_address_columns(item, words)}{words.columns} time="
+        shown = f" RAW={body.hex()}" if raw else meaning
+        return TimedText(f"{words.head} TSTAMP=", between, shown, meaning if raw else None)
 
     def is_odd(self, item: Item) -> bool:
         """Whether no encoder with these options sends the item: it has a reserved code or a field too many."""
@@ -171,10 +177,20 @@ def _address_columns(item: Item, words: _Words) -> str:
     return f" addr={item.address:#x}{target}"
 
 
+def _meaning_column(item: Item, words: _Words, message: Message) -> str:
+    notes = (*_unknown_notes(item, words, message), *words.oddities, item.remark)
+    meaning = "; ".join(filter(None, (words.meaning, *notes)))
+    return f" # {meaning}" if meaning else ""
+
+
+def _stamp(message: Message) -> str:
+    return "" if message.tstamp is None else f" TSTAMP={number_text(message.tstamp)}"
+
+
 def _time(item: Item, message: Message) -> str:
     if message.tstamp is None:
         return ""
-    return " time=?" if item.time is None else f" time={sifive_number(item.time)}"
+    return " time=?" if item.time is None else f" time={number_text(item.time)}"
 
 
 def _raw(item: Item) -> str:
@@ -195,9 +211,7 @@ def _sent(message: Message, options: Options) -> Iterator[str]:
         if field.name in message.fields:
             value = message.fields[field.name]
             decimal = field.name in _COUNTS or (field.name == "rdata" and not _is_history(message))
-            yield f"{field.title}={sifive_number(value) if decimal else hex(value)}"
-    if message.tstamp is not None:
-        yield f"TSTAMP={sifive_number(message.tstamp)}"
+            yield f"{field.title}={number_text(value) if decimal else hex(value)}"
 
 
 def _interpretation(message: Message) -> Iterator[str]:
@@ -231,7 +245,7 @@ def _context(process: ProcessField) -> Iterator[str]:
     yield f"prv={process.prv}"
     yield f"v={process.v}"
     if process.format in (ProcessFormat.SCONTEXT, ProcessFormat.HCONTEXT):
-        yield f"{process.format.name.lower()}={sifive_number(process.context)}"
+        yield f"{process.format.name.lower()}={number_text(process.context)}"
 
 
 def _meaning(message: Message, options: Options) -> Iterator[str]:
@@ -264,7 +278,7 @@ def _ownership(message: Message, options: Options) -> str:
     mode = context_text(ProgramContext(process.prv, bool(process.v)))
     if process.format is ProcessFormat.PRIVILEGE:
         return mode
-    return f"{mode}, {process.format.name.lower()} {sifive_number(process.context)}"
+    return f"{mode}, {process.format.name.lower()} {number_text(process.context)}"
 
 
 def _direct_branch(message: Message, options: Options) -> str:

@@ -63,8 +63,8 @@ def ntrace_bytes(some: random.Random, src_bits: int, *, times: bool) -> bytes:
 def test_n_trace(limit: int, times: bool, src_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ntrace_items, "MOST_TEXTS", limit)
     data = ntrace_bytes(random.Random(limit + src_bits), src_bits, times=times)
-    for timestamps in (times, not times):
-        options = Options(src_bits=src_bits, timestamps=timestamps, timestamp_bits=7 if times else 0)
+    for timestamps, bits in ((times, 7 if times else 0), (times, 0), (not times, 7 if times else 0)):
+        options = Options(src_bits=src_bits, timestamps=timestamps, timestamp_bits=bits)
         quick, plain = with_and_without(ntrace, options, data, raw=timestamps, wrapped=times)
         assert quick == plain
         assert len({line.partition(" ")[2] for *_, line in plain}) < len(plain)
