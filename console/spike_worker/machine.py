@@ -16,6 +16,8 @@ import re
 from ctypes import c_bool, c_char, c_char_p, c_size_t, c_uint64, c_void_p, py_object
 from typing import Any, TypedDict
 
+from rvtrace_gdb.console.spike_worker.commit_stream import CommitStream
+
 X, F, PRIVILEGE, MTIME, PC = 0x1000, 0x1020, 0x1_0000, 0x1_0001, 0x1_0003
 
 FFLAGS, FCSR, SATP = 0x001, 0x003, 0x180
@@ -192,8 +194,8 @@ class SpikeMachine:
         self._sim = self._built_machine(settings)
         self._core = self._sim.get_core(0)
         self._state = self._core.state
-        self._flush = ctypes.CDLL(None).fflush
         self._reach(Inside(str(_utils.find_spike_library("riscv")), str(_riscv.__file__)))
+        self._agreed = False  # of the last `run` all steps
         self._stale = True  # Spike caches decoded instructions from before the log was on and memory was written
         self._csrs = self._existing(settings["memory"][0][0])
         self.reset()
@@ -204,15 +206,14 @@ class SpikeMachine:
 
         tree = os.memfd_create("tree")
         os.write(tree, bytes.fromhex(settings["tree"]))
-        self._log, log = os.pipe()
-        os.set_blocking(self._log, False)
+        self._log = CommitStream()
         memory = [mem_cfg_t(base, size) for base, size in settings["memory"]]
         self._cfg = cfg_t(isa=settings["isa"], priv=settings["priv"], mem_layout=memory, start_pc=self._start)
         sim = sim_t(
             cfg=self._cfg, halted=False, plugin_device_factories=[], args=["none"],
-            log_path=f"/dev/fd/{log}", dtb_file=f"/dev/fd/{tree}",
+            log_path=self._log.path, dtb_file=f"/dev/fd/{tree}",
         )  # fmt: skip
-        os.close(log)
+        self._log.attach()
         os.close(tree)
         return sim
 
@@ -275,6 +276,9 @@ class SpikeMachine:
         if regno == MTIME:
             return self._time()
         return self._peek(regno) if regno in self._csrs else None
+
+    def read_all(self, numbers: list[int]) -> list[int | None]:
+        return [self.read(regno) for regno in numbers]
 
     def _time(self) -> int | None:
         """Return the time as the hart sees it."""
@@ -372,18 +376,24 @@ class SpikeMachine:
         pc, mode = self.read(PC), self._state.prv
         return self._done(pc, mode, self._executed())
 
-    def run(self, lines: str, following: list[int]) -> tuple[int, tuple[Any, ...] | None]:
-        """Step while the log, after the mode, and the next pc are as expected."""
+    def run(self, lines: str, following: list[int], goes_on: bool) -> tuple[int, tuple[Any, ...] | None]:
+        """Step while the log, after the mode, and the next pc are as expected. *goes_on*: only if all steps of the last
+        time were.
+        """
+        if goes_on and not self._agreed:
+            return 0, None
         state, mask, executed, reached = self._state, self._mask, self._executed, self._reached
-        pc, mode = self.read(PC), state.prv
-        before = b"core   0: %d 0x" % mode
-        texts = [before + text for text in lines.encode().splitlines(keepends=True)]
-        for number, next_pc in enumerate(following):
+        pc, mode, before = self.read(PC), state.prv, reached[0]
+        self._agreed = False
+        start = b"core   0: %d 0x" % mode
+        texts = [start + text for text in lines.encode().splitlines(keepends=True)]
+        for number, (text, next_pc) in enumerate(zip(texts, following, strict=True)):
             line = executed()
-            if line != texts[number] or state.pc & mask != next_pc or state.prv != mode:
+            if line != text or state.pc & mask != next_pc or state.prv != mode:
                 return number, self._done(pc, mode, line)
             pc = next_pc
-            reached[0] = number + 1
+            reached[0] = before + number + 1
+        self._agreed = True
         return len(following), None
 
     def _done(self, pc: int | None, mode: int, line: bytes) -> tuple[Any, ...]:
@@ -410,11 +420,7 @@ class SpikeMachine:
             self._sim.configure_log(False, True)  # this clears Spike's cache of decoded instructions
             self._stale = False
         self._core.step(1)
-        self._flush(None)
-        try:
-            return os.read(self._log, 1 << 16)
-        except BlockingIOError:
-            return b""
+        return self._log.take()
 
     def _translated(self, mode: int) -> bool:
         """Whether data addresses are virtual in this mode."""

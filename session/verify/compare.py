@@ -33,7 +33,15 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Column, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
-from rvtrace_gdb.session.verify.model import Difference, DifferenceKind, ModelState, ModelStep, ModelStore, VerifyCounts
+from rvtrace_gdb.session.verify.model import (
+    Difference,
+    DifferenceKind,
+    ExpectedStep,
+    ModelState,
+    ModelStep,
+    ModelStore,
+    VerifyCounts,
+)
 
 _STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)
@@ -242,10 +250,12 @@ class GroupComparison:
         for regno in numbers:
             self._count_register(regno)
 
-    def agreed(self, reported: GroupState, *, stored: bool) -> None:
-        """Count a group that was compared and had no difference; *stored*: it has one store."""
-        self.count(reported.registers)
-        self._counts.stores += stored and STORES not in self._masks.absent
+    def agreed(self, done: Sequence[ExpectedStep], csr_count: int) -> None:
+        """Count groups that were compared and had no difference; they report so many CSRs, which kept their values."""
+        self._counts.registers += sum(len(step.registers) for step in done)
+        self._counts.csrs += csr_count
+        if STORES not in self._masks.absent:
+            self._counts.stores += sum(step.store is not None for step in done)
         self.held = 0
 
     def _count_register(self, regno: int) -> None:

@@ -1,10 +1,4 @@
-"""Executes groups in the model, and compares afterwards (chapter 3.1, steps 2 to 5).
-
-`GroupExecution` does so for one group. `BatchExecution` lets the model execute many steps at once: it gets the expected
-steps in advance, and stops at the first other one. That is only for groups before which the verifier has nothing to do,
-and whose expected step is not a divergence: everything that such a group reports is compared with the expected step
-before the model executes it.
-"""
+"""Executes one group in the model, and compares afterwards (chapter 3.1, steps 2 to 5)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,21 +7,18 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
-from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
+from rvtrace_gdb.decode.tandem.protocol import Instr
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import ComparisonResult, GroupComparison, GroupState, is_load
-from rvtrace_gdb.session.verify.masks import inputs
+from rvtrace_gdb.session.verify.compare import ComparisonResult, GroupComparison, GroupState
 from rvtrace_gdb.session.verify.model import (
     Difference,
     DifferenceKind,
-    ExpectedStep,
     Model,
     ModelState,
     ModelStep,
     ModelTrap,
-    PipelinedModel,
 )
-from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, ModelInputs, UnknownState, addressed
+from rvtrace_gdb.session.verify.nondeterminism import CODE, ModelInputs, UnknownState
 
 _CSR_READ = 0x73
 
@@ -230,141 +221,3 @@ def same(instr: Instr, word: int) -> bool:
     """Return whether two instructions are the same; one of them may include the bytes after it."""
     bits = 0xFFFF if instr.length == 2 or instr.word & 3 != 3 else 0xFFFF_FFFF
     return (instr.word ^ word) & bits == 0
-
-
-_SYSTEM, _AMO = 0x73, 0x2F
-_MOST = 1 << 8  # steps at once
-_REMEMBERED = 1 << 14
-
-
-class _StepAccess(NamedTuple):
-    """The memory access of an instruction; *place* None: it does not load or store."""
-
-    place: Addressed | None
-    loads: bool
-
-
-class BatchExecution:
-    """Executes many steps at once, if the *model* supports it (`PipelinedModel`).
-
-    step   the model's step in the group after those that `run` returned, if it differs from the expected one
-    """
-
-    def __init__(
-        self, tandem: DecodedTandem, model: Model, cache: ModelState, comparison: GroupComparison, inputs: ModelInputs
-    ) -> None:
-        self._tandem, self._index, self._cache = tandem, tandem.index, cache
-        self._comparison, self._inputs = comparison, inputs
-        self._model = model if isinstance(model, PipelinedModel) else None
-        parameters = tandem.trace.parameters
-        self._xlen, self._pc_register = parameters.xlen, parameters.dialect.pc_register
-        self._mask = (1 << parameters.xlen) - 1
-        self._apart = {trapped.group for trapped in self._index.traps} | {gap.group for gap in self._index.breaks}
-        self._accesses: dict[int, _StepAccess] = {}
-        self._states: dict[int, GroupState] = {}
-        self._written: dict[int, int] = {}
-        self._most = 1
-        self.step: ModelStep | None = None
-
-    def group_state(self, group: int) -> GroupState:
-        """Return what a group reports; computed once."""
-        found = self._states.pop(group, None)
-        return found or GroupState(group, self._tandem.trace.elements(group), self._tandem, self._pc_register)
-
-    def run(self, group: int, limit: int) -> list[GroupState]:
-        """Execute at most *limit* groups from *group* on; return those that the model executed exactly as reported."""
-        if self._model is None or self.step is not None:
-            return []
-        reported, expected = self._batch(group, min(limit, self._most))
-        if not expected:
-            return []
-        agreed, self.step = self._model.run(expected)
-        self._most = min(2 * self._most, _MOST) if agreed == len(expected) else max(agreed, 1)
-        self._states = {later.group: later for later in reported[agreed:]}
-        for one, done in zip(reported[:agreed], expected, strict=False):
-            self._cache.values.update(done.registers)
-            self._cache.pc = done.next_pc
-            self._comparison.agreed(one, stored=done.store is not None)
-        return reported[:agreed]
-
-    def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[ExpectedStep]]:
-        """Return the next groups, and the expected step of each, except for the last one if it cannot be predicted."""
-        self._written.clear()
-        reported, expected, pc = [self.group_state(group)], list[ExpectedStep](), self._cache.pc
-        first = self._expected(reported[0], pc)
-        if first is None or self._is_asked():
-            self._states[group] = reported[0]
-            return reported, expected
-        found: ExpectedStep | None = first
-        while found is not None:
-            expected.append(found)
-            if len(expected) == limit:
-                break
-            self._written.update(found.registers)
-            reported.append(self.group_state(group + len(expected)))
-            found = self._expected(reported[-1], found.next_pc)
-        return reported, expected
-
-    def _is_asked(self) -> bool:
-        """Return whether an interrupt is pending, so that mip must be changed for each step."""
-        self._cache.settle()
-        mip = self._cache.get(csrs.MIP)
-        return bool(mip and mip & (self._cache.get(csrs.MIE) or 0))
-
-    def _expected(self, reported: GroupState, pc: int) -> ExpectedStep | None:
-        """Return the model's step if it does what the group reports; None: it cannot be predicted, or needs input."""
-        instr, next_pc = reported.instr, self._index.pcs[reported.group]
-        if instr is None or next_pc == NOWHERE or reported.group in self._apart:
-            return None
-        if reported.reset or reported.initializes:
-            return None
-        if self._index.origin(reported.group) not in (pc, NOWHERE):
-            return None
-        word = instr.word if instr.word & 3 == 3 else instr.word & 0xFFFF
-        if word & 0x7F in (_SYSTEM, _AMO) or (instr.length == 2) != (word & 3 != 3):
-            return None
-        registers: dict[int, int] = {}
-        for regno, value in reported.registers.items():
-            if value is not None and GPR < regno < FPR_END:
-                registers[regno] = value
-            elif not self._is_kept(reported, regno, value):
-                return None
-        place, loads = self._instruction_access(word)
-        if place is None:
-            plain = reported.effective is None and not reported.stores and not self._inputs.why_not(reported, pc)
-            return ExpectedStep(pc, word, next_pc, registers) if plain else None
-        return self._with_access(reported, place, ExpectedStep(pc, word, next_pc, registers), loads=loads)
-
-    def _is_kept(self, reported: GroupState, regno: int, value: int | None) -> bool:
-        """Return whether a CSR is reported with the value it has in the model, e.g. mstatus with each floating-point
-        load.
-        """
-        if regno >= GPR or value is None or inputs(regno) or self._cache.part(regno) is not None:
-            return False
-        return self._cache.values.get(regno) == value and self._comparison.mode_written(reported.group) is None
-
-    def _with_access(
-        self, reported: GroupState, place: Addressed, step: ExpectedStep, *, loads: bool
-    ) -> ExpectedStep | None:
-        """Return *step* with its load or store."""
-        base = 0 if place.base == GPR else self._written.get(place.base, self._cache.values.get(place.base))
-        if base is None or loads != (place.data < 0) or self._inputs.why_not(reported, step.pc):
-            return None
-        address = base + place.offset & self._mask
-        if reported.effective not in (None, address):
-            return None
-        if loads:
-            fed = reported.stores or (reported.effective is not None and self._inputs.filling(reported) is not None)
-            return None if fed else step._replace(load=address)
-        stores = [store for _, store in self._tandem.stored(reported.group)] if reported.stores else []
-        if len(stores) != 1 or stores[0].value is None or stores[0].address != address:
-            return None
-        return step._replace(store=(address, stores[0].size, stores[0].value))
-
-    def _instruction_access(self, word: int) -> _StepAccess:
-        found = self._accesses.get(word)
-        if found is None:
-            if len(self._accesses) == _REMEMBERED:
-                self._accesses.clear()
-            found = self._accesses[word] = _StepAccess(addressed(word, self._xlen), is_load(word, self._xlen))
-        return found

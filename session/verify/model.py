@@ -129,6 +129,14 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class ManyRegisters(Model, Protocol):
+    """A model of which many registers are read at the price of one."""
+
+    def read_registers(self, numbers: Sequence[int]) -> list[int | None]:
+        """Return registers, in the order of their numbers, as `read_register` does."""
+
+
+@runtime_checkable
 class PipelinedModel(Model, Protocol):
     """A model that accepts expected steps in advance, so that many steps cost one round trip."""
 
@@ -140,6 +148,20 @@ class PipelinedModel(Model, Protocol):
         step: the next operation raises the reason. This does not raise ModelFailed, so that it is known what was
         executed.
         """
+
+
+@runtime_checkable
+class QueuedModel(PipelinedModel, Protocol):
+    """A model that executes expected steps while the next ones are made."""
+
+    def queue(self, expected: Sequence[ExpectedStep]) -> None:
+        """Let the model attempt steps as `run` does, after those that are queued. Does not raise ModelFailed.
+
+        If those were not all as expected, none of these is attempted.
+        """
+
+    def executed(self) -> tuple[int, ModelStep | None]:
+        """Wait for the first steps that are queued, and return what `run` does of them; they are queued no more."""
 
 
 class DifferenceKind(Enum):
@@ -262,12 +284,27 @@ class ModelState:
     def refresh(self, csrs: Iterable[int] = ()) -> None:
         """Read everything again: the model was reset. *csrs*: those that will be compared."""
         self.values.clear()
-        self.pc = self._model.read_register(PC) or 0
+        csrs = tuple(csrs)
+        self._fetch((PC, *range(GPR + 1, FPR_END), PRIVILEGE, *csrs))
+        self.pc = self.values.pop(PC, None) or 0
         for regno in (*range(GPR + 1, FPR_END), PRIVILEGE, *csrs):
             self.get(regno)
 
+    def _fetch(self, numbers: Iterable[int]) -> None:
+        """Read registers whose values are not known, all at once if the model can; views as the registers that have
+        all of their bits.
+        """
+        wholes = {self._parts[regno].register if regno in self._parts else regno for regno in numbers}
+        missing = sorted(wholes - self.values.keys())
+        if isinstance(self._model, ManyRegisters):
+            self.values.update(zip(missing, self._model.read_registers(missing), strict=True))
+        else:
+            self.values.update((regno, self._model.read_register(regno)) for regno in missing)
+
     def settle(self) -> None:
         """Read back what was written, before the model continues: its values may differ."""
+        if len(self._again) > 1:
+            self._fetch(self._again)
         while self._again:
             regno, value = self._again.popitem()
             found = self.get(regno)

@@ -13,7 +13,7 @@ The registers that an instruction reads, and the address of a load or store, are
 Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -175,14 +175,15 @@ class ModelInputs:
         self._devices = [range(start, start + size) for start, size in devices]
         self._program = program
         self._pages: dict[int, bool] = {}
-        self._no_code: set[int] = set()
+        self.no_code: set[int] = set()
+        """Pages of which the model has no code, by their numbers."""
         self._translated = TranslatedPages(tandem)
 
     def why_not(self, reported: GroupState, pc: int) -> str:
         """Return why the model must not execute the instruction of a group; "" if it may."""
         if reported.instr is None:
             return ""
-        if pc >> _PAGE in self._no_code:
+        if pc >> _PAGE in self.no_code:
             return CODE
         word = reported.instr.word
         if word & 0x7F == _ATOMIC and word >> 27 == _SC and reported.registers.get(GPR + (word >> 7 & 31)):
@@ -190,7 +191,7 @@ class ModelInputs:
         address = reported.effective if reported.physical is None else reported.physical
         if address is None or (reported.physical is None and not self._is_untranslated(reported.group)):
             return ""
-        return "" if self._is_memory(address) else DEVICE
+        return "" if self.is_memory(address) else DEVICE
 
     def _is_untranslated(self, group: int) -> bool:
         """Return whether addresses are physical; if the trace does not know, whether the model is in M-mode."""
@@ -205,12 +206,21 @@ class ModelInputs:
             return address
         return self._translated.physical(group, address)
 
-    def _is_memory(self, address: int) -> bool:
+    def is_memory(self, address: int) -> bool:
+        """Return whether the model has memory at a physical address, and it is not a device."""
         page = address >> _PAGE
         found = self._pages.get(page)
         if found is None:
             found = self._pages[page] = self._model.read_memory(address & ~7, 8) is not None
-        return found and not any(address in device for device in self._devices)
+        return found and not (self._devices and any(address in device for device in self._devices))
+
+    def has_page(self, address: int) -> bool:
+        """Return whether `is_memory` knows about a physical address without asking the model."""
+        return address >> _PAGE in self._pages
+
+    def translation(self, group: int) -> int:
+        """Return a number that changes whenever virtual addresses may have got other physical ones before *group*."""
+        return self._translated.version(group)
 
     def was_refused(self, reported: GroupState, step: ModelStep) -> str:
         """Return why the model could not execute what the hart did, if that is not a divergence: a trap because it
@@ -224,11 +234,11 @@ class ModelInputs:
             place = step.pc if is_machine else state.physical_address(step.pc)
             if place is None or self._model.read_memory(place, 2) is not None:
                 return ""
-            self._no_code.add(step.pc >> _PAGE)
+            self.no_code.add(step.pc >> _PAGE)
             return CODE
         if step.trap.cause in _DATA and reported.effective is not None:
             place = self.physical(reported.group, reported.effective)
-            if place is not None and not self._is_memory(place):
+            if place is not None and not self.is_memory(place):
                 return DEVICE
         return ""
 
@@ -254,14 +264,30 @@ class ModelInputs:
         assert reported.effective is not None
         if self.initial(reported.effective, 1) is not None:
             return None
-        found, before = self.loaded(reported), self._tandem.after(reported.group - 1)
-        if found is None or self.initial(found[0], 1) is not None:
+        found = self.loaded(reported)
+        if found is None or self._is_written(reported.group, reported.effective, found[0], len(found[1])):
             return None
-        place, data = found
-        in_page = reported.effective % (1 << _PAGE) + len(data) <= 1 << _PAGE
+        return found
+
+    def has_loaded(self, group: int, address: int, size: int) -> bool:
+        """Return whether memory has what a load of a group reads, so that `filling` is None."""
+        if self.initial(address, 1) is not None:
+            return True
+        place = self.physical(group, address)
+        return place is None or self._is_written(group, address, place, size)
+
+    def _is_written(self, group: int, address: int, place: int, size: int) -> bool:
+        """Return whether the program has the memory that a load of a group reads, or a store has written it.
+
+        *address*: of the load; *place*: the physical one
+        """
+        if self.initial(place, 1) is not None:
+            return True
+        before = self._tandem.after(group - 1)
+        in_page = address % (1 << _PAGE) + size <= 1 << _PAGE
         is_walked = in_page and before.space not in (PHYSICAL, UNKNOWN)
-        where, space = (place, PHYSICAL) if is_walked else (reported.effective, None)  # the page tables are walked once
-        return None if None not in before.memory(where, len(data), space=space) else found
+        where, space = (place, PHYSICAL) if is_walked else (address, None)  # the page tables are walked once
+        return None not in before.memory(where, size, space=space)
 
     def loaded(self, reported: GroupState) -> tuple[int, bytes] | None:
         """Return the bytes that a load has read, and their physical address; None: it is not a load,
@@ -399,6 +425,10 @@ class UnknownState:
         if self._partial:
             self._registers.update(regno for regno, value in reported.registers.items() if value is None)
 
+    def know(self, registers: Iterable[int]) -> None:
+        """Note that the values of registers are known, x and f."""
+        self._registers.difference_update(registers)
+
     def presume(self, reported: GroupState, trap: TrapEffect) -> None:
         """Before a trap after a loss, give the model the state that leads to the trap, if the trace
         does not report it.
@@ -407,13 +437,16 @@ class UnknownState:
         mode = _MACHINE if after.privilege is None else after.privilege
         handler, status = self._tandem.index.pcs[reported.group], after.register(csrs.MSTATUS)
         delegated = mode == _SUPERVISOR
-        presumed = [(csrs.MIDELEG if trap.interrupt else _MEDELEG, 1 << trap.cause, delegated << trap.cause)]
-        if trap.interrupt:
-            presumed += [(csrs.MIE, 1 << trap.cause, 1 << trap.cause), (csrs.MSTATUS, 1 << mode, 1 << mode)]
-        if mode in _VECTORS and handler != NOWHERE:
-            presumed.append((_VECTORS[mode], (1 << self._xlen) - 1, handler & ~3))
+        presumed: list[tuple[int, int, int]] = []
+        if trap.cause != UNKNOWN_CAUSE:
+            bit = 1 << trap.cause
+            presumed.append((csrs.MIDELEG if trap.interrupt else _MEDELEG, bit, bit if delegated else 0))
+            if trap.interrupt:
+                presumed += [(csrs.MIE, bit, bit), (csrs.MSTATUS, 1 << mode, 1 << mode)]
+            if mode in _VECTORS and handler != NOWHERE:
+                presumed.append((_VECTORS[mode], (1 << self._xlen) - 1, handler & ~3))
         for regno, bits, value in presumed:
-            if trap.cause >= 0 and before.register(regno) is None:
+            if before.register(regno) is None:
                 self._presume(regno, bits, value)
         if before.privilege is None and status is not None:
             self._cache.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)

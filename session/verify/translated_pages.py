@@ -27,6 +27,7 @@ class TranslatedPages:
         self._pages: dict[int, int | None] = {}
         self._tables: set[int] = set()
         self._group = self._end = -1
+        self._version = 0
         self._following = 0  # the first store that was not looked at
 
     def physical(self, group: int, address: int) -> int | None:
@@ -39,6 +40,11 @@ class TranslatedPages:
             self._pages[page] = self._walked(self._tandem.after(group - 1), page * PAGE)
         found = self._pages[page]
         return None if found is None else found | address % PAGE
+
+    def version(self, group: int) -> int:
+        """Return a number that changes when translations from before *group* may not be valid any more."""
+        self._advance(group)
+        return self._version
 
     def _walked(self, state: TandemState, address: int) -> int | None:
         """Return the physical address of a page, and note the pages with its page table entries."""
@@ -71,5 +77,6 @@ class TranslatedPages:
         self._following = following
 
     def _forget(self) -> None:
+        self._version += 1
         self._pages.clear()
         self._tables.clear()

@@ -15,8 +15,9 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
+from rvtrace_gdb.session.verify.batches import BatchExecution
 from rvtrace_gdb.session.verify.compare import GroupComparison, GroupState
-from rvtrace_gdb.session.verify.execution import BatchExecution, ExecutionOutcome, GroupExecution, same
+from rvtrace_gdb.session.verify.execution import ExecutionOutcome, GroupExecution, same
 from rvtrace_gdb.session.verify.masks import ALL, STORES, Masks, absent_of, inputs
 from rvtrace_gdb.session.verify.model import (
     PC,
@@ -252,6 +253,7 @@ class Verifier:
         code: Sequence[tuple[int, bytes]] = (),
     ) -> None:
         self._tandem, self._trace, self._choices = tandem, tandem.trace, choices
+        self._stop = len(self._trace) if choices.stop is None else min(choices.stop, len(self._trace))
         self.missing = absent_of(tandem) - choices.masks.absent
         masks = Masks(choices.masks.ignored, choices.masks.absent | self.missing)
         self.masked = tuple(choices.masks.described())
@@ -273,13 +275,13 @@ class Verifier:
     def run(self, progress: Progress = silent) -> Iterator[Divergence]:
         """Yield the divergences in order. Raises ModelFailed, and what *progress* raises."""
         start, every = self._choices.start, self._choices.every
-        stop = len(self._trace) if self._choices.stop is None else min(self._choices.stop, len(self._trace))
+        stop = self._stop
         self._begin_at(start)
         group = start
         while group < stop:
             if not (group - start) % _REPORTED:
                 progress("verifying (groups)", group - start, stop - start)
-            agreed = self._agreed(group, self._until(group - start, stop - start))
+            agreed = self._agreed(group)
             found = None if agreed else self._group(group)
             if found is not None:
                 yield found
@@ -297,20 +299,26 @@ class Verifier:
         found = {regno: bits & diverged.get(regno, 0) for regno, bits in self._model.state.refused.items()}
         return {regno: bits for regno, bits in sorted(found.items()) if bits}
 
-    def _until(self, done: int, size: int) -> int:
-        """Return how many groups there are before something else than executing must be done."""
-        steps = [size - done, _REPORTED - done % _REPORTED]
-        return min([*steps, self._choices.every - done % self._choices.every] if self._choices.every else steps)
+    def _until(self, group: int) -> int:
+        """Return how many groups there are from *group* on before something else than executing must be done."""
+        done = group - self._choices.start
+        every = self._choices.every
+        left = [self._stop - group, _REPORTED - done % _REPORTED]
+        return min([*left, every - done % every] if every else left)
 
-    def _agreed(self, group: int, limit: int) -> int:
-        """Return how many of the next groups, at most *limit*, the model executed at once exactly as reported."""
-        agreed = self._batch.run(group, limit)
-        self.counts.groups += len(agreed)
-        self.counts.instructions += len(agreed)
-        self.counts.executed += len(agreed)
-        for reported in agreed:
-            self._unknown.update(reported)
-        return len(agreed)
+    def _ahead_until(self, group: int) -> int:
+        """Return the same, 0 where something else must be done before *group*."""
+        done, every = group - self._choices.start, self._choices.every
+        return 0 if every and not done % every and done else self._until(group)
+
+    def _agreed(self, group: int) -> int:
+        """Return how many of the next groups the model executed at once exactly as reported."""
+        agreed, registers = self._batch.run(group, self._until(group), self._ahead_until)
+        self.counts.groups += agreed
+        self.counts.instructions += agreed
+        self.counts.executed += agreed
+        self._unknown.know(registers)
+        return agreed
 
     def _begin_at(self, start: int) -> None:
         self._model.reset()

@@ -11,7 +11,7 @@ from rvtrace_gdb.console.models import ModelOptions, open_model
 from rvtrace_gdb.console.models.spike import Spike
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
-from rvtrace_gdb.session.verify.model import PC, ExpectedStep, Model, ModelFailed, PipelinedModel
+from rvtrace_gdb.session.verify.model import PC, ExpectedStep, Model, ModelFailed, ModelStep, PipelinedModel
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, parameters_of, program_of
 from tests.helpers.spike import spike_program
@@ -92,6 +92,44 @@ def test_it_stops_where_anything_is_another(spikes: dict[int, list[Spike]]) -> N
             assert told.read_register(X + 1) == min(at + 7, 8)
 
 
+def test_many_registers_are_read_at_once(spikes: dict[int, list[Spike]]) -> None:
+    """As one by one; also those that the hart does not have."""
+    model = spikes[64][0]
+    prepared(model)
+    numbers = [PC, X + 2, 0x7, MSTATUS, F + 4, X + 1, 0x5C0]
+    assert model.read_registers(numbers) == [model.read_register(regno) for regno in numbers]
+    assert model.read_registers(numbers)[1:4] == [RAM + 0x2000, None, model.read_register(MSTATUS)]
+
+
+def test_steps_that_are_queued(spikes: dict[int, list[Spike]]) -> None:
+    """They are executed if those before were as expected, and not at all otherwise."""
+    model = spikes[64][0]
+    right = prepared(model)
+    model.queue(right[:2])
+    model.queue(right[2:])
+    assert model.executed() == (2, None) and model.executed() == (5, None)
+    assert model.read_register(PC) == RAM + 26
+    wrong = prepared(model)
+    wrong[1] = wrong[1]._replace(registers={X + 1: 9})
+    model.queue(wrong[:2])
+    model.queue(wrong[2:])
+    agreed, step = model.executed()
+    assert agreed == 1 and step is not None and step.registers == {X + 1: 8}
+    assert model.executed() == (0, None)
+    assert model.read_register(PC) == RAM + 8
+    assert model.run(right[2:]) == (5, None)
+
+
+def test_a_question_waits_for_what_is_queued(spikes: dict[int, list[Spike]]) -> None:
+    """Nobody has waited for it, as after Ctrl-C."""
+    model = spikes[64][0]
+    right = prepared(model)
+    model.queue(right[:2])
+    model.queue(right[2:4])
+    assert model.read_register(X + 1) == 8
+    assert model.run(right[4:]) == (3, None)
+
+
 def test_a_trap_and_a_csr_are_never_as_expected(spikes: dict[int, list[Spike]]) -> None:
     model = spikes[64][0]
     for word in (0x00000073, 0x30046073, 0x00000000, 0x30200073):  # ecall, csrsi mstatus, illegal, mret
@@ -165,6 +203,34 @@ def test_a_spike_that_dies_in_a_run(tmp_path: Path) -> None:
             with pytest.raises(ModelFailed, match=r"^Spike, run by .*, ended with status 3"):
                 ask()
         assert model.run(prepared_without_asking()) == (0, None)
+    finally:
+        model.close()
+
+
+PATCHED = """
+import runpy, sys
+sys.path.append({home!r})
+import rvtrace_gdb.console.spike_worker.commit_stream as commit_stream
+commit_stream.{name} = {other}
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+"""
+
+
+@pytest.mark.parametrize(("name", "other"), [("stream_of", "lambda *_: None"), ("_BUF_END", "commit_stream._BUF_BASE")])
+def test_a_log_whose_buffer_is_not_found(name: str, other: str, tmp_path: Path) -> None:
+    """It is read through a pipe, with the same lines."""
+    home = str(Path(__file__).resolve().parents[3])
+    (tmp_path / "patched.py").write_text(PATCHED.format(home=home, name=name, other=other))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/patched.py "$@"\n')
+    python.chmod(0o755)
+    model = spike(python=str(python))
+    try:
+        expected = prepared(model)
+        wrong = [*expected[:5], expected[5]._replace(next_pc=RAM)]
+        assert model.run(wrong) == (5, ModelStep(RAM + 20, NOP, RAM + 24, {}))
+        assert model.run(expected[6:]) == (1, None)
     finally:
         model.close()
 

@@ -60,6 +60,46 @@ class Runner(Replay):
         return len(expected), None
 
 
+class Queue(Runner):
+    """It has the next steps before it is asked for the result of those before, and nothing else is asked meanwhile.
+
+    most  that it had at once
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.queued: list[tuple[Sequence[ExpectedStep], bool]] = []
+        self.agreed, self.most = False, 0
+
+    def queue(self, expected: Sequence[ExpectedStep]) -> None:
+        self.queued.append((expected, bool(self.queued)))
+        self.most = max(self.most, len(self.queued))
+
+    def executed(self) -> tuple[int, ModelStep | None]:
+        later = self.queued[1:]
+        expected, goes_on = self.queued[0]
+        self.queued = []
+        done, other = (0, None) if goes_on and not self.agreed else self.run(expected)
+        self.agreed, self.queued = done == len(expected), later
+        return done, other
+
+    def step(self) -> ModelStep:
+        assert not self.queued
+        return super().step()
+
+    def read_register(self, regno: int) -> int | None:
+        assert not self.queued
+        return super().read_register(regno)
+
+    def write_register(self, regno: int, value: int) -> None:
+        assert not self.queued
+        super().write_register(regno, value)
+
+    def read_memory(self, address: int, size: int) -> bytes | None:
+        assert not self.queued
+        return super().read_memory(address, size)
+
+
 def is_as(step: ModelStep, wanted: ExpectedStep) -> bool:
     stores = [(stored.address, len(stored.data), int.from_bytes(stored.data, "little")) for stored in step.stores]
     return step.trap is None and (step.pc, step.instr, step.next_pc, step.registers, stores) == (
@@ -87,8 +127,9 @@ def report(name: str, tandem: DecodedTandem, model: Replay, choices: VerifyOptio
 def both(name: str, groups: Sequence[Group], choices: VerifyOptions | None = None) -> Report:
     tandem = with_groups(name, tuple(groups))
     choices = choices or VerifyOptions(masks_of([]))
-    alone, ahead = (report(name, tandem, model, choices) for model in (Replay(name), Runner(name)))
+    alone, ahead, queued = (report(name, tandem, model(name), choices) for model in (Replay, Runner, Queue))
     assert ahead == alone
+    assert queued == alone
     return ahead
 
 
@@ -118,6 +159,14 @@ def test_most_groups_are_run_at_once(name: str) -> None:
     done = sum(run[2] for run in model.runs)
     assert done > 0.6 * verifier.counts.executed
     assert done > 4 * len(model.runs)
+
+
+def test_the_next_groups_are_queued_meanwhile() -> None:
+    """Two batches are on the way at most, and what is found is the same."""
+    model, name = Queue(NAMES[0]), NAMES[0]
+    tandem = with_groups(name, groups_of(name))
+    report(name, tandem, model, VerifyOptions(masks_of([])))
+    assert model.most == 2 and not model.queued
 
 
 @pytest.mark.parametrize("name", ["flute_rv64ui-p-lb", "piccolo_rv32ui-p-sb", "flute_rv64ud-p-ldst"])

@@ -189,3 +189,19 @@ def test_dialects(dialect: TandemDialect, form: Callable[[Group, int], Group]) -
         verifier = Verifier(tandem, Replay(name), VerifyOptions(Masks()), program_of(name))
         assert [one.group for one in verifier.run()][:1] == ([] if wrong is None else [wrong])
         assert verifier.counts.groups == 260 and verifier.counts.traps > 5
+
+
+def test_a_trap_of_unknown_cause_after_a_loss() -> None:
+    """A damaged group that has a pc alone is one: nothing is presumed of the CSRs that the trap would have needed."""
+    name = "flute_rv64ui-p-add"
+    start = entry_of(name) + 40
+    groups = list(decoded(name).trace.groups())
+    groups[start] = groups[start]._replace(elements=(AdditionalState(StateId.PC, 0x8000_0100),))
+    parameters = decoded(name).trace.parameters
+    tandem = decode(encode(groups, parameters), program_of(name), parameters)
+    assert [(trap.group, trap.cause) for trap in tandem.index.traps if trap.group == start] == [(start, -1)]
+    model = Replay(name)
+    before = dict(model.registers)
+    verifier = Verifier(tandem, model, VerifyOptions(masks_of([]), start=start, stop=start + 1))
+    assert list(verifier.run()) == [] and verifier.counts.uncomparable == 1
+    assert model.registers[0x302] == before[0x302]
