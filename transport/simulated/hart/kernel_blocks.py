@@ -110,18 +110,18 @@ class KernelBlocks:
         shape = self._properties()
         if shape.reports_accesses:
             return None
-        rows = list(self._rows(zip(operations, block.pcs, strict=True), shape))
+        rows = list(self._packed_operations(zip(operations, block.pcs, strict=True), shape))
         return None if None in rows else b"".join(row for row in rows if row)
 
-    def _rows(self, code: Iterable[tuple[Operation, int]], shape: Properties) -> Iterator[bytes | None]:
+    def _packed_operations(self, code: Iterable[tuple[Operation, int]], shape: Properties) -> Iterator[bytes | None]:
         """Yield each operation, nothing for one that does nothing, None for one that the kernel does not have."""
         for op, pc in code:
             watched = (op.name in LOADS and shape.watched & TriggerAccess.LOAD) or (
                 op.name in STORES and shape.watched & TriggerAccess.STORE
             )
-            yield None if watched else self._row(op, pc, shape)
+            yield None if watched else self._packed_operation(op, pc, shape)
 
-    def _row(self, op: Operation, pc: int, shape: Properties) -> bytes | None:
+    def _packed_operation(self, op: Operation, pc: int, shape: Properties) -> bytes | None:
         name, immediate = self._named(op, pc, shape)
         number = self._numbers.get(name)
         if name == "fence":
