@@ -21,7 +21,7 @@ from rvtrace_gdb.session.queries.program_coverage import MEASURES, coverage_of, 
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
-from rvtrace_gdb.support.text import json_line, printable, warning
+from rvtrace_gdb.support.text import counted, json_line, printable, warning
 
 BELOW, UNSURE = 3, 4
 """The exit statuses of --fail-under: the share is below it; it cannot be told, because of what is unknown."""
@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         shown.rows(_lines(files, shown))
         unknown = unknown_counts(totals(files))
         shown.say(report.notes(f"unknown: {number} {what}" for what, number in unknown.items() if number))
+        left = sum(it.covered is None for file in files for it in file.decisions)
+        shown.say(report.notes([f"not determined: the conditions of {counted(left, 'decision')}"] if left else []))
         if request.form:
             with shown.file(request.output) as (file, _):
                 written = write_sources(request.form, of_files(files), file)
@@ -164,7 +166,7 @@ def _lines(files: Sequence[FileCoverage], shown: CommandOutput) -> Iterator[str]
             yield json_line({"file": row.name, **_fields(row.shares)})
         yield json_line({"total": _fields(totals(files))})
         return
-    yield shown.paint("heading", "".join(f"{measure:>16}" for measure in MEASURES) + "  file")
+    yield shown.paint("heading", "".join(f"{measure:>14}" for measure in MEASURES) + "  file")
     for row in [*rows, _FileRow("all files", totals(files))]:
         shares = "".join(_share_text(row.shares[measure], shown) for measure in MEASURES)
         yield f"{shares}  {printable(row.name)}"
@@ -178,10 +180,10 @@ def _share_text(share: Share, shown: CommandOutput) -> str:
     """Return covered/known and the percentage, rounded down, with "?" where some are unknown."""
     percent = share.percent()
     if not share.total:
-        return f"{'-':>16}"
+        return f"{'-':>13} "
     mark = "?" if share.unknown else " "
     text = f"{share.covered}/{share.determined} {'-' if percent is None else int(percent):>3}%{mark}"
-    return shown.paint("gap", f"{text:>16}") if not share.covered else f"{text:>16}"
+    return shown.paint("gap", f"{text:>14}") if not share.covered else f"{text:>14}"
 
 
 def _limit_status(files: Sequence[FileCoverage], measure: str, least: float, shown: CommandOutput) -> int:

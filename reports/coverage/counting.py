@@ -140,3 +140,14 @@ def code_of(image: Image) -> Iterator[int]:
                 pc += image.instruction(pc).length
             except (CodeMissing, UndecodableInstruction):
                 break
+
+
+def conditional_branches(image: Image) -> Iterator[int]:
+    """Yield the addresses of the conditional branches that have two ways."""
+    for pc in code_of(image):
+        try:
+            instruction = image.instruction(pc)
+        except (CodeMissing, UndecodableInstruction):
+            continue
+        if instruction.is_branch and instruction.offset != instruction.length:
+            yield pc

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.reports.coverage.conditions.condition_values import Vector
 
 
 class Outcomes(NamedTuple):
@@ -40,6 +41,8 @@ class ProgramCoverage:
     gaps      how many gaps the traces have
     maybe_ran       the instructions that may have run in a gap
     maybe_outcomes  the outcomes of branches that may have been in a gap, or that the trace does not tell
+    vectors   the values that the conditions of decisions had together, by the addresses of the branches of each
+    doubtful_decisions  those of which some evaluation is not known as a whole
     """
 
     elf: Elf
@@ -50,6 +53,8 @@ class ProgramCoverage:
     gaps: int = 0
     maybe_ran: set[int] = field(default_factory=set)
     maybe_outcomes: set[BranchOutcome] = field(default_factory=set)
+    vectors: dict[tuple[int, ...], set[Vector]] = field(default_factory=dict)
+    doubtful_decisions: set[tuple[int, ...]] = field(default_factory=set)
 
     @property
     def identity(self) -> str:
@@ -68,6 +73,9 @@ class ProgramCoverage:
             self.outcomes[pc] = self.outcomes.get(pc, Outcomes()).plus(outcomes)
         self.maybe_ran |= other.maybe_ran
         self.maybe_outcomes |= other.maybe_outcomes
+        for key, vectors in other.vectors.items():
+            self.vectors.setdefault(key, set()).update(vectors)
+        self.doubtful_decisions |= other.doubtful_decisions
 
     def times_run(self, pc: int) -> int | None:
         """Return how often an instruction ran, None if that is not known."""

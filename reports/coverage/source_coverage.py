@@ -10,6 +10,7 @@ Numbers of what may have run in a gap are None: unknown, which is neither covere
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -21,7 +22,10 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.program.line_code import SourceLineCode, line_code, most
 from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
-from rvtrace_gdb.reports.coverage.counting import code_of
+from rvtrace_gdb.reports.coverage.conditions.condition_values import covered_conditions
+from rvtrace_gdb.reports.coverage.conditions.program_decisions import ProgramDecision, program_decisions
+from rvtrace_gdb.reports.coverage.conditions.source_text import SourceExtent
+from rvtrace_gdb.reports.coverage.counting import conditional_branches
 from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, ProgramCoverage
 from rvtrace_gdb.reports.coverage.totals import Share, share_of
 from rvtrace_gdb.support.errors import Progress, silent
@@ -76,6 +80,19 @@ class FunctionCoverage(NamedTuple):
         return max(self.entered or 0, 1) if self.ran else self.entered
 
 
+class DecisionCoverage(NamedTuple):
+    """A decision of several conditions in the source text: its *extent*, and those of its *conditions*.
+
+    *covered*: of each condition, whether it decided the result by itself (MC/DC), None: unknown. It is None itself
+    where the code does not determine it.
+    """
+
+    program: str
+    extent: SourceExtent
+    conditions: tuple[SourceExtent, ...]
+    covered: tuple[bool | None, ...] | None
+
+
 @dataclass
 class FileCoverage:
     """The coverage of a source file."""
@@ -84,6 +101,7 @@ class FileCoverage:
     lines: dict[int, LineCoverage] = field(default_factory=dict)
     functions: list[FunctionCoverage] = field(default_factory=list)
     branches: list[BranchCoverage] = field(default_factory=list)
+    decisions: list[DecisionCoverage] = field(default_factory=list)
 
     def add(self, other: "FileCoverage") -> None:
         """Add what another program has of the same file."""
@@ -91,16 +109,18 @@ class FileCoverage:
             self.lines[line] = _line_sum(self.lines.get(line), one)
         self.functions = sorted([*self.functions, *other.functions], key=lambda it: (it.line, it.name))
         self.branches = sorted([*self.branches, *other.branches], key=lambda it: (it.line, it.program, it.pc))
+        self.decisions = sorted([*self.decisions, *other.decisions], key=lambda it: (it.extent, it.program))
 
     def shares(self) -> dict[str, Share]:
-        """Return the shares of lines, functions, branches (their outcomes) and decisions (branches that went both
-        ways) that are covered.
+        """Return the shares of lines, functions, branches (their outcomes), decisions (branches that went both ways)
+        and conditions (of the decisions that are determined) that are covered.
         """
         return {
             "lines": share_of(line.times for line in self.lines.values()),
             "functions": share_of(it.times for it in self.functions),
             "branches": share_of(outcome for branch in self.branches for outcome in branch.outcomes),
             "decisions": share_of(map(decision_count, self.branches)),
+            "conditions": share_of(one for it in self.decisions for one in it.covered or ()),
         }
 
 
@@ -137,18 +157,9 @@ class ProgramSource:
         self.image.add_elf(elf)
         self.lines = SourceLines(self.image)
         self.functions = coverage.functions(self.image)
-        self.branches = list(self._branches())
+        self.branches = list(conditional_branches(self.image))
         self.code = line_code(self.image, self.lines)
         self._last_lines: dict[tuple[str, int], int] | None = None
-
-    def _branches(self) -> Iterator[int]:
-        for pc in code_of(self.image):
-            try:
-                instruction = self.image.instruction(pc)
-            except (CodeMissing, UndecodableInstruction):
-                continue
-            if instruction.is_branch and instruction.offset != instruction.length:
-                yield pc
 
     def files(self, ran: ProgramCoverage) -> list[FileCoverage]:
         """Return the coverage of each file."""
@@ -165,10 +176,17 @@ class ProgramSource:
         for function in self.functions:
             row = self.lines.row(function.start)
             if row is not None and row.path in found:
-                found[row.path].functions.append(self._function(function, row, ran))
+                found[row.path].functions.append(self._function_coverage(function, row, ran))
+        for decision in self.decisions if ran.vectors else ():
+            found[decision.path].decisions.append(_decision_coverage(decision, ran))
         return list(found.values())
 
-    def _function(self, function: FunctionCode, row: LineTableRow, ran: ProgramCoverage) -> FunctionCoverage:
+    @cached_property
+    def decisions(self) -> list[ProgramDecision]:
+        """The decisions of the source text, as far as its files can be read."""
+        return program_decisions(self.image, self.lines, self.branches)
+
+    def _function_coverage(self, function: FunctionCode, row: LineTableRow, ran: ProgramCoverage) -> FunctionCoverage:
         own = list(self._instructions(function))
         instructions = share_of(map(ran.times_run, own))
         first, last = (bisect_left(self.branches, place) for place in (function.start, function.end))
@@ -241,3 +259,15 @@ def _sum_of_instances(codes: list[SourceLineCode], ran: dict[int, int], places: 
 def _branch_coverage(line: int, pc: int, ran: ProgramCoverage) -> BranchCoverage:
     taken, not_taken = (ran.times_of(BranchOutcome(pc, taken)) for taken in (True, False))
     return BranchCoverage(line, ran.identity, pc, taken, not_taken)
+
+
+def _decision_coverage(decision: ProgramDecision, ran: ProgramCoverage) -> DecisionCoverage:
+    source, covered = decision.source, None
+    if decision.copies is not None:
+        vectors = {vector for copy in decision.copies for vector in ran.vectors.get(copy.key, ())}
+        unknown = any(
+            copy.key in ran.doubtful_decisions or not ran.maybe_ran.isdisjoint(copy.key) for copy in decision.copies
+        )
+        found = covered_conditions(vectors, len(source.conditions))
+        covered = tuple(one or (None if unknown else False) for one in found)
+    return DecisionCoverage(ran.identity, source.extent, source.conditions, covered)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from rvtrace_gdb.reports.coverage.conditions.counting import add_conditions
 from rvtrace_gdb.reports.coverage.counting import program_coverages
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
 from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage
@@ -10,20 +11,30 @@ from rvtrace_gdb.reports.coverage.totals import Share, total
 from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory, call_history
 from rvtrace_gdb.support.errors import Progress, silent
 
-MEASURES = ("lines", "functions", "branches", "decisions")
-"""What is counted, in the order of the lists. A branch is an outcome, a decision is a branch with both outcomes."""
+MEASURES = ("lines", "functions", "branches", "decisions", "conditions")
+"""What is counted, in the order of the lists: outcomes of branches, branches with both outcomes, conditions (MC/DC)."""
 
 
 def coverage_of(
-    session: HistorySource, selected: SelectedHistory, part: range | None = None, progress: Progress = silent
+    session: HistorySource,
+    selected: SelectedHistory,
+    part: range | None = None,
+    progress: Progress = silent,
+    *,
+    conditions: bool = True,
 ) -> list[ProgramCoverage]:
-    """Return the coverage of each program that a hart ran. *part*: the positions that count. Raises what *progress*
-    raises.
+    """Return the coverage of each program that a hart ran. *part*: the positions that count; *conditions*: whether
+    those of decisions in the source are counted, which takes longer. Raises what *progress* raises.
     """
     calls = call_history(session, selected, progress)
-    return program_coverages(
-        selected.history, selected.program, calls, part=part, overwritten=selected.overwritten, progress=progress
-    )
+    history, program = selected.history, selected.program
+    part = range(len(history)) if part is None else part
+    found = program_coverages(
+        history, program, calls, part=part, overwritten=selected.overwritten, progress=progress
+    )  # fmt: skip
+    if conditions:
+        add_conditions(found, history, program, calls, part, progress)
+    return found
 
 
 def totals(files: Iterable[FileCoverage]) -> dict[str, Share]:
@@ -38,5 +49,6 @@ def unknown_counts(shares: Mapping[str, Share]) -> Counter[str]:
         "lines": "lines that may have run in a gap of the trace",
         "functions": "functions that may have run in a gap of the trace",
         "branches": "outcomes of branches that may have been in a gap of the trace",
+        "conditions": "conditions that may have been evaluated in a gap of the trace",
     }
     return Counter({text: shares[measure].unknown for measure, text in texts.items()})

@@ -17,9 +17,15 @@ class CoveredSources(NamedTuple):
     left_out: Counter[str]
 
 
-def covered_sources(trace: ExportedTrace, progress: Progress) -> CoveredSources:
-    """Return the coverage of the sources of all harts of a trace. Raises what *progress* raises."""
-    found = [one for it in trace.harts for one in coverage_of(it.session, it.selected, it.part, progress)]
+def covered_sources(trace: ExportedTrace, progress: Progress, *, conditions: bool = False) -> CoveredSources:
+    """Return the coverage of the sources of all harts of a trace. *conditions*: with those of decisions. Raises what
+    *progress* raises.
+    """
+    found = [
+        one
+        for it in trace.harts
+        for one in coverage_of(it.session, it.selected, it.part, progress, conditions=conditions)
+    ]
     return of_files(list(source_coverage(merged(found), progress).values()))
 
 

@@ -22,7 +22,7 @@ _Json = dict[str, Any]
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> Written:
     """Write the object. Raises what *progress* raises."""
-    return write_sources(covered_sources(trace, progress), file)
+    return write_sources(covered_sources(trace, progress, conditions=True), file)
 
 
 def write_sources(sources: CoveredSources, file: BinaryIO) -> Written:
@@ -43,12 +43,21 @@ def _file_object(file: FileCoverage) -> _Json:
     for number, branch in enumerate(file.branches):
         branches[branch.line] += _branch_objects(number, branch)
     functions = _FunctionsByLine(file)
+    decisions: defaultdict[int, list[_Json]] = defaultdict(list)
+    for decision in file.decisions:
+        if decision.covered is not None and None not in decision.covered:
+            decisions[decision.extent.start.line].append(_conditions(decision.covered))
     lines = [
-        {"line_number": line, **functions.field_of_line(line), **_line(one.times, branches[line])}
+        {
+            "line_number": line,
+            **functions.field_of_line(line),
+            **_line(one.times, branches[line]),
+            "conditions": decisions[line],
+        }
         for line, one in sorted(file.lines.items())
         if one.times is not None
     ]
-    return {"file": file.path, "functions": [_function(one) for one in known_functions(file)], "lines": lines}
+    return {"file": file.path, "functions": [_function_object(one) for one in known_functions(file)], "lines": lines}
 
 
 def _line(count: int, branches: list[_Json]) -> _Json:
@@ -58,7 +67,18 @@ def _line(count: int, branches: list[_Json]) -> _Json:
         "block_ids": sorted({it["source_block_id"] for it in branches}),
         "branches": branches,
         "calls": [],
-        "conditions": [],
+    }
+
+
+def _conditions(covered: tuple[bool | None, ...]) -> _Json:
+    """Return the object of a decision. gcov counts both values of each condition; here both are covered, or none."""
+    missing = [number for number, one in enumerate(covered) if not one]
+    number = 2 * len(covered)
+    return {
+        "count": number,
+        "covered": number - 2 * len(missing),
+        "not_covered_true": missing,
+        "not_covered_false": missing,
     }
 
 
@@ -77,7 +97,7 @@ def _branch_objects(number: int, branch: BranchCoverage) -> list[_Json]:
     ]
 
 
-def _function(function: FunctionCoverage) -> _Json:
+def _function_object(function: FunctionCoverage) -> _Json:
     return {
         "name": function.name,
         "demangled_name": function.name,

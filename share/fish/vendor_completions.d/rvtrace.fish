@@ -226,7 +226,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l merge -r -F -d 
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l to -x -a 'lcov cobertura gcov-json' -d 'write the coverage in this form, too'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -s o -l output -x -d 'the file of --to'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l fail-under -x -d 'exit status 3 if less is covered, 4 if gaps leave it open whether it is'
-complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l of -x -a 'lines functions branches decisions' -d 'what --fail-under is about (default: lines)'
+complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l of -x -a 'lines functions branches decisions conditions' -d 'what --fail-under is about (default: lines)'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l json -d 'print a JSON object on standard output for each function, or each ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from status' -l json -d 'print a JSON object on standard output for the trace'
 complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote' -l at -x -d 'before this instruction of the history (default: at its end)'

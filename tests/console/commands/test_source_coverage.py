@@ -43,7 +43,7 @@ def test_a_table_of_the_files(folder: Path, tmp_path: Path, capsys: pytest.Captu
     assert rows[MAIN]["lines"]["uncovered"] == 6
     assert main(["coverage", str(folder / "all.rvt"), "--files", "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["lines", "functions", "branches", "decisions", "file"]
+    assert lines[0].split() == ["lines", "functions", "branches", "decisions", "conditions", "file"]
     assert lines[-1].endswith("  all files") and f"  {MAIN}" in "\n".join(lines)
 
 

@@ -1,0 +1,172 @@
+"""Which values the conditions of decisions had together, each time one was evaluated: the test vectors of MC/DC.
+
+A decision may be evaluated inside another evaluation of itself, where a condition calls a function: evaluations are
+kept on a stack. As different pieces of a history are few, what one does to the evaluations under way is remembered:
+each entry of the history takes one look-up, as for calls (`decode/calls/states.py`).
+
+Two conditions of a decision are compared as clang does: a condition is covered if it alone differs between two
+evaluations that had different results, where conditions that were not evaluated do not count.
+
+Source: clang, `llvm/lib/ProfileData/Coverage/CoverageMapping.cpp`, and "Source-based Code Coverage".
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP, AnyPath, PathPart, RepeatPath
+from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision, ConditionBranch
+from rvtrace_gdb.reports.coverage.conditions.source_text import TRUE
+from rvtrace_gdb.support.errors import Progress, silent
+
+_BLOCK = 1 << 16  # entries between two calls of the progress
+_UNDER_WAY_AT_MOST = 16
+_DECIDED = -1
+"""In place of the next condition: the result is known, and the branch of the last condition follows that."""
+
+
+class Vector(NamedTuple):
+    """The *values* of the conditions in an evaluation, None of those that were not evaluated, and its *result*."""
+
+    values: tuple[bool | None, ...]
+    result: bool
+
+
+def covered_conditions(vectors: Collection[Vector], number: int) -> list[bool]:
+    """Return of each of a *number* of conditions whether it decided a result by itself."""
+    found = [False] * number
+    for one, other in combinations(vectors, 2):
+        if one.result != other.result:
+            pairs = zip(one.values, other.values, strict=True)
+            differ = [at for at, values in enumerate(pairs) if None not in values and values[0] != values[1]]
+            if len(differ) == 1:
+                found[differ[0]] = True
+    return found
+
+
+class _DecisionEvaluation(NamedTuple):
+    """An evaluation of a decision that is under way: the *next* condition, and the values so far."""
+
+    decision: int
+    next: int
+    values: tuple[bool | None, ...]
+
+
+class _EvaluationState(NamedTuple):
+    """*last*: the branch that ran last, whose outcome is not known yet, None if another instruction did."""
+
+    last: int | None = None
+    under_way: tuple[_DecisionEvaluation, ...] = ()
+
+
+class EvaluationCounter:
+    """Collects the vectors of some decisions, and those of which an evaluation was not seen as a whole. *one_stack*:
+    the program never changed its stack, so that what was begun last ends first.
+    """
+
+    def __init__(self, decisions: Sequence[CodeDecision], *, one_stack: bool) -> None:
+        self._decisions, self._one_stack = decisions, one_stack
+        self.vectors: list[set[Vector]] = [set() for _ in decisions]
+        self.doubtful: set[int] = set()
+        self._conditions: dict[int, tuple[int, int, ConditionBranch]] = {
+            branch.pc: (number, at, branch)
+            for number, decision in enumerate(decisions)
+            for at, branch in enumerate(decision.branches)
+        }
+        self._states: dict[_EvaluationState, int] = {}
+        self._all: list[_EvaluationState] = []
+        self._after: dict[tuple[int, int], int] = {}
+        self._kept: dict[int, PathPart] = {}  # so that their ids stay theirs
+
+    def add(self, entries: Sequence[AnyPath], progress: Progress = silent) -> None:
+        """Add what ran. Raises what *progress* raises."""
+        state = self._state_number(_EvaluationState())
+        after = self._after
+        for number, entry in enumerate(entries):
+            if not number % _BLOCK:
+                progress("evaluating conditions (parts)", number, len(entries))
+            following = after.get((state, id(entry)))
+            state = self._after_part(state, entry) if following is None else following
+        self._drop(self._all[state].under_way)
+        last = self._all[state].last
+        if last is not None:
+            self.doubtful.add(self._conditions[last][0])
+
+    def _state_number(self, state: _EvaluationState) -> int:
+        if state not in self._states:
+            self._states[state] = len(self._all)
+            self._all.append(state)
+        return self._states[state]
+
+    def _after_part(self, state: int, part: PathPart) -> int:
+        """Return the state after a part, which is remembered."""
+        key = state, id(part)
+        found = self._after.get(key)
+        if found is None:
+            self._kept[id(part)] = part
+            found = self._after[key] = self._after_inside(state, part)
+        return found
+
+    def _after_inside(self, state: int, part: PathPart) -> int:
+        if isinstance(part, tuple):
+            return self._state_number(self._instructions(self._all[state], part))
+        if isinstance(part, RepeatPath):
+            for _ in range(part.times):
+                before, state = state, self._after_part(state, part.path)
+                if state == before:
+                    break
+            return state
+        for piece in part.parts:
+            if piece:
+                state = self._after_part(state, piece)
+        return state
+
+    def _instructions(self, state: _EvaluationState, pcs: Iterable[int]) -> _EvaluationState:
+        for pc in pcs:
+            if state.last is not None:
+                state = self._outcome(state, state.last, pc)
+            if pc == GAP:
+                self._drop(state.under_way)
+                state = _EvaluationState()
+            elif pc in self._conditions:
+                state = state._replace(last=pc)
+        return state
+
+    def _outcome(self, state: _EvaluationState, branch: int, pc: int) -> _EvaluationState:
+        """Return the state after a branch of which it is known where it led."""
+        number, at, condition = self._conditions[branch]
+        under_way = list(state.under_way)
+        evaluation = self._taken_out(under_way, number, at)
+        if evaluation is not None and evaluation.next == _DECIDED:
+            return _EvaluationState(None, tuple(under_way))
+        if evaluation is None or pc not in (condition.target, condition.follows):  # begun elsewhere, or a trap came
+            self.doubtful.add(number)
+            return _EvaluationState(None, tuple(under_way))
+        value = (pc == condition.target) == condition.true_taken
+        edges = self._decisions[number].source.edges[at]
+        following = edges.true if value else edges.false
+        values = (*evaluation.values[:at], value, *evaluation.values[at + 1 :])
+        is_last = at == len(evaluation.values) - 1
+        if following < 0:
+            self.vectors[number].add(Vector(values, following == TRUE))
+            if self._decisions[number].joined and not is_last:
+                under_way.append(_DecisionEvaluation(number, _DECIDED, values))
+        else:
+            under_way.append(_DecisionEvaluation(number, following, values))
+        if len(under_way) > _UNDER_WAY_AT_MOST:
+            self._drop(under_way[:1])
+            del under_way[0]
+        return _EvaluationState(None, tuple(under_way))
+
+    def _taken_out(self, under_way: list[_DecisionEvaluation], number: int, at: int) -> _DecisionEvaluation | None:
+        """Take the evaluation out to which a condition belongs; the first condition begins one."""
+        if not at:
+            return _DecisionEvaluation(number, 0, (None,) * len(self._decisions[number].branches))
+        nexts = (at, _DECIDED) if at == len(self._decisions[number].branches) - 1 else (at,)
+        fitting = [place for place, it in enumerate(under_way) if it.decision == number and it.next in nexts]
+        if not fitting or (len({under_way[place] for place in fitting}) > 1 and not self._one_stack):
+            return None
+        return under_way.pop(fitting[-1])
+
+    def _drop(self, under_way: Iterable[_DecisionEvaluation]) -> None:
+        self.doubtful.update(it.decision for it in under_way)
