@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from rvtrace_gdb.decode.history.events import EventKind
     from rvtrace_gdb.decode.history.history import GAP, Event, History
     from rvtrace_gdb.decode.program.image import Image
+    from rvtrace_gdb.reports.profile.hottest import hot_blocks, hot_branches, hot_edges, hot_functions, hot_lines
+    from rvtrace_gdb.reports.profile.model import Profile
+    from rvtrace_gdb.reports.profile.sums import sum_of as sum_of_profiles
     from rvtrace_gdb.session.capture.file import load as load_capture
     from rvtrace_gdb.session.capture.file import save as save_capture
     from rvtrace_gdb.session.capture.model import Capture
     from rvtrace_gdb.session.context import Context
+    from rvtrace_gdb.session.queries.reports import hart_profiles
     from rvtrace_gdb.session.session import Session
     from rvtrace_gdb.support.errors import RvtraceError
 
@@ -53,6 +57,7 @@ _HOMES = {
     "Latencies": ("rvtrace_gdb.console.bench.trace_queries", "Latencies"),
     "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
     "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
+    "Profile": ("rvtrace_gdb.reports.profile.model", "Profile"),
     "QemuRig": ("rvtrace_gdb.console.bench.rig", "QemuRig"),
     "Rig": ("rvtrace_gdb.console.bench.rig", "Rig"),
     "RvtraceError": ("rvtrace_gdb.support.errors", "RvtraceError"),
@@ -61,8 +66,14 @@ _HOMES = {
     "Stop": ("rvtrace_gdb.console.gdb_driver.state", "ProgramStop"),
     "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
     "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
+    "hart_profiles": ("rvtrace_gdb.session.queries.reports", "hart_profiles"),
+    **{
+        f"hot_{rows}": ("rvtrace_gdb.reports.profile.hottest", f"hot_{rows}")
+        for rows in ("blocks", "branches", "edges", "functions", "lines")
+    },
     "load_capture": ("rvtrace_gdb.session.capture.file", "load"),
     "save_capture": ("rvtrace_gdb.session.capture.file", "save"),
+    "sum_of_profiles": ("rvtrace_gdb.reports.profile.sums", "sum_of"),
 }
 """Public name -> the module and the name in it. A test compares it with the imports above."""
 
@@ -96,6 +107,7 @@ __all__ = [
     "Latencies",
     "Latency",
     "NotReached",
+    "Profile",
     "QemuRig",
     "Rig",
     "RvtraceError",
@@ -104,6 +116,13 @@ __all__ = [
     "Stop",
     "TraceEvent",
     "TraceState",
+    "hart_profiles",
+    "hot_blocks",
+    "hot_branches",
+    "hot_edges",
+    "hot_functions",
+    "hot_lines",
     "load_capture",
     "save_capture",
+    "sum_of_profiles",
 ]

@@ -327,6 +327,15 @@ class Bench(BenchTarget):
         """
         return checks.check(self.engine)
 
+    def report(self, *sections: str, hart: int | None = None, top: int = 0, numbers: str = "") -> dict[str, Any]:
+        """Return where instructions and ticks of the trace's clock went, with the names of docs/report.md, as
+        `rvtrace report --json` prints it.
+
+        *sections*: those that are wanted, none: all. *hart*: of which, None: all together. *top*: how many rows of
+        each, 0: all. *numbers*: a RANGE of instructions, one hart's. Raises `RvtraceError`, as all queries.
+        """
+        return trace_queries.report_fields(self.engine, sections, hart, top, numbers)
+
     def latency(self, handler: str | None = None) -> Latencies:
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""
         return Latencies(handler or "", trace_queries.latencies(self.engine, handler))

@@ -122,6 +122,28 @@ def loss_before(engine: Engine, position: int) -> bool:
     return bool(rows) and int(rows[0]["position"]) <= position
 
 
+def report_fields(engine: Engine, sections: Sequence[str], hart: int | None, top: int, numbers: str) -> dict[str, Any]:
+    """Return where instructions and time went; see `Bench.report`."""
+    options = [f"--section {quoted(name)}" for name in sections]
+    options += [] if hart is None else [f"--hart {hart}"]
+    options += [f"--range {quoted(numbers)}"] if numbers else []
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-report", f"--top {top}", "--depth 0", *options]))
+    numbered: dict[str, Any] = _numbered(found["reports"][0])
+    return numbered
+
+
+_TEXTS = frozenset({"addr", "func", "file", "path", "function", "line", "flow", "cause", "kind", "text", "capture"})
+
+
+def _numbered(fields: Any, name: str = "") -> Any:
+    """Return fields of the machine interface, in which everything is a text, with numbers where they are."""
+    if isinstance(fields, dict):
+        return {key: _numbered(value, key) for key, value in fields.items()}
+    if isinstance(fields, list):
+        return [_numbered(each) for each in fields]
+    return fields if name in _TEXTS or not str(fields).isdecimal() else int(fields)
+
+
 def latencies(engine: Engine, handler: str | None = None) -> list[Latency]:
     """Return the latency of each interrupt that led to *handler*. None means all interrupts, each to the function
     called first.

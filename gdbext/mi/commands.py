@@ -18,6 +18,7 @@ from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
+from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
@@ -30,6 +31,7 @@ from rvtrace_gdb.gdbext.tracer import program, tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
 from rvtrace_gdb.rows.list_text import RowFields, options_of
+from rvtrace_gdb.rows.report_text import report_fields
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -159,6 +161,14 @@ def coverage(given: Arguments) -> RowFields:
     return _with_messages(fields, found["lines"])
 
 
+def profile_reports(given: Arguments) -> RowFields:
+    """Return where instructions and time went."""
+    options = {name: given.options[name] for name in ("hart", "each", "top", "depth")}
+    found = commands_report.answer(list(given.options["section"]), "".join(given.options["range"]), options)
+    reports = [report_fields(one) for one in found["reports"]]
+    return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
+
+
 def who_wrote_last(given: Arguments) -> RowFields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
@@ -230,6 +240,11 @@ def _words(what: str) -> list[str]:
     return [it.word for it in options_of(what) if it.computed]
 
 
+_REPORT = (
+    *commands_report.OPTIONS,
+    Option("-section", text="a section", shown="NAME", default=()),
+    Option("-range", text="a range", shown="A,B", default=()),
+)
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
@@ -244,6 +259,7 @@ TABLE = (
     MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
+    MiCommand("report", profile_reports, _REPORT),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
     MiCommand("save", save, (), "FILE"),

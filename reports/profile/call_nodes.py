@@ -28,7 +28,7 @@ class TreeNodes:
         waiting = [(-1, child) for child in reversed(root.children.values())]
         while waiting:
             parent, node = waiting.pop()
-            number = self._number((parent, self._function(image, node.function), node.trap))
+            number = self._number((parent, self._function_place(image, node.function), node.trap))
             yield number, node
             waiting += [(number, child) for child in reversed(node.children.values())]
 
@@ -45,7 +45,7 @@ class TreeNodes:
             self._nodes.append(TreeNode(*key))
         return number
 
-    def _function(self, image: Image, start: int) -> CodePlace:
+    def _function_place(self, image: Image, start: int) -> CodePlace:
         """Return the place of a function, which ran in *image*, or called something there."""
         if start != UNKNOWN and image.function(start) != start:
             image = next((other for other in self._calls.images if other.function(start) == start), image)

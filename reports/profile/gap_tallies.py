@@ -24,7 +24,11 @@ def add_gaps(
     not known. Raises what *progress* raises.
     """
     end = positions.stop + (positions.stop == len(calls.history))
-    events = [event for event in calls.history.events_between(positions.start, end) if event.kind in GAP_KINDS]
+    events = [
+        event
+        for event in calls.history.events_between(positions.start, end)
+        if event.kind in LOSSES or (event.kind in GAP_KINDS and event.position < len(calls.history))
+    ]  # after the last instruction tracing has just ended
     found: dict[GapCause, list[GapPlace]] = defaultdict(list)
     for number, event in enumerate(events):
         if number % _EVERY == 0:

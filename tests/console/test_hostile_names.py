@@ -23,11 +23,12 @@ DISASSEMBLED = (["decode"], ["decode", "/r"])
 LISTS = (
     ["decode", "--events"], ["dump"], ["status", "--check"], ["functions", "--calls"], ["functions", "--json"],
     ["calls"], ["calls", "--json"], ["find", "ON_TRAP"], ["find", "ON_TRAP", "--json"], ["events"],
-    ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["values"],
+    ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["report"],
+    ["report", "--json", "--each"], ["values"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
     ["who-wrote", "$a0", "--json"], ["gaps"], ["gaps", "--json"],
 )  # fmt: skip
-NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "gaps")
+NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "report", "gaps")
 """Those of them that print a name that a terminal would obey."""
 TANDEM = (
     ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
@@ -54,7 +55,7 @@ NO_ROWS = {
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
-    "gaps FILE", "check FILE", "coverage FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
+    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
     "export FILE --to spike -o x",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",

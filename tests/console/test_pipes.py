@@ -16,7 +16,9 @@ from rvtrace_gdb.support import inputs
 from tests.gdbext.gdb_process import HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
-LISTS = ("decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "status", "data")
+LISTS = (
+    "decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "report", "status", "data",
+)  # fmt: skip
 RAW = "{raw} --etrace --type-bits 1 --parameters {parameters} --elf {elf}"
 CASES = [
     *(f"{name} {{capture}} {'fib' if name == 'find' else ''}" for name in LISTS),

@@ -43,7 +43,7 @@ _AT_ONCE = 1 << 12
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the stacks of all harts. Raises LibraryMissing."""
-    profile = _Profile(_message_class())
+    profile = _PprofProfile(_message_class())
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         for hart in trace.harts:
             profile.begin(hart)
@@ -75,7 +75,7 @@ def _message_class() -> Any:
     return factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))
 
 
-class _Profile:
+class _PprofProfile:
     """The message under construction, in pieces. Strings, functions and locations are numbered once."""
 
     def __init__(self, message_class: Any) -> None:

@@ -54,6 +54,8 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("page", {"what": "interleaved", "args": "", "size": 9, "at": 3}), _rows("interleaved", hart=0, events=1)),
     (("check", {}),),
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
+    (("report", {"args": "", "all": 1, "each": 1, "top": 3, "depth": 2}),
+     ("report", {"sections": ["traps"], "hart": 0})),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
     (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {}), ("place", {})),

@@ -1,0 +1,131 @@
+"""`rvtrace report`: where the instructions and the time of a trace went, as `trace report` prints it in gdb."""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.list_rows import Place
+from rvtrace_gdb.rows.report_rows import DEPTH, SECTIONS, TOP, ProfileReport
+from rvtrace_gdb.rows.report_text import report_fields, report_lines
+from rvtrace_gdb.session import report as session_report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles, reports
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.views.addresses import address_text
+
+_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
+
+EXAMPLES = (
+    ("report demo.rvt", "everything, ten rows of each"),
+    ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
+    ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
+)
+
+
+class ReportError(RvtraceError):
+    """Arguments of `rvtrace report` that make no sense."""
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """What the command line asks for. *hart*: None: all. *range*: instructions that count, "" for all."""
+
+    trace: RequestedTrace
+    choice: ReportChoice
+    hart: int | None = None
+    range: str = ""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace report`."""
+    parser.usage = "%(prog)s FILE [RANGE] [SECTION ...] [--hart N] [options]"
+    parser.description = (
+        "Prints where the instructions, and the time where the trace has it, went: the functions and the tree of calls,"
+        " the hottest source lines, basic blocks, edges between them and branches, the traps with how long handlers"
+        " took, and what is missing. Of all harts together, as `trace report` does in gdb."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument(
+        "part", nargs="*", metavar="SECTION",
+        help=f"what is shown: {', '.join(SECTIONS)} (default: all); or a RANGE, the instructions that count: A,B or"
+        " A,+N or A,-N, or A for all from A on",
+    )  # fmt: skip
+    number = inputs.number_from(0, (1 << 31) - 1)
+    parser.add_argument("--top", type=number, default=TOP, metavar="N", help=f"rows of each (default {TOP}), 0: all")
+    parser.add_argument(
+        "--depth", type=number, default=DEPTH, metavar="N", help=f"levels of calls (default {DEPTH}), 0: all"
+    )
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts together)")
+    parser.add_argument("--each", action="store_true", help="then each hart by itself, too")
+    output.add_arguments(parser, "each report: of all harts, or of one")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def _request(args: argparse.Namespace) -> ReportRequest:
+    """Return what the command line asks for. Raises ReportError, and as `raw.trace_request`."""
+    ranges = [word for word in args.part if _RANGE.fullmatch(word)]
+    sections = [word for word in args.part if word not in ranges]
+    unknown = [word for word in sections if word not in SECTIONS]
+    if unknown:
+        raise ReportError(
+            f"{unknown[0]}: neither a RANGE (A,B or A,+N or A,-N, or A) nor a section: {', '.join(SECTIONS)}"
+        )
+    if len(ranges) > 1:
+        raise ReportError(f"{ranges[0]} and {ranges[1]}: give one RANGE")
+    choice = ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each)
+    return ReportRequest(raw.trace_request(args, args.capture), choice, args.hart, "".join(ranges))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report. Raises ReportError, RangeError, and as `raw.trace_request` and `hart_profiles`."""
+    request = _request(args)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *session_report.histories(decoded.harts), *session.warnings(), *hint])
+        profiles = hart_profiles(session, Context(hart=request.hart), request.range, progress=shown.progress)
+        print_reports(reports(list(profiles.values()), request.choice), shown)
+    return 0
+
+
+def print_reports(shown_reports: Sequence[ProfileReport], shown: CommandOutput) -> None:
+    """Print reports."""
+    shown.rows([json_line(report_fields(one)) for one in shown_reports] if shown.json else _lines(shown_reports, shown))
+
+
+def _lines(shown_reports: Sequence[ProfileReport], shown: CommandOutput) -> Iterator[str]:
+    for number, one in enumerate(shown_reports):
+        if number:
+            yield ""
+        yield from report_lines(one, _ShellReportText(shown))
+
+
+class _ShellReportText:
+    """The addresses and the colours of lines, see `rows.report_text`."""
+
+    def __init__(self, shown: CommandOutput) -> None:
+        self._shown = shown
+
+    def paint(self, what: str, text: str) -> str:
+        return self._shown.paint(what, printable(text))
+
+    def address_text(self, place: Place) -> str:
+        symbol = None if len(place) == 1 else (place[1], place[2])
+        return address_text(place[0], 64, symbol, self._shown.paint, short=True)

@@ -1,0 +1,252 @@
+"""Reports of what ran: the profiles of harts (`reports.profile`), and their rows."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.events import Trap, TrapKind
+from rvtrace_gdb.reports.profile import hottest
+from rvtrace_gdb.reports.profile.hart_profile import hart_profile
+from rvtrace_gdb.reports.profile.model import (
+    NOWHERE,
+    CodePlace,
+    GapCause,
+    GapPlace,
+    GapTally,
+    Profile,
+    SourceLine,
+    TrapCause,
+)
+from rvtrace_gdb.reports.profile.sums import sum_of
+from rvtrace_gdb.rows.list_rows import Place
+from rvtrace_gdb.rows.report_rows import (
+    DEPTH,
+    SECTIONS,
+    TOP,
+    ProfileReport,
+    ReportedBlock,
+    ReportedBranch,
+    ReportedCall,
+    ReportedDurations,
+    ReportedEdge,
+    ReportedFunction,
+    ReportedGap,
+    ReportedHart,
+    ReportedLine,
+    ReportedLoss,
+    ReportedTraps,
+)
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.pages import Cursor, RangeError
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, silent
+
+
+class ReportChoice(NamedTuple):
+    """What a report shows: its sections, how many rows of each, and how many levels of calls; 0: all.
+
+    *each*: one report of every hart, too, if there are several.
+    """
+
+    sections: Collection[str] = SECTIONS
+    top: int = TOP
+    depth: int = DEPTH
+    each: bool = False
+
+
+def hart_profiles(
+    session: Session, context: Context, args: str = "", capture: str = "", progress: Progress = silent
+) -> dict[int, Profile]:
+    """Return the profile of each hart, or of the one that *context* asks for. *args*: a RANGE of its history, "" for
+    all of it; *capture*: the name of its file, where there are several.
+
+    Raises RangeError, and as `Session.selected`.
+    """
+    harts = [context.hart] if context.hart is not None else sorted(session.harts(context, progress).harts.histories)
+    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
+    shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
+    if args and len(shown) > 1:
+        numbers = ", ".join(str(it.hart) for it in shown)
+        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+    return {it.hart: _hart_profile(session, it, args, capture, progress) for it in shown}
+
+
+def _hart_profile(session: Session, selected: SelectedHistory, args: str, capture: str, progress: Progress) -> Profile:
+    calls, decoded = call_history(session, selected, progress), session.require_capture().decoded
+    size = None if decoded is None else len(decoded.sink_of(selected.hart).data)
+
+    def profile_at(positions: range | None) -> Profile:
+        return hart_profile(
+            calls, selected.hart, capture=capture, positions=positions, trace_bytes=size, progress=progress
+        )
+
+    if not args:
+        return session.cached(Profile, selected.history, lambda: profile_at(None))
+    chosen = Cursor().select(args, None, len(selected.history))
+    return profile_at(range(chosen.begin - 1, chosen.end - 1))
+
+
+def reports(profiles: Sequence[Profile], choice: ReportChoice) -> list[ProfileReport]:
+    """Return the report of the sum of the profiles of harts, and of each, if that is chosen."""
+    if len(profiles) == 1:
+        return [_report(profiles[0], choice, profiles[0].harts[0].hart)]
+    each = [_report(profile, choice, profile.harts[0].hart) for profile in profiles] if choice.each else []
+    return [_report(sum_of(profiles), choice, None), *each]
+
+
+def _report(profile: Profile, choice: ReportChoice, hart: int | None) -> ProfileReport:
+    made = {name: _SECTIONS[name](profile, choice) for name in SECTIONS if name in choice.sections}
+    known = [it.ticks for it in profile.harts if it.ticks is not None]
+    return ProfileReport(
+        hart=hart,
+        instructions=profile.instructions,
+        gaps=sum(it.gaps for it in profile.harts),
+        ticks=sum(known) if known else None,
+        timed=sum(it.timed for it in profile.harts),
+        sections={name: rows for name, (rows, _) in made.items()},
+        more={name: more for name, (_, more) in made.items() if more},
+    )
+
+
+_Rows = tuple[list[Any], int]
+"""Rows of a section, and how many there are beyond these."""
+
+
+def _first(rows: Sequence[Any], row_of: Callable[[Any], Any], choice: ReportChoice) -> _Rows:
+    most = choice.top or len(rows)
+    return [row_of(row) for row in rows[:most]], max(len(rows) - most, 0)
+
+
+def _hart_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(profile.harts, lambda it: ReportedHart(*it), choice._replace(top=0))
+
+
+def _function_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(
+        hottest.hot_functions(profile),
+        lambda it: ReportedFunction(_function_place(profile, it.function), *it[2:]),
+        choice,
+    )
+
+
+def _function_place(profile: Profile, function: CodePlace) -> Place | None:
+    return None if function == NOWHERE else (function[1], hottest.function_name(profile, function), 0)
+
+
+def _place(profile: Profile, place: CodePlace) -> Place:
+    name, offset = hottest.place_name(profile, place)
+    return (place[1], name, offset) if name else (place[1],)
+
+
+def _optional(profile: Profile, place: CodePlace | None) -> Place | None:
+    return None if place is None else _place(profile, place)
+
+
+def _call_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    """Return the tree of calls, of each caller what took the most instructions first."""
+    totals, below = hottest.tree_totals(profile), hottest.nodes_below(profile)
+
+    def largest(number: int) -> list[int]:
+        return sorted(below[number], key=lambda it: (-totals[it][0], profile.tree[it].function, profile.tree[it].trap))
+
+    def rows() -> Iterator[ReportedCall]:
+        waiting = [(0, number) for number in largest(-1)[::-1]]
+        while waiting:
+            level, number = waiting.pop()
+            node, (total, ticks, estimate) = profile.tree[number], totals[number]
+            is_last = level + 1 == choice.depth
+            yield ReportedCall(
+                level, _function_place(profile, node.function), node.trap, node.calls, node.own, total, ticks, estimate,
+                len(below[number]) if is_last else 0,
+            )  # fmt: skip
+            waiting += [] if is_last else [(level + 1, it) for it in largest(number)[::-1]]
+
+    most = 3 * choice.top  # a tree has more lines than a list
+    shown = list(islice(rows(), most + 1)) if most else list(rows())
+    return (shown[:most], len(profile.tree) - most) if most and len(shown) > most else (shown, 0)
+
+
+def _line_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(
+        hottest.hot_lines(profile),
+        lambda it: _line_row(profile, it),
+        choice,
+    )
+
+
+def _line_row(profile: Profile, row: hottest.LineProfile) -> ReportedLine:
+    function = hottest.function_name(profile, row.function)
+    return ReportedLine(row.line.path, row.line.name, row.line.line, function, row.instructions, row.times)
+
+
+def _block_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(
+        hottest.hot_blocks(profile), lambda it: ReportedBlock(_place(profile, it.start), *it[3:]), choice
+    )
+
+
+def _edge_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(
+        hottest.hot_edges(profile),
+        lambda it: ReportedEdge(_place(profile, it.source), _place(profile, it.target), it.flow, it.times),
+        choice,
+    )
+
+
+def _branch_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(
+        hottest.hot_branches(profile),
+        lambda it: ReportedBranch(
+            _place(profile, it.branch), _place(profile, it.target), _line_text(it.line), it.taken, it.not_taken
+        ),
+        choice,
+    )
+
+
+def _line_text(line: SourceLine | None) -> str:
+    return "" if line is None else f"{line.name}:{line.line}"
+
+
+def _trap_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    rows = sorted(profile.traps.items(), key=lambda it: (-it[1].times, it[0].kind, it[0].cause or 0))
+    return _first(
+        rows,
+        lambda it: ReportedTraps(
+            _cause_text(it[0]), it[1].times, ReportedDurations(*it[1].instructions), ReportedDurations(*it[1].ticks)
+        ),
+        choice,
+    )
+
+
+def _cause_text(cause: TrapCause) -> str:
+    return fact_text(Trap(TrapKind(cause.kind), cause.cause))
+
+
+def _loss_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    rows = sorted(profile.gaps.items(), key=lambda it: (not it[0].lost, -it[1].size, -it[1].times, it[0]))
+
+    def loss(cause: GapCause, tally: GapTally) -> ReportedLoss:
+        places = [gap(place) for place in tally.places[: choice.top or None]]
+        return ReportedLoss(cause.kind, cause.cause, cause.lost, tally.times, tally.size, places)
+
+    def gap(of: GapPlace) -> ReportedGap:
+        before, after = _optional(profile, of.before), _optional(profile, of.after)
+        return ReportedGap(of.size, of.capture, of.hart, of.number, of.offset, before, after, of.text)
+
+    return _first(rows, lambda it: loss(*it), choice)
+
+
+_SECTIONS: Mapping[str, Callable[[Profile, ReportChoice], _Rows]] = {
+    "harts": _hart_rows,
+    "functions": _function_rows,
+    "calls": _call_rows,
+    "lines": _line_rows,
+    "blocks": _block_rows,
+    "edges": _edge_rows,
+    "branches": _branch_rows,
+    "traps": _trap_rows,
+    "losses": _loss_rows,
+}
