@@ -114,6 +114,7 @@ EXPORTS = (
     Export("lcov", "coverage of lines, functions and branches, for lcov and genhtml", "coverage.lcov", True, _PART),
     Export("cobertura", "the same as XML of Cobertura, for GitLab and Jenkins", "coverage.cobertura", True, _PART),
     Export("gcov-json", "the same as JSON of gcov, for gcovr", "coverage.gcov_json", True, _PART),
+    Export("coverage-html", "the same as a page with the source (extra `views`)", "coverage.html_page", True, _PART),
 )
 """All exports, in the order of the help."""
 

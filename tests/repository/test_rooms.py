@@ -43,6 +43,7 @@ LIBRARIES = {
     "gdbext": {"gdb"},
     "console": {"prompt_toolkit", "pygdbmi", "riscv"},
     "transport": {"usb"},
+    "reports": {"jinja2"},
 }
 
 

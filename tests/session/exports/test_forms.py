@@ -17,6 +17,7 @@ READ_BY = {
     "lcov": ("session/exports/coverage/test_readers.py", "test_lcov_reads_it"),
     "cobertura": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
     "gcov-json": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
+    "coverage-html": ("session/exports/coverage/test_page.py", "test_the_lines_are_those_of_gcov"),
 }
 """The test that compares what is written with Spike's own log, what riscv-dv makes of one, what a machine ran."""
 
