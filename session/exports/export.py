@@ -107,6 +107,7 @@ _PART = frozenset({"range", "time"})
 EXPORTS = (
     Export("spike", "the log that `spike -l --log-commits` writes", "logs.spike_log"),
     Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
+    Export("rvvi", "RVVI-TEXT, an event for each instruction", "logs.rvvi"),
     Export("tandem", "a capture with a tandem trace of all values that are known", "logs.tandem"),
     Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", several=True),
     Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),

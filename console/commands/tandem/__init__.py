@@ -4,7 +4,7 @@ from rvtrace_gdb.console.commands import CommandParser, Subcommand, add_commands
 
 COMMANDS = (
     Subcommand("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem.show"),
-    Subcommand("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
+    Subcommand("convert", "write a tandem trace as a log of Spike, riscv-dv's CSV or RVVI-TEXT", "tandem.convert"),
     Subcommand(
         "verify", "run a golden model in step with a tandem trace, and report where they diverge", "tandem.verify"
     ),

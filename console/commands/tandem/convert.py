@@ -1,5 +1,5 @@
 """`rvtrace tandem convert`: convert a tandem trace, or what is known of another trace, to a log of Spike, to the CSV of
-riscv-dv, or to a tandem trace.
+riscv-dv, to RVVI-TEXT, or to a tandem trace.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rvtrace_gdb.session.exports.logs.commits import NO_MODE
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted
 
-_FORMS = ("spike", "riscv-dv", "tandem")
+_FORMS = ("spike", "riscv-dv", "rvvi", "tandem")
 _MODES = {"U": 0, "S": 1, "M": 3}
 
 
@@ -37,10 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the command line of `rvtrace tandem convert`."""
     parser.usage = (
         "%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
-        "                              --to spike|riscv-dv|tandem -o OUT [options]"
+        "                              --to spike|riscv-dv|rvvi|tandem -o OUT [options]"
     )
     parser.description = (
         "spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each instruction."
+        " rvvi: RVVI-TEXT, an event for each instruction."
         " tandem: a capture (OUT.rvt) with a tandem trace, of a capture of another trace. Values that are not in the"
         " trace, or not known, are left out, and a message says so."
     )

@@ -29,7 +29,7 @@ from tests.session.board import board, executed
 
 NAMES = [row.name for row in EXPORTS]
 each = pytest.mark.parametrize("name", NAMES)
-OF_VALUES = ("spike", "riscv-dv", "tandem")
+OF_VALUES = ("spike", "riscv-dv", "rvvi", "tandem")
 """The forms of `rvtrace tandem convert`."""
 BINARY = ("tandem", "pprof")
 TRACE = DATA / "tandem" / "flute_rv64mi-p-scall.tvt"
@@ -163,8 +163,8 @@ def test_hostile_names_add_no_line(name: str, tmp_path: Path, capsysbinary: pyte
 
 
 def test_what_cannot_be_asked(session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(export.NoSuchExport, match=f"there is no export vcd: the exports are {', '.join(NAMES)}"):
-        asked(session, "vcd", tmp_path / "x")
+    with pytest.raises(export.NoSuchExport, match=f"there is no export svg: the exports are {', '.join(NAMES)}"):
+        asked(session, "svg", tmp_path / "x")
     assert main([*RAW, "--to", "spike", "-o", "-", "--json"]) == 1
     assert "--json and -o - would both write to standard output" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

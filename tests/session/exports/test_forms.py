@@ -10,6 +10,7 @@ from tests.helpers.cross_compiler import HOME
 READ_BY = {
     "spike": ("console/commands/tandem/test_convert.py", "test_the_log_is_the_one_spike_writes"),
     "riscv-dv": ("console/commands/tandem/test_convert.py", "test_the_csv_as_riscv_dv_writes_it"),
+    "rvvi": ("session/exports/logs/test_rvvi.py", "test_the_events_are_what_spike_did"),
     "tandem": ("console/commands/test_export.py", "test_the_instructions_are_those_that_ran"),
     "folded": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "speedscope": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
