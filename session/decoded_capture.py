@@ -27,7 +27,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import AnyNumberedItems
-from rvtrace_gdb.session.formats.sinks import HartHistories, SinkDecoding
+from rvtrace_gdb.session.formats.sinks import GrowingHistories, HartHistories, SinkDecoding
 from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
 from rvtrace_gdb.session.queries.history_rows import rows
 from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
@@ -176,11 +176,10 @@ class Listing(NamedTuple):
     hart: int | None = None
 
 
-class GrowingHistory(NamedTuple):
-    """What has been decoded so far of the only hart of a capture: no later byte of the trace changes it."""
+class GrowingTrace(NamedTuple):
+    """What has been decoded so far of a capture, and the program."""
 
-    hart: int
-    history: History
+    harts: GrowingHistories
     program: ContextImages
 
 
@@ -262,15 +261,15 @@ class DecodedCapture:
                 self._cursors[hart] = Cursor()
         return self.decoded
 
-    def growing(self) -> GrowingHistory | None:
+    def growing(self) -> GrowingTrace | None:
         """Return what a decoding that goes on has shown so far, None where that may still become something else: the
-        trace of several harts, or of a target, where the program is read again if it does not fit.
+        trace of a hart in several sinks, or of a target, where the program is read again if it does not fit.
         """
         begun = self._begun
-        view = None if begun is None or self._target is not None else begun.decoding.only_view()
-        if begun is None or view is None:
+        views = None if begun is None or self._target is not None else begun.decoding.views()
+        if begun is None or views is None:
             return None
-        return GrowingHistory(*view, self._program.in_contexts(begun.image))
+        return GrowingTrace(views, self._program.in_contexts(begun.image))
 
     def _with_notes(self, before: Decoded) -> Decoded:
         """Return what was decoded before, with what the harts have said of their last traps since."""

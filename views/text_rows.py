@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
-from rvtrace_gdb.decode.history.hart_order import HartOrder
+from rvtrace_gdb.decode.history.hart_order import HartOrder, HistoryRun
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import ProgramContext
@@ -128,12 +128,14 @@ def merged_lines(
     return TextRows(source, xlen, shape).rows_of(merged_stretches(histories, shape))
 
 
-def merged_stretches(histories: Mapping[int, History], shape: Shape) -> Iterator[Stretch]:
-    """Yield what several harts ran in the order of their times."""
-    return (
-        Stretch(shape.frame(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
-        for run in HartOrder(histories).runs()
-    )
+def merged_stretches(histories: Mapping[int, History], shape: Shape, begin: int = 0) -> Iterator[Stretch]:
+    """Yield what several harts ran in the order of their times, without the first *begin* positions."""
+    return (run_stretch(run, histories, shape) for run in HartOrder(histories).runs(begin))
+
+
+def run_stretch(run: HistoryRun, histories: Mapping[int, History], shape: Shape) -> Stretch:
+    """Return a part of what one of several harts ran."""
+    return Stretch(shape.frame(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
 
 
 def prefix(hart: int) -> str:

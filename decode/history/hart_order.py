@@ -45,6 +45,16 @@ class HartOrder:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def settled(self) -> int:
+        """How many indices stay what they are while all histories grow: of harts that have times, what ran before the
+        time up to which each of them is known.
+        """
+        if self.untimed or not self._timed:
+            return 0
+        known = min(timed.known_until for timed in self._timed.values())
+        return sum(timed.until(known - 1) for timed in self._timed.values())
+
     def index(self, hart: int, position: int) -> int:
         """Return the index of a hart's position."""
         if hart not in self._timed:
@@ -101,12 +111,19 @@ class HartOrder:
 class _HistoryTimes:
     """A history whose times never fall."""
 
-
     def __init__(self, history: History) -> None:
         self.positions, self.times = history.times.arrays
         if not all(map(le, self.times, islice(self.times, 1, None))):
             self.times = array("Q", accumulate(self.times, max))
         self._length = len(history)
+
+    @property
+    def known_until(self) -> int:
+        """The last time that stays if the history grows, 0 without any: that at the end may become another one."""
+        last = len(self.times) - 1
+        if self.positions[last] >= self._length:
+            last -= 1
+        return self.times[last] if last >= 0 else 0
 
     def time(self, position: int) -> int:
         """Return when a position ran. Positions before the first time get that one."""

@@ -187,5 +187,10 @@ def has_sources(trace_options: CtrRegisterValues) -> bool:
     return False
 
 
+def has_times(trace_options: CtrRegisterValues) -> bool:
+    """Records have no times."""
+    return False
+
+
 def source_of(item: RecordItem) -> None:
     """Records do not carry the hart."""

@@ -22,7 +22,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
-from rvtrace_gdb.decode.etrace.options import BRANCH_COUNT_BITS
+from rvtrace_gdb.decode.etrace.options import BRANCH_COUNT_BITS, SupportLayout
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import (
@@ -138,6 +138,15 @@ def wording(trace_options: EtraceTraceOptions) -> Wording:
 def has_sources(trace_options: EtraceTraceOptions) -> bool:
     """Whether the encapsulation carries the source of a packet."""
     return trace_options.has_sources
+
+
+def has_times(trace_options: EtraceTraceOptions) -> bool:
+    """Whether packets may have a time, or their encapsulation a timestamp: some encapsulations always may, and support
+    packets may say it.
+    """
+    options, encapsulation = trace_options.options, trace_options.encapsulation
+    in_packets = options.parameters.time_width > 0 or options.support is SupportLayout.STANDARD
+    return in_packets or encapsulation.timestamp_bytes > 0 or encapsulation.name != "encap"
 
 
 def source_of(item: Item) -> int | None:

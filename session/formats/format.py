@@ -133,6 +133,10 @@ class TraceFormat(Protocol[FormatOptions, FormatItem]):
         """Whether messages carry their source."""
         ...
 
+    def has_times(self, trace_options: FormatOptions) -> bool:
+        """Whether a history may have times."""
+        ...
+
     def source_of(self, item: FormatItem) -> int | None:
         """Return the source of a message, None for an item that has none."""
         ...

@@ -116,6 +116,11 @@ def has_sources(trace_options: Options) -> bool:
     return trace_options.src_bits > 0
 
 
+def has_times(trace_options: Options) -> bool:
+    """Whether messages may end with TSTAMP."""
+    return trace_options.timestamps
+
+
 def source_of(item: Item) -> int | None:
     """Return the source of a message; None for what is not a message."""
     return None if item.message is None else item.message.src

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
 
 
+class GrowingHistories(NamedTuple):
+    """What has been decoded so far, by hart: no later byte of the trace changes it. *harts*: all that the result will
+    have. *timed*: whether histories may have times.
+    """
+
+    histories: dict[int, History]
+    harts: frozenset[int]
+    timed: bool
+
+
 @dataclass(frozen=True)
 class HartHistories:
     """The histories by hart, and what was lost of the sinks' bytes. *notes*: notes for the user; no hart is missing.
@@ -134,17 +144,26 @@ class SinkDecoding:
             notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
         return HartHistories(dict(sorted(histories.items())), account, tuple(notes), places)
 
-    def only_view(self) -> tuple[int, History] | None:
-        """Return the hart of the only sink, if it is one, and what has been decoded of it so far; else None."""
-        [sink, *others], begun = self._sinks, self._begun.get(0)
-        if others or not isinstance(sink, CapturedSink) or not isinstance(begun, PiecewiseDecoding):
+    def views(self) -> GrowingHistories | None:
+        """Return what has been decoded so far; None where more of the trace may replace it."""
+        histories: dict[int, History] = {}
+        harts: list[int] = []
+        timed = False
+        for index, sink in enumerate(self._sinks):
+            begun = self._begun.get(index)
+            if not isinstance(sink, CapturedSink) or not isinstance(begun, PiecewiseDecoding | None):
+                return None
+            fed = feeding(sink, self._encoders)
+            trace_options = options_of(fed)
+            trace_format = registry.format_of(trace_options)
+            timed = timed or trace_format.has_times(trace_options)
+            found = {} if begun is None else begun.views()
+            own = sources(fed, has_sources=trace_format.has_sources(trace_options))
+            harts += [it.hart for it in own]
+            histories |= {it.hart: found[it.source] for it in own if it.source in found}
+        if len(set(harts)) < len(harts) or self._indexed:
             return None
-        fed = feeding(sink, self._encoders)
-        trace_options = options_of(fed)
-        found = dict(begun.views())
-        if registry.format_of(trace_options).has_sources(trace_options) or list(found) != [0]:
-            return None
-        return fed[0].hart, found[0]
+        return GrowingHistories(dict(sorted(histories.items())), frozenset(harts), timed)
 
     def _harts_of(self, index: int, progress: Progress) -> HartHistories:
         """Return the histories of one sink."""

@@ -382,5 +382,10 @@ def has_sources(trace_options: CapturedPort) -> bool:
     return False
 
 
+def has_times(trace_options: CapturedPort) -> bool:
+    """Groups may have times."""
+    return True
+
+
 def source_of(item: GroupItem) -> None:
     """A tandem trace does not carry the source."""

@@ -149,8 +149,8 @@ class _TraceRows(NamedTuple):
         rows, shape = self.early.rows(self.decoded.program, self.decoded.image.xlen), self.early.shape
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, request)]
-            pieces = rows.pieces_of(text_rows.merged_stretches(self.histories, shape))
-            return said, pieces, sum(len(history) for history in self.histories.values())
+            pieces = rows.pieces_of(text_rows.merged_stretches(self.histories, shape, self.early.number))
+            return said, pieces, sum(len(history) for history in self.histories.values()) - self.early.number
         numbers = _numbers(self.histories[self.hart], request)
         asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
         begin = self.early.number + 1 if self.early.number else asked.begin

@@ -13,6 +13,7 @@ from rvtrace_gdb.views import row_pieces
 from tests.helpers import reference_streams
 
 DHRYSTONE = (reference_streams.FOLDER / "dhrystone.1.nex").read_bytes()
+MEDIAN = (reference_streams.FOLDER / "median.1.nex").read_bytes()
 ELF = reference_streams.FOLDER / "dhrystone.elf"
 DAMAGED = DHRYSTONE[:15_000] + DHRYSTONE[100:8_000] + DHRYSTONE[:20_000]
 
@@ -23,10 +24,10 @@ def listed(
 ) -> Callable[..., tuple[str, list[int]]]:
     """Return (standard output, how many rows had been written after each piece of the trace)."""
     (tmp_path / "trace.bin").write_bytes(DHRYSTONE)
-    monkeypatch.setattr(trace_format, "_PIECE", 5000)
     monkeypatch.setattr(early_rows, "_PAUSE", 0)
+    monkeypatch.setattr(early_rows, "_ORDER_SHARE", 0)
 
-    def run(wait: float, *words: str, data: bytes = DHRYSTONE) -> tuple[str, list[int]]:
+    def run(wait: float, *words: str, data: bytes = DHRYSTONE, piece: int = 5000) -> tuple[str, list[int]]:
         numbers, progress = [], EarlyRows.progress
 
         def noted(self: EarlyRows, label: str, done: int, total: int | None = None) -> None:
@@ -34,9 +35,11 @@ def listed(
             numbers.append(self.number)
 
         (tmp_path / "trace.bin").write_bytes(data)
+        monkeypatch.setattr(trace_format, "_PIECE", piece)
         monkeypatch.setattr(early_rows, "WAIT", wait)
         monkeypatch.setattr(EarlyRows, "progress", noted)
-        status = main(["decode", str(tmp_path / "trace.bin"), "--ntrace", "--elf", str(ELF), *words])
+        elf = () if "--elf" in words else ("--elf", str(ELF))
+        status = main(["decode", str(tmp_path / "trace.bin"), "--ntrace", *elf, *words])
         monkeypatch.setattr(EarlyRows, "progress", progress)
         assert status == 0
         return capsys.readouterr().out, numbers
@@ -68,6 +71,57 @@ def test_what_needs_the_whole_trace_waits_for_it(
     early, numbers = listed(0, *words)
     assert early == listed(1e9, *words)[0]
     assert not any(numbers)
+
+
+def of_harts(*times: tuple[int, int] | None) -> bytes:
+    """The median program on harts 1, 2, ..., whose messages take turns; see `reference_streams.from_source`."""
+    stream = MEDIAN * 3
+    return reference_streams.in_turn(
+        *(reference_streams.from_source(stream, 2, source, time) for source, time in enumerate(times, 1))
+    )
+
+
+SEVERAL = ("--src-bits", "2", "--elf", str(reference_streams.FOLDER / "median.elf"))
+TIMED = of_harts((1000, 10), (1005, 10))
+TIMES_LOST = TIMED[:7_000] + TIMED[7_500:20_000] + TIMED[:5_000] + TIMED[20_000:]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (TIMED, ("--timestamps",)),
+        (TIMED, ("--timestamps", "--json")),
+        (TIMED, ("--timestamps", "--hart", "2")),
+        (TIMES_LOST, ("--timestamps",)),
+        (of_harts((1000, 10), (1005, 40), (900, 12)), ("--timestamps", "/r")),
+        (of_harts(None, None), ()),
+        (of_harts(None, None), ("--json",)),
+    ],
+    ids=["timed", "json", "one", "lost", "other paces", "untimed", "untimed json"],
+)
+def test_rows_of_several_harts_come_as_soon_as_their_order_is_known(
+    listed: Callable[..., tuple[str, list[int]]], data: bytes, words: tuple[str, ...]
+) -> None:
+    early, numbers = listed(0, *SEVERAL, *words, data=data, piece=1000)
+    late, none = listed(1e9, *SEVERAL, *words, data=data)
+    assert early == late
+    assert not any(none)
+    assert numbers == sorted(numbers) and len(set(numbers)) > 3, "piece after piece"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(of_harts((1000, 10)) + of_harts(None, (5, 10)), id="one comes last"),
+        pytest.param(of_harts((1000, 10), None), id="one without times"),
+    ],
+)
+def test_a_hart_that_may_come_first_is_waited_for(
+    listed: Callable[..., tuple[str, list[int]]], data: bytes
+) -> None:
+    early, numbers = listed(0, *SEVERAL, "--timestamps", data=data, piece=1000)
+    assert early == listed(1e9, *SEVERAL, "--timestamps", data=data)[0]
+    assert numbers[len(numbers) // 3] == 0
 
 
 def test_a_trace_that_does_not_fit_is_decoded_first(listed: Callable[..., tuple[str, list[int]]]) -> None:

@@ -71,9 +71,8 @@ def test_gaps_are_positions_too() -> None:
     assert list(HartOrder(harts).runs()) == [HistoryRun(0, 0, 3), HistoryRun(1, 0, 1), HistoryRun(0, 3, 4)]
 
 
-_histories = st.lists(st.tuples(st.none() | st.integers(0, 30), st.integers(0, 3)), max_size=8).map(
-    lambda steps: history(*steps)
-)
+_steps = st.lists(st.tuples(st.none() | st.integers(0, 30), st.integers(0, 3)), max_size=8)
+_histories = _steps.map(lambda steps: history(*steps))
 
 
 @given(st.dictionaries(st.integers(0, 5), _histories, max_size=4))
@@ -84,3 +83,23 @@ def test_every_position_comes_once_and_each_hart_keeps_its_order(harts: dict[int
     for hart, own in harts.items():
         positions = [position for run in found if run.hart == hart for position in range(run.begin, run.end)]
         assert positions == list(range(len(own)))
+
+
+def test_what_is_settled_ran_before_the_time_up_to_which_all_harts_are_known() -> None:
+    """Hart 0 is known up to 40, hart 1 up to 30: its last time may still be replaced."""
+    harts = {0: history((10, 3), (40, 2)), 1: history((20, 4), (30, 1), (50, 0))}
+    assert HartOrder(harts).settled == 3 + 4
+    assert HartOrder({**harts, 2: history((None, 1))}).settled == 0
+
+
+def ordered(harts: dict[int, History], end: int | None = None) -> list[tuple[int, int]]:
+    return [(run.hart, at) for run in HartOrder(harts).runs(0, end) for at in range(run.begin, run.end)]
+
+
+@given(st.dictionaries(st.integers(0, 3), st.tuples(_steps, st.integers(0, 8)), max_size=3))
+def test_what_is_settled_stays_as_histories_grow(harts: dict[int, tuple[list[tuple[int | None, int]], int]]) -> None:
+    begun = {hart: history(*steps[:end]) for hart, (steps, end) in harts.items()}
+    if all(map(len, begun.values())):
+        settled = HartOrder(begun).settled
+        grown = {hart: history(*steps) for hart, (steps, _) in harts.items()}
+        assert ordered(begun, settled) == ordered(grown, settled)

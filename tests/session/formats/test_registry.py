@@ -77,6 +77,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> Addresses:
     module.itemizer = lambda trace_options, xlen, *, wrapped=False: Itemizer()
     module.wording = lambda trace_options: Wording()
     module.has_sources = lambda trace_options: False
+    module.has_times = lambda trace_options: False
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, "addresses"))
     return Addresses()
