@@ -79,6 +79,10 @@ class Edges:
         self.known = Computed(self._edge, 0)
         """The results of `step`, by its arguments."""
 
+    def left(self, pc: int) -> int:
+        """Return the start of the function that steps come from, UNKNOWN without a symbol."""
+        return self._from.functions.start_of(pc)
+
     def step(self, pc: int, to: int) -> CallEdge:
         """Return the step from one instruction to another; GAP stands for a gap."""
         return self.known[pc, to]

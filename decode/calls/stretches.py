@@ -50,6 +50,13 @@ class Stretches:
             raised, told = raised + told.raised, self.told.get(told.stack)
         return raised
 
+    def stack_of(self, stretch: int) -> int:
+        """Return the number of the stack that ran in a stretch; one that was in doubt then is the one it was told."""
+        stack = self.stacks[stretch]
+        while (told := self.told.get(stack)) is not None:
+            stack = told.stack
+        return stack
+
     def depth(self, stretch: int, level: int) -> int:
         """Return how far above the lowest level of its stack a level is."""
         stack = self.stacks[stretch]

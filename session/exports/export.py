@@ -104,6 +104,8 @@ class Export(NamedTuple):
 
 
 _PART = frozenset({"range", "time"})
+_DRAWN = _PART | {"resolution", "exact"}
+
 EXPORTS = (
     Export("spike", "the log that `spike -l --log-commits` writes", "logs.spike_log"),
     Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
@@ -116,6 +118,8 @@ EXPORTS = (
     Export("cobertura", "the same as XML of Cobertura, for GitLab and Jenkins", "coverage.cobertura", True, _PART),
     Export("gcov-json", "the same as JSON of gcov, for gcovr", "coverage.gcov_json", True, _PART),
     Export("coverage-html", "the same as a page with the source (extra `views`)", "coverage.html_page", True, _PART),
+    Export("perfetto", "a timeline for Perfetto (extra `views`)", "timelines.perfetto", several=True, options=_DRAWN),
+    Export("chrome", "a timeline in Chrome's Trace Event Format", "timelines.chrome", several=True, options=_DRAWN),
 )
 """All exports, in the order of the help."""
 

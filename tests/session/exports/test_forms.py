@@ -14,6 +14,8 @@ READ_BY = {
     "tandem": ("console/commands/test_export.py", "test_the_instructions_are_those_that_ran"),
     "folded": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "speedscope": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
+    "perfetto": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
+    "chrome": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "pprof": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "lcov": ("session/exports/coverage/test_readers.py", "test_lcov_reads_it"),
     "cobertura": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),

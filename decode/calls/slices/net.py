@@ -1,0 +1,164 @@
+"""What is left of the calls in a short part of a history: what it does to the functions that run before and after it.
+
+Most calls begin and end in it, and are only counted, with the function in which they were made.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.frame import StackOperationKind
+
+ENTERING = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL, StackOperationKind.TRAP})
+"""How a function is entered that is one level above its caller."""
+
+
+IN_GAP = -5
+"""What runs in a gap: no function. It is neither GAP nor UNKNOWN, which are the same number."""
+_NO_FUNCTION = -4
+"""The function that goes on when another one is entered at the same level: none."""
+
+
+class FunctionBegin(NamedTuple):
+    """From *position* on a function runs that starts at *function* (UNKNOWN without a symbol, IN_GAP in a gap), at a
+    *level*. *kind*: how it came to run. *stretch*: of the call history.
+    """
+
+    position: int
+    function: int
+    level: int
+    kind: StackOperationKind
+    stretch: int
+
+
+class SummedCalls(NamedTuple):
+    """*calls* that began and ended from *position* up to *end*, above the function at *level*. What was above it before
+    has ended, too.
+    """
+
+    position: int
+    end: int
+    level: int
+    calls: int
+    stretch: int
+
+
+CallItem = FunctionBegin | SummedCalls
+
+
+class Net(NamedTuple):
+    """What a short part does: *items*, at positions from its start; *calls*: how many there are in it; *low*: the
+    lowest level in it; *function*: the one that was running before. *pure*: nothing that was running before ends in it,
+    and nothing that begins in it is left. *moves*: more than one stack runs in it.
+    """
+
+    items: tuple[CallItem, ...]
+    calls: int
+    low: int
+    function: int
+    pure: bool
+    moves: bool
+
+
+def calls_in(items: Iterable[CallItem]) -> int:
+    """Return how many calls there are in items."""
+    return sum(item.calls if isinstance(item, SummedCalls) else item.kind in ENTERING for item in items)
+
+
+def net_of(items: Sequence[CallItem], level: int, function: int) -> Net:
+    """Return what is left of the items of a part, before which *function* was running at a *level*."""
+    calls = calls_in(items)
+    low = min((item.level for item in items), default=level)
+    if any(item.stretch or (isinstance(item, FunctionBegin) and item.function == IN_GAP) for item in items):
+        return Net(tuple(items), calls, low, function, False, True)
+    builder = NetBuilder(level, function)
+    builder.add_all(items, 0)
+    left = builder.items()
+    return Net(left, calls, low, function, all(isinstance(item, SummedCalls) for item in left), False)
+
+
+class _OpenCall:
+    """A function that began in the part, and what was counted in it; or the one that was running before."""
+
+    __slots__ = ("begin", "calls", "counted", "end", "item")
+
+    def __init__(self, item: FunctionBegin, counted: int) -> None:
+        self.item, self.counted = item, counted
+        self.calls, self.begin, self.end = 0, 0, 0
+
+    def count(self, calls: int, begin: int, end: int) -> None:
+        """Count calls that began and ended in it."""
+        if not self.calls:
+            self.begin = begin
+        self.calls, self.end = self.calls + calls, end
+
+    def summed(self) -> list[CallItem]:
+        """Return what was counted in it, and forget that."""
+        if not self.calls:
+            return []
+        found = SummedCalls(self.begin, self.end, self.item.level, self.calls, 0)
+        self.calls = 0
+        return [found]
+
+
+class NetBuilder:
+    """The stack of functions in a part, as far as they begin in it."""
+
+    def __init__(self, level: int, function: int) -> None:
+        self._base = _OpenCall(FunctionBegin(0, function, level, StackOperationKind.BEGIN, 0), 0)
+        self._open: list[_OpenCall] = []
+        self._items: list[CallItem] = []
+
+    def go_on(self, net: Net, position: int) -> None:
+        """Go on with what another part does, which begins at a position."""
+        self.add_all(net.items, position)
+
+    def add_all(self, items: Sequence[CallItem], position: int) -> None:
+        """Go on with items whose positions count from *position*."""
+        for item in items:
+            if isinstance(item, SummedCalls):
+                begin, end, level, calls, stretch = item
+                self.count(SummedCalls(position + begin, position + end, level, calls, stretch))
+            else:
+                begin, function, level, kind, stretch = item
+                self.add(FunctionBegin(position + begin, function, level, kind, stretch))
+
+    def add(self, item: FunctionBegin) -> None:
+        """Go on with the next function that begins to run."""
+        entering = item.kind in ENTERING
+        self._end_above(item.level, item.position, _NO_FUNCTION if entering else item.function)
+        here = self._open[-1] if self._open else self._base
+        if item.level > here.item.level:
+            self._open.append(_OpenCall(item, int(entering)))
+        elif entering or item.level < here.item.level or item.function != here.item.function:
+            self._items += self._base.summed()  # what was running before has ended
+            self._items.append(item)
+            self._base = _OpenCall(item, 0)
+
+    def items(self) -> tuple[CallItem, ...]:
+        """Return what is left at the end."""
+        self._items += self._base.summed()
+        for call in self._open:
+            self._items.append(call.item)
+            self._items += call.summed()
+        return tuple(self._items)
+
+    def count(self, item: SummedCalls) -> None:
+        """Go on with calls that are only counted."""
+        self._end_above(item.level, item.position, None)
+        here = self._open[-1] if self._open else self._base
+        if here.item.level > item.level:  # what was running before has ended
+            self._items += [*self._base.summed(), item]
+        else:
+            here.count(item.calls, item.position, item.end)
+
+    def _end_above(self, level: int, position: int, function: int | None) -> None:
+        """End the calls that cannot go on when *function* runs at a *level*. None: the one that runs there goes on."""
+        while self._open:
+            top = self._open[-1].item
+            if top.level < level or (top.level == level and function in (None, top.function)):
+                return
+            ended = self._open.pop()
+            calls = ended.counted + ended.calls
+            if calls:
+                into = self._open[-1] if self._open else self._base
+                into.count(calls, ended.item.position, position)

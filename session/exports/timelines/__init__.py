@@ -1,0 +1,1 @@
+"""Timelines: what ran when, for programs that draw that."""
