@@ -1,6 +1,6 @@
 """How long exports of long histories take, and how large they are.
 
-Run: python benchmarks/exports.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]] [FORM ...]
+Run: python benchmarks/exports.py [FORM ...]
 
 `mixed` of benchmarks/programs runs on the simulated hart for six million instructions and is traced as in
 benchmarks/long_runs.py. That is repeated until it has 10^8 and 10^9 instructions: entry by entry, and as loops
@@ -18,9 +18,6 @@ from typing import BinaryIO, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-FORMS = [word for word in sys.argv[1:] if word.isalpha()]
-sys.argv[1:] = [word for word in sys.argv[1:] if not word.isalpha()] or ["6", "HTM"]
-
 from long_runs import histories
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
@@ -36,6 +33,8 @@ from rvtrace_gdb.session.selected_history import HistoryCache, SelectedHistory
 
 LENGTHS = (10**8, 10**9)
 LOOP = 100
+ROWS = ("csv", "jsonl")
+"""Forms with a row for each instruction, which nobody writes of so many."""
 
 
 class Source:
@@ -63,7 +62,8 @@ class Counting:
 
 
 def main() -> None:
-    forms = FORMS or ["folded", "speedscope", "pprof", "perfetto"]
+    forms = sys.argv[1:] or [row.name for row in export.EXPORTS if row.several and not row.name.endswith(ROWS)]
+    sys.argv[1:] = ["6", "HTM"]  # for `histories`: millions of instructions, and how they are traced
     print(f"{'':34}{'entries':>10}{'calls: s':>10}  form{'':9}{'s':>8}{'MB':>8}{'grew MB':>9}")
     name, history, image = next(iter(histories("mixed", 1)))
     for length in LENGTHS:

@@ -80,7 +80,7 @@ class _Items:
                 if short(position, position + count):
                     net = nets.get(step.number) or self._new_net(step)
                 if builder is not None and (net is None or net.moves or not short(begin, position + count)):
-                    yield from self._placed(builder.items(), 0, stretch)
+                    yield from self._placed(builder.remaining(), 0, stretch)
                     builder = None
                 if net is None or net.moves:
                     yield from self._of_step(step, net, position, stretch)
@@ -91,7 +91,7 @@ class _Items:
                     builder.go_on(net, position)
             position += count
         if builder is not None:
-            yield from self._placed(builder.items(), 0, stretch)
+            yield from self._placed(builder.remaining(), 0, stretch)
 
     def _new_net(self, step: CallStep) -> Net:
         """Return what a short step does."""

@@ -89,7 +89,7 @@ class _OpenSlices:
             trap = item.kind is StackOperationKind.TRAP
             self.slices.append(_Slice(position, item.level, item.function, trap=trap, called=called))
 
-    def count(self, calls: int, first: int, last: int) -> Iterator[DrawnItem]:
+    def sum_up(self, calls: int, first: int, last: int) -> Iterator[DrawnItem]:
         """Count short calls in the newest slice."""
         top = self.slices[-1]
         if top.calls and not self._short(top.last, first):
@@ -106,7 +106,7 @@ class _OpenSlices:
             self.slices.pop()
             calls = ended.calls + ended.rest + ended.called
             if calls:
-                yield from self.count(calls, ended.begin, position)
+                yield from self.sum_up(calls, ended.begin, position)
             return
         yield from self._draw(len(self.slices))
         yield from self._flush(len(self.slices))
@@ -164,7 +164,7 @@ class Slices:
         self._stack = -1
         self.unplaced = 0
 
-    def items(self, progress: Progress = silent) -> Iterator[DrawnItem]:
+    def drawn_items(self, progress: Progress = silent) -> Iterator[DrawnItem]:
         """Yield what is drawn. Raises what *progress* raises."""
         for item in call_items(self._calls, self._part, self._short, progress):
             if item.position >= self._part.stop:
@@ -203,7 +203,7 @@ class Slices:
         while running.slices[-1].level > item.level:
             yield from running.end(first)
         if item.end > self._part.start:
-            yield from running.count(item.calls, first, item.end)
+            yield from running.sum_up(item.calls, first, item.end)
 
     def _end_stacks(self, stacks: Sequence[int], position: int) -> Iterator[DrawnItem]:
         """End all slices of stacks that do not run any more."""

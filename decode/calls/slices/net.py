@@ -72,7 +72,7 @@ def net_of(items: Sequence[CallItem], level: int, function: int) -> Net:
         return Net(tuple(items), calls, low, function, False, True)
     builder = NetBuilder(level, function)
     builder.add_all(items, 0)
-    left = builder.items()
+    left = builder.remaining()
     return Net(left, calls, low, function, all(isinstance(item, SummedCalls) for item in left), False)
 
 
@@ -85,7 +85,7 @@ class _OpenCall:
         self.item, self.counted = item, counted
         self.calls, self.begin, self.end = 0, 0, 0
 
-    def count(self, calls: int, begin: int, end: int) -> None:
+    def sum_up(self, calls: int, begin: int, end: int) -> None:
         """Count calls that began and ended in it."""
         if not self.calls:
             self.begin = begin
@@ -117,7 +117,7 @@ class NetBuilder:
         for item in items:
             if isinstance(item, SummedCalls):
                 begin, end, level, calls, stretch = item
-                self.count(SummedCalls(position + begin, position + end, level, calls, stretch))
+                self.sum_up(SummedCalls(position + begin, position + end, level, calls, stretch))
             else:
                 begin, function, level, kind, stretch = item
                 self.add(FunctionBegin(position + begin, function, level, kind, stretch))
@@ -134,7 +134,7 @@ class NetBuilder:
             self._items.append(item)
             self._base = _OpenCall(item, 0)
 
-    def items(self) -> tuple[CallItem, ...]:
+    def remaining(self) -> tuple[CallItem, ...]:
         """Return what is left at the end."""
         self._items += self._base.summed()
         for call in self._open:
@@ -142,14 +142,14 @@ class NetBuilder:
             self._items += call.summed()
         return tuple(self._items)
 
-    def count(self, item: SummedCalls) -> None:
+    def sum_up(self, item: SummedCalls) -> None:
         """Go on with calls that are only counted."""
         self._end_above(item.level, item.position, None)
         here = self._open[-1] if self._open else self._base
         if here.item.level > item.level:  # what was running before has ended
             self._items += [*self._base.summed(), item]
         else:
-            here.count(item.calls, item.position, item.end)
+            here.sum_up(item.calls, item.position, item.end)
 
     def _end_above(self, level: int, position: int, function: int | None) -> None:
         """End the calls that cannot go on when *function* runs at a *level*. None: the one that runs there goes on."""
@@ -161,4 +161,4 @@ class NetBuilder:
             calls = ended.counted + ended.calls
             if calls:
                 into = self._open[-1] if self._open else self._base
-                into.count(calls, ended.item.position, position)
+                into.sum_up(calls, ended.item.position, position)

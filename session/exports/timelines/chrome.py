@@ -9,7 +9,7 @@ import json
 from typing import BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.timelines.tracks import Track, Values, write_harts
+from rvtrace_gdb.session.exports.timelines.tracks import EventValues, Track, write_harts
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import json_line
@@ -59,19 +59,19 @@ class _ChromeFile:
             self._event("M", track, f'"name": "thread_name", "args": {json_line({"name": name})}')
         return track
 
-    def begin(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def begin(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event("B", track, f'"ts": {_time(at)}, {_named(name, category)}{_values(values)}')
 
-    def end(self, at: int, track: Track, values: Values) -> None:
+    def end(self, at: int, track: Track, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event("E", track, f'"ts": {_time(at)}{_values(values)}')
 
-    def instant(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def instant(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event("i", track, f'"ts": {_time(at)}, "s": "t", {_named(name, category)}{_values(values)}')
 
-    def count(self, at: int, track: Track, value: "int | float") -> None:
+    def counter_value(self, at: int, track: Track, value: "int | float") -> None:
         """See `TimelineFile`."""
         self._event("C", track, f'"ts": {_time(at)}, "name": "{self._counters[track]}", "args": {{"value": {value!r}}}')
 
@@ -92,5 +92,5 @@ def _named(name: str, category: str) -> str:
     return json_line({"name": name, "cat": category})[1:-1]
 
 
-def _values(values: Values) -> str:
+def _values(values: EventValues) -> str:
     return f', "args": {json_line(values)}' if values else ""

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.extra_library import library
-from rvtrace_gdb.session.exports.timelines.tracks import Track, Values, write_harts
+from rvtrace_gdb.session.exports.timelines.tracks import EventValues, Track, write_harts
 from rvtrace_gdb.support.errors import Progress
 
 _AT_ONCE = 1 << 12
@@ -52,31 +52,31 @@ class _PerfettoFile:
 
     def hart(self, hart: int, name: str) -> None:
         """See `TimelineFile`. A process has no number 0 in Perfetto."""
-        described = self._described(name)
+        described = self._new_descriptor(name)
         self._harts[hart] = described.uuid
         described.process.pid, described.process.process_name = hart + 1, name
 
     def track(self, hart: int, name: str, unit: str = "") -> Track:
         """See `TimelineFile`."""
-        described = self._described(name)
+        described = self._new_descriptor(name)
         described.parent_uuid = self._harts[hart]
         if unit:
             described.counter.unit_name = unit
         return Track(hart, described.uuid)
 
-    def begin(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def begin(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event(at, track, self._types.TYPE_SLICE_BEGIN, name, category, values)
 
-    def end(self, at: int, track: Track, values: Values) -> None:
+    def end(self, at: int, track: Track, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event(at, track, self._types.TYPE_SLICE_END, "", "", values)
 
-    def instant(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def instant(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
         self._event(at, track, self._types.TYPE_INSTANT, name, category, values)
 
-    def count(self, at: int, track: Track, value: "int | float") -> None:
+    def counter_value(self, at: int, track: Track, value: "int | float") -> None:
         """See `TimelineFile`."""
         event = self._event(at, track, self._types.TYPE_COUNTER, "", "", {})
         if isinstance(value, int):
@@ -84,13 +84,13 @@ class _PerfettoFile:
         else:
             event.double_counter_value = value
 
-    def _described(self, name: str) -> Any:
+    def _new_descriptor(self, name: str) -> Any:
         self._tracks += 1
         described = self._packet().track_descriptor
         described.uuid, described.name = self._tracks, name
         return described
 
-    def _event(self, at: int, track: Track, kind: int, name: str, category: str, values: Values) -> Any:
+    def _event(self, at: int, track: Track, kind: int, name: str, category: str, values: EventValues) -> Any:
         packet = self._packet()
         packet.timestamp, packet.sequence_flags = at, self._needs_state
         event = packet.track_event
@@ -107,10 +107,10 @@ class _PerfettoFile:
                 annotation.string_value = value
         return event
 
-    def _number(self, packet: Any, field: str, known: dict[str, int], text: str) -> int:
-        number = known.get(text)
+    def _number(self, packet: Any, field: str, numbers: dict[str, int], text: str) -> int:
+        number = numbers.get(text)
         if number is None:
-            number = known[text] = len(known) + 1
+            number = numbers[text] = len(numbers) + 1
             getattr(packet.interned_data, field).add(iid=number, name=text)
         return number
 

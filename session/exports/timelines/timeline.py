@@ -35,7 +35,7 @@ class MissingStretch(NamedTuple):
     detail: str
 
 
-class Timeline:
+class HartTimeline:
     """The timeline of a hart, of the part that is to be written. *unit*: of its axis, in files with nanoseconds.
 
     *resolution*: what is shorter is summed up. Raises what *progress* raises.
@@ -49,9 +49,9 @@ class Timeline:
         self.slices = Slices(calls, trace.part, self.resolution)
         self.names = ProfileNames(trace)
 
-    def items(self, progress: Progress) -> Iterator[DrawnItem]:
+    def drawn_items(self, progress: Progress) -> Iterator[DrawnItem]:
         """Yield the slices, with positions of the history. Raises what *progress* raises."""
-        for item in self.slices.items(progress):
+        for item in self.slices.drawn_items(progress):
             if not isinstance(item, SliceEnd):
                 self.resolution.draw()
             yield item

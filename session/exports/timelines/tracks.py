@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from rvtrace_gdb.decode.calls.slices.drawn import DrawnItem, ShortCalls, SliceBegin, SliceTrack
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.profiles.stacks import StackFrame
-from rvtrace_gdb.session.exports.timelines.timeline import Timeline
+from rvtrace_gdb.session.exports.timelines.timeline import HartTimeline
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 
@@ -18,9 +18,9 @@ CALL, TRAP, MISSING, SHORT = "call", "trap", "missing", "short calls"
 """The categories of events."""
 UNPLACED = "calls that are shorter than the resolution, and in no call that is drawn,"
 BACK = "times, which go back, with instruction numbers in their place,"
-Values = Mapping[str, "int | str"]
-_NONE: Values = {}
-_BEFORE: Values = {"entered before": 1}
+EventValues = Mapping[str, "int | str"]
+_NONE: EventValues = {}
+_BEFORE: EventValues = {"entered before": 1}
 
 
 class Track(NamedTuple):
@@ -41,19 +41,19 @@ class TimelineFile(Protocol):
         """Add a track. *unit*: of what a counter counts."""
         ...
 
-    def begin(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def begin(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """Begin a slice."""
         ...
 
-    def end(self, at: int, track: Track, values: Values) -> None:
+    def end(self, at: int, track: Track, values: EventValues) -> None:
         """End the newest slice of a track."""
         ...
 
-    def instant(self, at: int, track: Track, name: str, category: str, values: Values) -> None:
+    def instant(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """Add something that has no length."""
         ...
 
-    def count(self, at: int, track: Track, value: "int | float") -> None:
+    def counter_value(self, at: int, track: Track, value: "int | float") -> None:
         """Add the value that a counter has from here on."""
         ...
 
@@ -62,7 +62,7 @@ def write_harts(trace: ExportedTrace, file: TimelineFile, progress: Progress) ->
     """Write the timelines of all harts. Raises what *progress* raises."""
     unplaced = back = 0
     for hart in trace.harts:
-        timeline = Timeline(hart, progress)
+        timeline = HartTimeline(hart, progress)
         _HartTracks(file, timeline).write(progress)
         unplaced, back = unplaced + timeline.slices.unplaced, back + timeline.axis.goes_back
     return Written(None, {UNPLACED: unplaced, BACK: back})
@@ -71,7 +71,7 @@ def write_harts(trace: ExportedTrace, file: TimelineFile, progress: Progress) ->
 class _HartTracks:
     """The tracks of a hart."""
 
-    def __init__(self, file: TimelineFile, timeline: Timeline) -> None:
+    def __init__(self, file: TimelineFile, timeline: HartTimeline) -> None:
         self._file, self._timeline, self._hart = file, timeline, timeline.trace.hart
         self._axis = timeline.axis
         self._tracks: dict[SliceTrack, Track] = {}
@@ -79,7 +79,7 @@ class _HartTracks:
     def write(self, progress: Progress) -> None:
         """Write all events of the hart."""
         self._file.hart(self._hart, self._timeline.label)
-        for item in self._timeline.items(progress):
+        for item in self._timeline.drawn_items(progress):
             self._draw(item)
         self._write_traps()
         self._write_missing()
@@ -123,4 +123,4 @@ class _HartTracks:
             track = None
             for at, value in values:
                 track = track or self._file.track(self._hart, name, unit)
-                self._file.count(at, track, value)
+                self._file.counter_value(at, track, value)

@@ -72,7 +72,7 @@ class Read:
 
 def drawn(calls: CallHistory, resolution: int, part: range) -> tuple[Read, int]:
     slices = Slices(calls, part, rule(resolution, part))
-    read = Read(list(slices.items()))
+    read = Read(list(slices.drawn_items()))
     return read, read.calls(slices.unplaced)
 
 
@@ -195,7 +195,7 @@ def test_contexts_have_tracks_of_their_own() -> None:
     calls = case.calls
     calls.history.contexts = [(0, process), (10, process._replace(prv=1)), (middle, other)]
     slices = Slices(calls, range(len(case.pcs)), rule(0, range(len(case.pcs))))
-    read = Read(list(slices.items()))
+    read = Read(list(slices.drawn_items()))
     assert {track.context.scontext for track in read.tracks} == {5, 6}
     cut = [
         piece
