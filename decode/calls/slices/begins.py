@@ -25,7 +25,8 @@ from rvtrace_gdb.decode.calls.slices.net import (
     net_of,
 )
 from rvtrace_gdb.decode.calls.stack import CallStacks
-from rvtrace_gdb.decode.calls.states import CallStep, Summaries, Summary
+from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
 from rvtrace_gdb.decode.history.history import GAP, RepeatPath
 from rvtrace_gdb.support.errors import Progress, silent
 
