@@ -381,8 +381,10 @@ def run(args: argparse.Namespace) -> int:
     `Session.harts`.
     """
     verb: ListVerb = args.verb
-    if verb.show is _coverage and source_coverage.is_requested(args):
-        return source_coverage.run(args)
+    if verb.show is _coverage:
+        status = source_coverage.run_if_requested(args)
+        if status is not None:
+            return status
     return _print_list(verb, _request(verb, args), OutputOptions.from_arguments(args))
 
 

@@ -61,15 +61,14 @@ def add_arguments(parser: CommandParser) -> None:
     group.add_argument("--of", choices=MEASURES, help="what --fail-under is about (default: lines)")
 
 
-def is_requested(args: argparse.Namespace) -> bool:
-    """Return whether the command line asks for coverage by source files."""
-    return bool(args.files or args.merge or args.to or args.output or args.of or args.fail_under is not None)
+def run_if_requested(args: argparse.Namespace) -> int | None:
+    """Print the table, and write the file, if the command line asks for coverage by source files; else return None.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Print the table, and write the file. Raises CoverageError, RangeError, OutputError, and as `raw.trace_request`,
-    `Session.open_capture` and `Session.harts`.
+    Raises CoverageError, RangeError, OutputError, and as `raw.trace_request`, `Session.open_capture` and
+    `Session.harts`.
     """
+    if not (args.files or args.merge or args.to or args.output or args.of or args.fail_under is not None):
+        return None
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         files = list(source_coverage(_programs(request, shown), shown.progress).values())

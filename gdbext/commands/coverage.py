@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, disassembly, listing, location, results
+from rvtrace_gdb.gdbext import completion, disassembly, listing, live_coverage, location, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.source_lines import NEVER, CodeLines, Scope, line_tables, scopes, table_of
@@ -158,6 +158,7 @@ class CoverageCommand(Command, name="trace coverage"):
     """Print how often functions, lines or instructions ran.
     Usage: trace coverage [-all] [RANGE]
            trace coverage FUNCTION | FILE | FILE:LINE | FILE:FIRST,LAST [RANGE]
+           trace coverage -live [SECONDS]
 
     Without a place, a table: for each function how often it was entered,
     and how many of its lines and instructions ran. Files in which
@@ -175,12 +176,18 @@ class CoverageCommand(Command, name="trace coverage"):
       A,+N   N instructions starting with A
       A,-N   N instructions ending with A
 
+    -live: while the program runs (`continue &`), how much has run so far,
+    each time that more has; for so many seconds, or until it stops.
+
     What ran in gaps of the trace is not counted.
     `set trace disassemble-counts on` shows counts in disassembled code."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         location.refuse_condition("trace coverage", argument)
+        if argument.split()[:1] == ["-live"]:
+            live_coverage.watch(argument.partition("-live")[2].strip())
+            return
         place, numbers = split_range(argument)
         if place in ("", "-all"):
             show_table(_request_coverage(numbers, functions=True), everything=bool(place))
@@ -194,7 +201,7 @@ class CoverageCommand(Command, name="trace coverage"):
             _show_symbols(place, numbers)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        return completion.words_and_places(text, word, () if text.split(" ")[:-1] else ("-all",))
+        return completion.words_and_places(text, word, () if text.split(" ")[:-1] else ("-all", "-live"))
 
 
 def _request_coverage(numbers: str, **asked: Any) -> dict[str, Any]:

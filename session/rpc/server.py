@@ -19,8 +19,9 @@
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
 More methods are in the other modules of this package: `pages` (of lists, and a window), `replay` (going back in
-time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `report` (profiles), `export` (files
-for other programs), `hardware` (trace components, Control Transfer Records, USB).
+time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `live` (coverage while a program
+runs), `report` (profiles), `export` (files for other programs), `hardware` (trace components, Control Transfer
+Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -64,6 +65,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("frames", "entered_at", "steps", "registers_known", "native", "gone"), "replay"),
     **dict.fromkeys(("export", "exports"), "export"),
     "report": "report",
+    "coverage_live": "live",
     "values": "values",
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""

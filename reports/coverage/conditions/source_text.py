@@ -57,7 +57,7 @@ class SourceDecision:
 
 
 class _SourceToken(NamedTuple):
-    text: str
+    spelling: str
     start: SourcePoint
     end: SourcePoint
 
@@ -129,12 +129,12 @@ def _grouped(tokens: list[_SourceToken], at: int, depth: int) -> "tuple[list[_So
     found: list[_SourceToken | _Bracketed] = []
     while at < len(tokens):
         token = tokens[at]
-        if token.text in _CLOSING.values():
+        if token.spelling in _CLOSING.values():
             break
         at += 1
-        if token.text in _CLOSING and depth < _DEPTH_AT_MOST:
+        if token.spelling in _CLOSING and depth < _DEPTH_AT_MOST:
             inside, at = _grouped(tokens, at, depth + 1)
-            if at < len(tokens) and tokens[at].text == _CLOSING[token.text]:
+            if at < len(tokens) and tokens[at].spelling == _CLOSING[token.spelling]:
                 found.append(_Bracketed(token, inside, tokens[at]))
                 at += 1
                 continue
@@ -148,12 +148,12 @@ def _statements(items: _Items) -> Iterator[tuple[SourceExtent, _Items]]:
     """Yield the statements, those of blocks each by itself."""
     part: list[_SourceToken | _Bracketed] = []
     for item in items:
-        if isinstance(item, _Bracketed) and item.opening.text == "{":
+        if isinstance(item, _Bracketed) and item.opening.spelling == "{":
             if part:
                 yield SourceExtent(part[0].start, item.start), part
                 part = []
             yield from _statements(item.inside)
-        elif isinstance(item, _SourceToken) and item.text == ";":
+        elif isinstance(item, _SourceToken) and item.spelling == ";":
             if part:
                 yield SourceExtent(part[0].start, item.start), part
                 part = []
@@ -183,20 +183,20 @@ def _expressions(items: _Items) -> Iterator[list["_SourceToken | _Bracketed"]]:
         if isinstance(item, _Bracketed) and control:
             yield [item]  # the brackets of `if`: what follows is another statement
             control = False
-        elif isinstance(item, _SourceToken) and (item.text in _ENDS or item.text in _CONTROL):
-            control = item.text in _CONTROL
+        elif isinstance(item, _SourceToken) and (item.spelling in _ENDS or item.spelling in _CONTROL):
+            control = item.spelling in _CONTROL
             if part:
                 yield part
             part = []
         else:
-            control = control and isinstance(item, _SourceToken) and item.text == "constexpr"
+            control = control and isinstance(item, _SourceToken) and item.spelling == "constexpr"
             part.append(item)
     if part:
         yield part
 
 
 def _is_operator(item: "_SourceToken | _Bracketed", *texts: str) -> bool:
-    return isinstance(item, _SourceToken) and item.text in (texts or ("&&", "||", "and", "or"))
+    return isinstance(item, _SourceToken) and item.spelling in (texts or ("&&", "||", "and", "or"))
 
 
 class _Nested(Exception):
@@ -238,10 +238,10 @@ def _inner(items: _Items) -> tuple[int, _Items | None]:
     count = 0
     while rest and _is_operator(rest[0], "!", "not"):
         rest, count = rest[1:], count + 1
-    if len(rest) == 1 and isinstance(rest[0], _Bracketed) and rest[0].opening.text == "(":
+    if len(rest) == 1 and isinstance(rest[0], _Bracketed) and rest[0].opening.spelling == "(":
         inside = rest[0].inside
         if any(_is_operator(item) for item in inside):
-            if any(isinstance(item, _SourceToken) and item.text in _ENDS for item in inside):
+            if any(isinstance(item, _SourceToken) and item.spelling in _ENDS for item in inside):
                 raise _Nested
             return count, inside
         further, deeper = _inner(inside)

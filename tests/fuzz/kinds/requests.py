@@ -54,6 +54,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("page", {"what": "interleaved", "args": "", "size": 9, "at": 3}), _rows("interleaved", hart=0, events=1)),
     (("check", {}),),
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
+    (("coverage_live", {"begin": 1}), ("coverage_live", {})),
     (("report", {"args": "", "all": 1, "each": 1, "top": 3, "depth": 2}),
      ("report", {"sections": ["traps"], "hart": 0})),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
