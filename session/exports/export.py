@@ -114,6 +114,8 @@ EXPORTS = (
     Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", several=True),
     Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),
     Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", several=True),
+    Export("vcd", "waveforms of pc, function, privilege and traps (extra `views`)", "timelines.vcd", True, _PART),
+    Export("fst", "the same in GTKWave's compressed form (needs its vcd2fst)", "timelines.fst", True, _PART),
     Export("lcov", "coverage of lines, functions and branches, for lcov and genhtml", "coverage.lcov", True, _PART),
     Export("cobertura", "the same as XML of Cobertura, for GitLab and Jenkins", "coverage.cobertura", True, _PART),
     Export("gcov-json", "the same as JSON of gcov, for gcovr", "coverage.gcov_json", True, _PART),

@@ -17,6 +17,8 @@ READ_BY = {
     "perfetto": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "chrome": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "pprof": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
+    "vcd": ("session/exports/timelines/test_waveforms.py", "test_each_instruction_is_there"),
+    "fst": ("session/exports/timelines/test_waveforms.py", "test_each_instruction_is_there"),
     "lcov": ("session/exports/coverage/test_readers.py", "test_lcov_reads_it"),
     "cobertura": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
     "gcov-json": ("session/exports/coverage/test_readers.py", "test_gcovr_reads_it"),
