@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from rvtrace_gdb.decode.history.events import EventKind
     from rvtrace_gdb.decode.history.history import GAP, Event, History
     from rvtrace_gdb.decode.program.image import Image
+    from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
+    from rvtrace_gdb.reports.coverage.program_coverage import merged as merged_coverage
+    from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, source_coverage
     from rvtrace_gdb.reports.profile.hottest import hot_blocks, hot_branches, hot_edges, hot_functions, hot_lines
     from rvtrace_gdb.reports.profile.model import Profile
     from rvtrace_gdb.reports.profile.sums import sum_of as sum_of_profiles
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.capture.file import save as save_capture
     from rvtrace_gdb.session.capture.model import Capture
     from rvtrace_gdb.session.context import Context
+    from rvtrace_gdb.session.queries.program_coverage import program_coverage
     from rvtrace_gdb.session.queries.reports import hart_profiles
     from rvtrace_gdb.session.session import Session
     from rvtrace_gdb.support.errors import RvtraceError
@@ -51,6 +55,7 @@ _HOMES = {
     "Damaged": ("rvtrace_gdb.console.bench.checks", "Damaged"),
     "Event": ("rvtrace_gdb.decode.history.history", "Event"),
     "EventKind": ("rvtrace_gdb.decode.history.events", "EventKind"),
+    "FileCoverage": ("rvtrace_gdb.reports.coverage.source_coverage", "FileCoverage"),
     "History": ("rvtrace_gdb.decode.history.history", "History"),
     "Image": ("rvtrace_gdb.decode.program.image", "Image"),
     "Instruction": ("rvtrace_gdb.console.bench.trace_queries", "HistoryInstruction"),
@@ -58,6 +63,7 @@ _HOMES = {
     "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
     "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
     "Profile": ("rvtrace_gdb.reports.profile.model", "Profile"),
+    "ProgramCoverage": ("rvtrace_gdb.reports.coverage.program_coverage", "ProgramCoverage"),
     "QemuRig": ("rvtrace_gdb.console.bench.rig", "QemuRig"),
     "Rig": ("rvtrace_gdb.console.bench.rig", "Rig"),
     "RvtraceError": ("rvtrace_gdb.support.errors", "RvtraceError"),
@@ -72,7 +78,10 @@ _HOMES = {
         for rows in ("blocks", "branches", "edges", "functions", "lines")
     },
     "load_capture": ("rvtrace_gdb.session.capture.file", "load"),
+    "merged_coverage": ("rvtrace_gdb.reports.coverage.program_coverage", "merged"),
+    "program_coverage": ("rvtrace_gdb.session.queries.program_coverage", "program_coverage"),
     "save_capture": ("rvtrace_gdb.session.capture.file", "save"),
+    "source_coverage": ("rvtrace_gdb.reports.coverage.source_coverage", "source_coverage"),
     "sum_of_profiles": ("rvtrace_gdb.reports.profile.sums", "sum_of"),
 }
 """Public name -> the module and the name in it. A test compares it with the imports above."""
@@ -101,6 +110,7 @@ __all__ = [
     "Damaged",
     "Event",
     "EventKind",
+    "FileCoverage",
     "History",
     "Image",
     "Instruction",
@@ -108,6 +118,7 @@ __all__ = [
     "Latency",
     "NotReached",
     "Profile",
+    "ProgramCoverage",
     "QemuRig",
     "Rig",
     "RvtraceError",
@@ -123,6 +134,9 @@ __all__ = [
     "hot_functions",
     "hot_lines",
     "load_capture",
+    "merged_coverage",
+    "program_coverage",
     "save_capture",
+    "source_coverage",
     "sum_of_profiles",
 ]

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from rvtrace_gdb.reports.coverage.conditions.counting import add_conditions
 from rvtrace_gdb.reports.coverage.counting import program_coverages
-from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
+from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage
 from rvtrace_gdb.reports.coverage.totals import Share, total
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory, call_history
+from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
 MEASURES = ("lines", "functions", "branches", "decisions", "conditions")
@@ -35,6 +38,17 @@ def coverage_of(
     if conditions:
         add_conditions(found, history, program, calls, part, progress)
     return found
+
+
+def program_coverage(session: Session, context: Context, progress: Progress = silent) -> list[ProgramCoverage]:
+    """Return the coverage of each program that ran on all harts of a trace, or on the hart of the context.
+
+    Raises as `Session.harts`.
+    """
+    found = session.harts(context, progress).harts
+    harts = sorted(found.histories) if context.hart is None else [found.number(context.hart)]
+    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
+    return merged(one for it in selected for one in coverage_of(session, it, None, progress))
 
 
 def totals(files: Iterable[FileCoverage]) -> dict[str, Share]:
