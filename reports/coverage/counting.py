@@ -60,7 +60,7 @@ def _of_image(image: Image, counted: ExecutionCounts, maybe: MaybeRan) -> Iterat
     rest = sorted(counted.ran)
     for elf, bias in image.layers:
         own: set[int] = set()
-        for start, end, moved in _placed(elf, bias):
+        for start, end, moved in _placed_segments(elf, bias):
             inside = rest[bisect_left(rest, start) : bisect_left(rest, end)]
             own.update(inside)
             if moved != bias:  # code at its physical address
@@ -70,7 +70,7 @@ def _of_image(image: Image, counted: ExecutionCounts, maybe: MaybeRan) -> Iterat
         yield _of_elf(elf, bias, image, _counts_of(counted, own), maybe)
 
 
-def _placed(elf: Elf, bias: int) -> Iterator[tuple[int, int, int]]:
+def _placed_segments(elf: Elf, bias: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, bias) of where the code of a file is in memory."""
     for segment in elf.segments:
         if segment.executable:

@@ -96,7 +96,7 @@ class _Bracketed(NamedTuple):
         return self.closing.end
 
 
-_Items = Sequence["_SourceToken | _Bracketed"]
+_TokenItems = Sequence["_SourceToken | _Bracketed"]
 _DEPTH_AT_MOST = 200
 
 
@@ -144,7 +144,7 @@ def _grouped(tokens: list[_SourceToken], at: int, depth: int) -> "tuple[list[_So
     return found, at
 
 
-def _statements(items: _Items) -> Iterator[tuple[SourceExtent, _Items]]:
+def _statements(items: _TokenItems) -> Iterator[tuple[SourceExtent, _TokenItems]]:
     """Yield the statements, those of blocks each by itself."""
     part: list[_SourceToken | _Bracketed] = []
     for item in items:
@@ -163,7 +163,7 @@ def _statements(items: _Items) -> Iterator[tuple[SourceExtent, _Items]]:
         yield SourceExtent(part[0].start, part[-1].end), part
 
 
-def _decisions_in(items: _Items, statement: SourceExtent) -> Iterator[SourceDecision]:
+def _decisions_in(items: _TokenItems, statement: SourceExtent) -> Iterator[SourceDecision]:
     """Yield the decisions of a statement, or of what is in brackets."""
     for part in _expressions(items):
         if any(_is_operator(item) for item in part):
@@ -176,7 +176,7 @@ def _decisions_in(items: _Items, statement: SourceExtent) -> Iterator[SourceDeci
                     yield from _decisions_in(item.inside, statement)
 
 
-def _expressions(items: _Items) -> Iterator[list["_SourceToken | _Bracketed"]]:
+def _expressions(items: _TokenItems) -> Iterator[list["_SourceToken | _Bracketed"]]:
     part: list[_SourceToken | _Bracketed] = []
     control = False
     for item in items:
@@ -203,7 +203,7 @@ class _Nested(Exception):
     """A condition has a decision in it, or there is nothing between two operators."""
 
 
-def _decision(items: _Items, statement: SourceExtent) -> SourceDecision | None:
+def _decision(items: _TokenItems, statement: SourceExtent) -> SourceDecision | None:
     conditions: list[SourceExtent] = []
     edges: dict[int, ConditionEdges] = {}
     try:
@@ -216,7 +216,7 @@ def _decision(items: _Items, statement: SourceExtent) -> SourceDecision | None:
     return SourceDecision(extent, statement, tuple(conditions), ordered)
 
 
-def _operands(items: _Items) -> tuple[str, list[_Items]]:
+def _operands(items: _TokenItems) -> tuple[str, list[_TokenItems]]:
     """Return the operator that binds least, "" for a condition, and what it joins."""
     for name, texts in (("||", ("||", "or")), ("&&", ("&&", "and"))):
         if any(_is_operator(item, *texts) for item in items):
@@ -232,7 +232,7 @@ def _operands(items: _Items) -> tuple[str, list[_Items]]:
     return "", [items]
 
 
-def _inner(items: _Items) -> tuple[int, _Items | None]:
+def _inner(items: _TokenItems) -> tuple[int, _TokenItems | None]:
     """Return how many `!` a condition has, and what is in the brackets behind them if that is a decision."""
     rest = list(items)
     count = 0
@@ -255,7 +255,7 @@ def _has_operator(item: "_SourceToken | _Bracketed") -> bool:
     return any(map(_has_operator, item.inside)) if isinstance(item, _Bracketed) else _is_operator(item)
 
 
-def _count(items: _Items, conditions: list[SourceExtent]) -> None:
+def _count(items: _TokenItems, conditions: list[SourceExtent]) -> None:
     """Collect the conditions of an expression, in order."""
     operator, parts = _operands(items)
     for part in parts:
@@ -269,7 +269,7 @@ def _count(items: _Items, conditions: list[SourceExtent]) -> None:
             _count(inside, conditions)
 
 
-def _lead(items: _Items, true: int, false: int, following: list[int], edges: dict[int, ConditionEdges]) -> int:
+def _lead(items: _TokenItems, true: int, false: int, following: list[int], edges: dict[int, ConditionEdges]) -> int:
     """Note where the conditions of an expression lead, and return its first one. *following*: the next number."""
     operator, parts = _operands(items)
     if not operator:
