@@ -151,7 +151,8 @@ class ReportedLoss(NamedTuple):
 
 class ProfileReport(NamedTuple):
     """A report of a *hart*, None for all that there are: how many instructions and gaps, and the sections that were
-    requested, each with its first rows. *more*: by section, how many rows there are beyond those.
+    requested, each with its first rows. *more*: by section, how many rows there are beyond those. *capture*: the file
+    that it is of, where there are several.
     """
 
     hart: int | None
@@ -161,6 +162,7 @@ class ProfileReport(NamedTuple):
     timed: int
     sections: Mapping[str, Sequence[Any]]
     more: Mapping[str, int]
+    capture: str = ""
 
 
 SECTION_TYPES: Mapping[str, Any] = {

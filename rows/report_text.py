@@ -65,6 +65,7 @@ def report_lines(report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]
 
 def _summary(report: ProfileReport) -> str:
     harts = "All harts" if report.hart is None else f"Hart {report.hart}"
+    harts = f"{report.capture}, {harts.lower()}" if report.capture else harts
     text = f"{harts}: {_counted(report.instructions, 'instruction')}"
     if report.gaps:
         text += f", {_counted(report.gaps, 'gap')}"
@@ -215,6 +216,7 @@ def report_fields(report: ProfileReport) -> RowFields:
     """Return a report for programs: each section is a list of objects. What is not known has no field."""
     found: RowFields = {"instructions": report.instructions, "gaps": report.gaps}
     found.update({} if report.hart is None else {"hart": report.hart})
+    found.update({"capture": report.capture} if report.capture else {})
     found.update({} if report.ticks is None else {"ticks": report.ticks, "timed": report.timed})
     for name, rows in report.sections.items():
         found[name] = [_fields(row, timed=report.ticks is not None) for row in rows]

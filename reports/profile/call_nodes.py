@@ -24,13 +24,15 @@ class TreeNodes:
         self._numbers: dict[_NodeKey, int] = {}
 
     def numbered(self, root: CallNode, image: Image) -> Iterator[tuple[int, CallNode]]:
-        """Yield the nodes below a root with their numbers, callers first; those that are new come into the profile."""
-        waiting = [(-1, child) for child in reversed(root.children.values())]
+        """Yield the nodes below a root with their numbers, callers first, in the order of their addresses; those that
+        are new come into the profile.
+        """
+        waiting = [(-1, root.children[key]) for key in sorted(root.children, reverse=True)]
         while waiting:
             parent, node = waiting.pop()
             number = self._number((parent, self._function_place(image, node.function), node.trap))
             yield number, node
-            waiting += [(number, child) for child in reversed(node.children.values())]
+            waiting += [(number, node.children[key]) for key in sorted(node.children, reverse=True)]
 
     def __len__(self) -> int:
         return len(self._nodes)

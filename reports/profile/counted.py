@@ -42,10 +42,10 @@ def count_code(
         else:
             here, inside = coverage.step_counts(of_program, progress)
         here.pop(GAP, None)
-        for pc, times in here.items():
+        for pc, times in sorted(here.items()):  # so that programs have the same numbers each time
             ran[places.place(image, pc)] += times
         crossed = _crossings(of_program)
-        for (source, target), times in inside.items():
+        for (source, target), times in sorted(inside.items()):
             at = places.place(image, target)
             times -= sum(crossing.get((source, target), 0) for crossing in crossed.values())
             if times:

@@ -1,6 +1,6 @@
 """Reports of what ran: the profiles of harts (`reports.profile`), and their rows."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from rvtrace_gdb.reports.profile.model import (
     SourceLine,
     TrapCause,
 )
-from rvtrace_gdb.reports.profile.sums import sum_of
+from rvtrace_gdb.reports.profile.sums import ProfileSum
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import (
     DEPTH,
@@ -89,25 +89,28 @@ def _hart_profile(session: Session, selected: SelectedHistory, args: str, captur
     return profile_at(range(chosen.begin - 1, chosen.end - 1))
 
 
-def reports(profiles: Sequence[Profile], choice: ReportChoice) -> list[ProfileReport]:
-    """Return the report of the sum of the profiles of harts, and of each, if that is chosen."""
-    if len(profiles) == 1:
-        return [_report(profiles[0], choice, profiles[0].harts[0].hart)]
-    each = [_report(profile, choice, profile.harts[0].hart) for profile in profiles] if choice.each else []
-    return [_report(sum_of(profiles), choice, None), *each]
+def reports(profiles: Iterable[Profile], choice: ReportChoice) -> list[ProfileReport]:
+    """Return the report of the sum of the profiles of harts, and of each, if that is chosen and there are several."""
+    total, each = ProfileSum(), list[ProfileReport]()
+    for profile in profiles:
+        total.add(profile)
+        each += [_report(profile, choice)] if choice.each else []
+    return [_report(total.result, choice), *(each if len(each) > 1 else [])]
 
 
-def _report(profile: Profile, choice: ReportChoice, hart: int | None) -> ProfileReport:
+def _report(profile: Profile, choice: ReportChoice) -> ProfileReport:
+    alone = profile.harts[0] if len(profile.harts) == 1 else None
     made = {name: _SECTIONS[name](profile, choice) for name in SECTIONS if name in choice.sections}
     known = [it.ticks for it in profile.harts if it.ticks is not None]
     return ProfileReport(
-        hart=hart,
+        hart=None if alone is None else alone.hart,
         instructions=profile.instructions,
         gaps=sum(it.gaps for it in profile.harts),
         ticks=sum(known) if known else None,
         timed=sum(it.timed for it in profile.harts),
         sections={name: rows for name, (rows, _) in made.items()},
         more={name: more for name, (_, more) in made.items() if more},
+        capture="" if alone is None else alone.capture,
     )
 
 

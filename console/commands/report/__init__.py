@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.report.captures import ProfiledTrace, all_profiles, profiles_of
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
-from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import DEPTH, SECTIONS, TOP, ProfileReport
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
-from rvtrace_gdb.session import report as session_report
-from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles, reports
-from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.queries.reports import ReportChoice, reports
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.addresses import address_text
@@ -28,6 +25,7 @@ EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
+    ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
 )
 
 
@@ -37,12 +35,11 @@ class ReportError(RvtraceError):
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What the command line asks for. *hart*: None: all. *range*: instructions that count, "" for all."""
+    """What the command line asks for. *jobs*: how many processes read several traces, 0: as many as processors."""
 
-    trace: RequestedTrace
+    traces: tuple[ProfiledTrace, ...]
     choice: ReportChoice
-    hart: int | None = None
-    range: str = ""
+    jobs: int = 0
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -68,6 +65,10 @@ def add_arguments(parser: CommandParser) -> None:
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts together)")
     parser.add_argument("--each", action="store_true", help="then each hart by itself, too")
+    more = "add the runs in further captures, of the same program (its build-id says so) or of others"
+    parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
+    jobs = "processes that read several captures (default: one for each processor)"
+    parser.add_argument("--jobs", type=inputs.number_from(1, 1 << 10), default=0, metavar="N", help=jobs)
     output.add_arguments(parser, "each report: of all harts, or of one")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
@@ -87,22 +88,34 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         )
     if len(ranges) > 1:
         raise ReportError(f"{ranges[0]} and {ranges[1]}: give one RANGE")
-    choice = ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each)
-    return ReportRequest(raw.trace_request(args, args.capture), choice, args.hart, "".join(ranges))
+    files = [args.capture, *args.merge]
+    if len(files) > 1 and ranges:
+        raise ReportError(f"{ranges[0]}: a RANGE is of one capture, and --merge adds others")
+    if len(files) > 1 and "-" in files:
+        raise ReportError("-: with --merge each capture is a file")
+    names = files if len(files) > 1 else [""]
+    traces = tuple(
+        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name)
+        for file, name in zip(files, names, strict=True)
+    )
+    return ReportRequest(traces, ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each), args.jobs)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report. Raises ReportError, RangeError, and as `raw.trace_request` and `hart_profiles`."""
+    """Print the report. Raises ReportError, CaptureError, RangeError, and as `raw.trace_request` and `profiles_of`."""
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-        session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *session_report.histories(decoded.harts), *session.warnings(), *hint])
-        profiles = hart_profiles(session, Context(hart=request.hart), request.range, progress=shown.progress)
-        print_reports(reports(list(profiles.values()), request.choice), shown)
+        print_reports(reports(_profiles(request, shown), request.choice), shown)
     return 0
+
+
+def _profiles(request: ReportRequest, shown: CommandOutput) -> Iterator[Profile]:
+    """Yield the profiles of all harts, and say what there is to say about their traces."""
+    one, *others = request.traces
+    read = all_profiles(request.traces, request.jobs, shown.progress) if others else [profiles_of(one, shown.progress)]
+    for found in read:
+        shown.say(found.lines)
+        yield from found.profiles
 
 
 def print_reports(shown_reports: Sequence[ProfileReport], shown: CommandOutput) -> None:

@@ -1,0 +1,99 @@
+"""Reports of several captures: the same bytes whatever the number of processes; one that dies is made up for."""
+
+import json
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.commands.report.captures import CaptureError, ProfiledTrace, all_profiles
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.options.inputs import Programs
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
+from tests.reports.coverage.traced import program, retired, trace
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three runs of one program, of different lengths and formats."""
+    folder = tmp_path_factory.mktemp("captures")
+    elf = program(folder / "program")
+    pcs = retired(elf)
+    return [
+        trace(elf, pcs, folder / "a.rvt", "--ntrace"),
+        trace(elf, pcs[: len(pcs) // 2], folder / "b.rvt", "--etrace"),
+        trace(elf, pcs[: len(pcs) // 3], folder / "c.rvt", "--ntrace"),
+    ]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main(["report", *map(str, words), "--quiet"]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_same_bytes_whatever_the_number_of_processes(
+    captures: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = captures
+    command = [first, "--json", "--each", "--top", "0", "--merge", *others]
+    alone = printed(capsys, *command, "--jobs", "1")
+    assert printed(capsys, *command, "--jobs", "3") == alone
+    total, *each = map(json.loads, alone.splitlines())
+    singles = [json.loads(printed(capsys, capture, "--json", "--top", "0")) for capture in captures]
+    assert [report["capture"] for report in each] == list(map(str, captures))
+    assert total["instructions"] == sum(report["instructions"] for report in singles)
+    own = {row["addr"]: row["own"] for row in total["functions"]}
+    parts = [{row["addr"]: row["own"] for row in report["functions"]} for report in singles]
+    assert own == {place: sum(part.get(place, 0) for part in parts) for place in own} and len(own) > 5
+    assert [(row["capture"], row["instructions"]) for row in total["harts"]] == [
+        (str(capture), report["instructions"]) for capture, report in zip(captures, singles, strict=True)
+    ]
+
+
+def test_what_makes_no_sense(captures: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, _ = map(str, captures)
+    assert main(["report", first, "1,5", "--merge", second]) == 1
+    assert "1,5: a RANGE is of one capture, and --merge adds others" in capsys.readouterr().err
+    assert main(["report", "-", "--merge", second]) == 1
+    assert "-: with --merge each capture is a file" in capsys.readouterr().err
+
+
+def test_a_capture_that_cannot_be_read(
+    captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.rvt"
+    bad.write_bytes(b"nothing of the kind")
+    for jobs in ("1", "2"):
+        assert main(["report", str(captures[0]), "--merge", str(bad), "--jobs", jobs, "--quiet"]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert str(bad) in line
+
+
+@dataclass(frozen=True)
+class DyingTrace(RequestedTrace):
+    """A trace whose reader is killed as long as there are files to remove in a folder."""
+
+    folder: Path = Path()
+
+    def open(self, session: Session, *, lazily: bool = False) -> list[str]:
+        for file in self.folder.iterdir():
+            file.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().open(session)
+
+
+def test_a_process_that_dies_is_made_up_for(captures: list[Path], tmp_path: Path) -> None:
+    """Once; one that dies again gets a line."""
+    (tmp_path / "first").touch()
+    programs = Programs()
+    asked = [ProfiledTrace(DyingTrace(str(it), None, programs, folder=tmp_path), None, "", str(it)) for it in captures[:2]]
+    found = list(all_profiles(asked, 2, silent))
+    assert [profile.harts[0].capture for result in found for profile in result.profiles] == [it.name for it in asked]
+    for number in range(9):
+        (tmp_path / str(number)).touch()
+    with pytest.raises(CaptureError, match="the process that reads it is killed each time: is there enough memory"):
+        list(all_profiles(asked, 2, silent))
