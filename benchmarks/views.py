@@ -23,6 +23,7 @@ if len(sys.argv) < 2:
     sys.argv.append("100")
 
 from long_runs import SETTINGS, cpu_seconds, encoded
+from memory import status
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
@@ -58,15 +59,15 @@ def main() -> int:
 
 def measure(shown: str, name: str, trace: Path, elf: Path) -> bool:
     """One line; return whether it took too long."""
-    command = [sys.executable, "-m", "rvtrace_gdb", "report", str(trace), "--elf", str(elf), "--json", "--quiet"]
+    command = [sys.executable, __file__, "--child", "report", str(trace), "--elf", str(elf), "--json", "--quiet"]
     with subprocess.Popen([*command, *WANTED[name]], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        report = json.loads(process.stdout.read())
+        report, memory = map(json.loads, process.stdout.read().splitlines())
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds, millions = used.ru_utime + used.ru_stime, report["instructions"] / 1e6
     figures = f"{millions:8.1f}{trace.stat().st_size / 1e6:8.1f}{seconds:8.2f}{millions / seconds:10.1f}"
-    print(f"{shown:22}{figures}{used.ru_maxrss / 1024:9.0f}{parts(name, trace, elf)}", flush=True)
+    print(f"{shown:22}{figures}{memory:9.0f}{parts(name, trace, elf)}", flush=True)
     return bool(seconds > WITHIN * max(millions, 1) / MILLIONS)
 
 
@@ -90,5 +91,16 @@ def parts(name: str, trace: Path, elf: Path) -> str:
     return f"{''.join(milliseconds)}{1e3 * spent[3]:7.0f}{sum(spent[1:]) / spent[0]:7.2f}"
 
 
+def child() -> None:
+    """Run a command, and say how much memory this process has had: the system counts that of its parent in, too."""
+    from rvtrace_gdb.console.main import main as rvtrace
+
+    assert rvtrace(sys.argv[2:]) == 0
+    print(status("VmHWM"))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == ["--child"]:
+        child()
+    else:
+        sys.exit(main())

@@ -4,8 +4,8 @@
 
 *hart*: of which; with *all*, of all harts; else the context's. *args*: a RANGE as in `trace history` ("": everything).
 *sections*: names of `rows.report_rows.SECTIONS`, null for all. *top*, *depth*: how many rows of each, and how many
-levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `rows.report_rows.Report`; *overwritten*:
-whether older trace was overwritten.
+levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `rows.report_rows.ProfileReport`;
+*overwritten*: whether older trace was overwritten.
 """
 
 from collections.abc import Callable, Mapping

@@ -23,7 +23,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
-class CaptureError(RvtraceError):
+class MergedCaptureError(RvtraceError):
     """A capture among several cannot be read."""
 
 
@@ -45,34 +45,36 @@ class TraceProfiles(NamedTuple):
     lines: list[str]
 
 
-def profiles_of(asked: ProfiledTrace, progress: Progress = silent) -> TraceProfiles:
+def profiles_of(profiled: ProfiledTrace, progress: Progress = silent) -> TraceProfiles:
     """Read a trace. Raises RangeError, and as `RequestedTrace.open` and `hart_profiles`."""
     session = Session()
-    about = asked.trace.open(session)
+    about = profiled.trace.open(session)
     decoded = session.harts(progress=progress)
     hint = hints_of_history(session.capture(), decoded, progress)
     lines = [*about, *session_report.histories(decoded.harts), *session.warnings(), *hint]
-    found = hart_profiles(session, Context(hart=asked.hart), asked.range, asked.name, progress)
+    found = hart_profiles(session, Context(hart=profiled.hart), profiled.range, profiled.name, progress)
     return TraceProfiles(list(found.values()), lines)
 
 
-def all_profiles(asked: Sequence[ProfiledTrace], jobs: int, progress: Progress) -> Iterator[TraceProfiles]:
+def all_profiles(traces: Sequence[ProfiledTrace], jobs: int, progress: Progress) -> Iterator[TraceProfiles]:
     """Yield what is in each of several captures, in their order, read by at most so many processes; 0: as many as there
     are processors.
 
-    What a process that has died was to read is read again by another one. Raises CaptureError, and what *progress*
-    raises.
+    What a process that has died was to read is read again by another one. Raises MergedCaptureError, and what
+    *progress* raises.
     """
-    jobs = min(jobs or os.cpu_count() or 1, len(asked))
-    for number, result in enumerate(_by_processes(asked, jobs) if jobs > 1 else map(_read, asked)):
-        progress("reading captures", number + 1, len(asked))
+    jobs = min(jobs or os.cpu_count() or 1, len(traces))
+    if not all(os.path.isfile(it.trace.file) for it in traces):
+        jobs = 1  # another process does not have the pipes of a shell's <(...)
+    for number, result in enumerate(_by_processes(traces, jobs) if jobs > 1 else map(_read, traces)):
+        progress("reading captures", number + 1, len(traces))
         if isinstance(result, str):
-            raise CaptureError(result)
+            raise MergedCaptureError(result)
         yield result
 
 
-def _by_processes(asked: Sequence[ProfiledTrace], jobs: int) -> Iterator[TraceProfiles | str]:
-    waiting, under_way = deque(asked), deque[tuple[ProfiledTrace, "Future[TraceProfiles | str]"]]()
+def _by_processes(traces: Sequence[ProfiledTrace], jobs: int) -> Iterator[TraceProfiles | str]:
+    waiting, under_way = deque(traces), deque[tuple[ProfiledTrace, "Future[TraceProfiles | str]"]]()
     pool = _pool(jobs)
     try:
         while waiting or under_way:
@@ -104,7 +106,7 @@ def _end_with_the_command() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _result(asked: ProfiledTrace, future: "Future[TraceProfiles | str]") -> TraceProfiles | str:
+def _result(profiled: ProfiledTrace, future: "Future[TraceProfiles | str]") -> TraceProfiles | str:
     """Return what a process has read; if it died, what another one reads."""
     try:
         return future.result()
@@ -112,15 +114,15 @@ def _result(asked: ProfiledTrace, future: "Future[TraceProfiles | str]") -> Trac
         pass
     with _pool(1) as pool:
         try:
-            return pool.submit(_read, asked).result()
+            return pool.submit(_read, profiled).result()
         except BrokenProcessPool:
-            return f"{asked.trace.file}: the process that reads it is killed each time: is there enough memory?"
+            return f"{profiled.trace.file}: the process that reads it is killed each time: is there enough memory?"
 
 
-def _read(asked: ProfiledTrace) -> TraceProfiles | str:
+def _read(profiled: ProfiledTrace) -> TraceProfiles | str:
     """Return what is in a trace, or why it cannot be read."""
     try:
-        return profiles_of(asked)
+        return profiles_of(profiled)
     except RvtraceError as error:
         text = str(error)
-        return text if asked.trace.file in text else f"{asked.trace.file}: {text}"
+        return text if profiled.trace.file in text else f"{profiled.trace.file}: {text}"

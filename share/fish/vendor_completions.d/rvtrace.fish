@@ -233,6 +233,8 @@ complete -c rvtrace -n '__fish_seen_subcommand_from report' -l top -x -d 'rows o
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l depth -x -d 'levels of calls (default 8), 0: all'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l hart -x -d 'this hart alone (default: all harts together)'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l each -d 'then each hart by itself, too'
+complete -c rvtrace -n '__fish_seen_subcommand_from report' -l merge -r -F -d 'add the runs in further captures, of the same program (its build-id ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from report' -l jobs -x -d 'processes that read several captures (default: one for each processor)'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l json -d 'print a JSON object on standard output for each report: of all ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from status' -l json -d 'print a JSON object on standard output for the trace'
 complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote' -l at -x -d 'before this instruction of the history (default: at its end)'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands.report.captures import CaptureError, ProfiledTrace, all_profiles
+from rvtrace_gdb.console.commands.report.captures import MergedCaptureError, ProfiledTrace, all_profiles
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
@@ -89,11 +89,11 @@ class DyingTrace(RequestedTrace):
 def test_a_process_that_dies_is_made_up_for(captures: list[Path], tmp_path: Path) -> None:
     """Once; one that dies again gets a line."""
     (tmp_path / "first").touch()
-    programs = Programs()
-    asked = [ProfiledTrace(DyingTrace(str(it), None, programs, folder=tmp_path), None, "", str(it)) for it in captures[:2]]
-    found = list(all_profiles(asked, 2, silent))
-    assert [profile.harts[0].capture for result in found for profile in result.profiles] == [it.name for it in asked]
+    dying = [DyingTrace(str(capture), None, Programs(), folder=tmp_path) for capture in captures[:2]]
+    traces = [ProfiledTrace(trace, None, "", trace.file) for trace in dying]
+    found = list(all_profiles(traces, 2, silent))
+    assert [profile.harts[0].capture for result in found for profile in result.profiles] == [it.name for it in traces]
     for number in range(9):
         (tmp_path / str(number)).touch()
-    with pytest.raises(CaptureError, match="the process that reads it is killed each time: is there enough memory"):
-        list(all_profiles(asked, 2, silent))
+    with pytest.raises(MergedCaptureError, match="the process that reads it is killed each time: is there"):
+        list(all_profiles(traces, 2, silent))
