@@ -40,6 +40,7 @@ COMMANDS = (
     Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
+    Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),
     Subcommand("import", "make a capture file from raw trace bytes", "import_trace"),
     Subcommand("init", "make a target description for a board that no file describes", "init"),
     Subcommand("import-dt", "make a target description from a device tree", "import_dt"),

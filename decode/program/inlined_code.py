@@ -67,11 +67,12 @@ def _inside(entry: Any, path_of: Callable[[int], str], depth: int) -> Iterator[I
 def _inlined_pieces(entry: Any, path_of: Callable[[int], str], depth: int) -> Iterator[InlinedCode]:
     file, line = (entry.attributes.get(f"DW_AT_call_{what}") for what in ("file", "line"))
     path = path_of(int(file.value)) if file is not None else ""
-    for start, end in _code(entry):
+    for start, end in code_ranges(entry):
         yield InlinedCode(start, end, depth, int(entry.offset), path, int(line.value) if line is not None else 0)
 
 
-def _code(entry: Any) -> Iterator[tuple[int, int]]:
+def code_ranges(entry: Any) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the code of a function, or of a call of one that was inlined."""
     attributes = entry.attributes
     if "DW_AT_ranges" in attributes:
         yield from ranges_of(entry)

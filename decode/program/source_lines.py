@@ -21,6 +21,7 @@ class LineTableRow(NamedTuple):
     """From *address* on the code is of a *line* of a file, which the line table calls *name*; 0: of none.
 
     *column*: in the line, counted from 1; 0: not known. *statement*: a statement begins here (DWARF's is_stmt).
+    *discriminator*: tells blocks of code of the same line apart, as the compiler numbers them; 0: none.
     """
 
     address: int
@@ -29,6 +30,7 @@ class LineTableRow(NamedTuple):
     line: int
     column: int
     statement: bool
+    discriminator: int
 
 
 class UnitLines(NamedTuple):
@@ -215,7 +217,8 @@ class _UnitLineTable:
                 at = state.file - first
                 path, name = names[at] if 0 <= at < len(names) else ("?", "?")
                 line = 0 if state.end_sequence else state.line
-                rows.append(LineTableRow(state.address, path, name, line, state.column, bool(state.is_stmt)))
+                said = state.column, bool(state.is_stmt), int(state.discriminator)
+                rows.append(LineTableRow(state.address, path, name, line, *said))
                 if state.end_sequence:
                     yield rows
                     rows = []

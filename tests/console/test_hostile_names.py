@@ -48,6 +48,7 @@ NO_ROWS = {
     "encode": "prints no name of the program",
     "init": "prints no name of the program",
     "import-dt": "reads no program",
+    "pgo": "writes what compilers read, with the names as they are; what it prints has names of files alone",
     "completion": "reads no program",
     "man": "reads no program",
     "gdb-script": "reads no program",
@@ -56,7 +57,7 @@ NO_ROWS = {
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
-    "export FILE --to spike -o x",
+    "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",

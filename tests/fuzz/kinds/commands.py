@@ -88,7 +88,7 @@ _COMMANDS = {
         "coverage it.rvt", "report it.rvt 1,+99 --json",
         "status it.rvt --check", "values it.rvt", "who-wrote it.rvt $ra",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
-        "export it.rvt --to spike -o out.txt --quiet", "tandem show it.rvt",
+        "export it.rvt --to spike -o out.txt --quiet", "pgo it.rvt --to llvm -o out.txt --json", "tandem show it.rvt",
         "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",
     ),
     "log": (

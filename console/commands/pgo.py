@@ -1,0 +1,141 @@
+"""`rvtrace pgo`: write what a compiler or a linker takes to make the program faster, from one capture or several."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts, program_counts
+from rvtrace_gdb.reports.profile.model import Profile
+from rvtrace_gdb.reports.profile.sums import sum_of
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.exports.pgo.forms import FORMS, PgoError, PgoProfile, form_named
+from rvtrace_gdb.session.queries.program_counts import profiles_of
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.files import protect_inputs
+
+EXAMPLES = (
+    ("pgo demo.rvt --to llvm -o demo.prof", "for clang -fprofile-sample-use=demo.prof"),
+    ("pgo demo.rvt --to symbol-order -o demo.order", "for ld.lld --symbol-ordering-file demo.order"),
+)
+
+
+@dataclass(frozen=True)
+class PgoRequest:
+    """What is asked for: the profile of all *traces* together, in a *form*, in the file *output*.
+
+    *hart*: None: all. *program*: the name of the program's file, "" if only one ran.
+    """
+
+    traces: tuple[RequestedTrace, ...]
+    hart: int | None
+    form: str
+    output: str
+    program: str
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace pgo`."""
+    parser.usage = "%(prog)s FILE ... --to NAME -o OUT [--hart N]\n                   [--program NAME] [options]"
+    parser.description = (
+        "Writes what compilers and linkers take to make a program faster, from what the harts ran. "
+        + " ".join(f"{form.name}: {form.help}." for form in FORMS)
+        + " Several captures of the same program add up; its build-id is compared."
+    )
+    what = 'captures, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("captures", nargs="+", metavar="FILE", help=what)
+    parser.add_argument("--to", required=True, choices=[form.name for form in FORMS], help="the form")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all)")
+    parser.add_argument("--program", default="", metavar="NAME", help="the file, where several programs ran")
+    output.add_arguments(parser, "what was written")
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the profile. Raises PgoError, OutputError, and as `raw.trace_request`, `Session.open_capture` and
+    `Session.harts`.
+    """
+    request = _request(args)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        profile, elves = _read(request, shown)
+        program = _chosen(program_counts(profile, elves), request.program)
+        written = form_named(request.form).make(program)
+        gaps = sum(hart.gaps for hart in profile.harts)
+        missing = [f"the trace has {gaps} gaps: what ran there is not counted"] if gaps else []
+        with shown.file(request.output) as (file, _):
+            file.write(written.content)
+        notes = [*written.notes, *report.notes(missing)]
+        if shown.json:
+            shown.facts(_facts(request, program, written, gaps, notes))
+        else:
+            shown.say([*notes, _summary(request, program, written)])
+    return 0
+
+
+def _request(args: argparse.Namespace) -> PgoRequest:
+    if args.json and args.output == "-":
+        raise PgoError("--json and -o - would both write to standard output")
+    protect_inputs(args.output, [*args.captures, *args.elf])
+    traces = tuple(raw.trace_request(args, file) for file in args.captures)
+    return PgoRequest(traces, args.hart, args.to, args.output, args.program)
+
+
+def _read(request: PgoRequest, shown: CommandOutput) -> tuple[Profile, list[Elf]]:
+    """Return the sum of what ran, and the programs. Raises PgoError: the captures have no program in common."""
+    profiles: list[Profile] = []
+    elves: list[Elf] = []
+    common: set[str] | None = None
+    for trace in request.traces:
+        session = Session()
+        about = trace.open(session)
+        found = profiles_of(session, request.hart, shown.progress)
+        decoded = session.harts(progress=shown.progress)
+        elves += [elf for elf, _ in decoded.image.elves]
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings()])
+        ran = {program.identity for profile in found for program in profile.programs}
+        common = ran if common is None else common & ran
+        if len(request.traces) > 1 and not common:
+            raise PgoError(f"{trace.name}: ran another program than {request.traces[0].name}, which does not add up")
+        profiles += found
+    protect_inputs(request.output, [elf.path for elf in elves])
+    return sum_of(profiles), elves
+
+
+def _chosen(programs: list[ProgramCounts], name: str) -> ProgramCounts:
+    """Return the program that is meant. Raises PgoError: none, or which one is not said."""
+    ran = [program for program in programs if program.ran]
+    if name:
+        ran = [program for program in ran if name in (program.elf.path, PurePath(program.elf.path).name)]
+    if len(ran) == 1:
+        return ran[0]
+    if ran:
+        names = ", ".join(sorted({PurePath(program.elf.path).name for program in ran}))
+        raise PgoError(f"several programs ran: say which one (--program NAME): {names}")
+    raise PgoError(f"{name}: no such program ran" if name else "nothing ran of a program that is known (--elf FILE)")
+
+
+def _summary(request: PgoRequest, program: ProgramCounts, written: PgoProfile) -> str:
+    functions = "" if written.functions is None else f" of {written.functions} functions"
+    where = "standard output" if request.output == "-" else request.output
+    name = Path(program.elf.path).name
+    return f"{where}: {request.form}, {sum(program.ran.values())} instructions{functions} of {name}"
+
+
+def _facts(
+    request: PgoRequest, program: ProgramCounts, written: PgoProfile, gaps: int, notes: list[str]
+) -> dict[str, object]:
+    functions = {} if written.functions is None else {"functions": written.functions}
+    return {
+        "file": request.output, "format": request.form, "program": program.elf.path, **functions,
+        "instructions": sum(program.ran.values()), "gaps": gaps, "messages": list(map(str, notes)),
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""What compilers take to make a program faster: which code ran how often, by functions, lines, arcs and calls."""

@@ -1,0 +1,1 @@
+"""What ran, in the forms that compilers and linkers take."""
