@@ -111,15 +111,22 @@ class EvaluationCounter:
         if isinstance(part, tuple):
             return self._state_number(self._instructions(self._all[state], part))
         if isinstance(part, RepeatPath):
-            for _ in range(part.times):
-                before, state = state, self._after_part(state, part.path)
-                if state == before:
-                    break
-            return state
+            return self._after_rounds(state, part)
         for piece in part.parts:
             if piece:
                 state = self._after_part(state, piece)
         return state
+
+    def _after_rounds(self, state: int, part: RepeatPath) -> int:
+        """Return the state after a path that is repeated: from the first state that comes again on, they repeat."""
+        states: dict[int, int] = {}  # the round before which each state was, in order
+        while state not in states and len(states) < part.times:
+            states[state] = len(states)
+            state = self._after_part(state, part.path)
+        if len(states) == part.times:
+            return state
+        first = states[state]
+        return list(states)[first + (part.times - first) % (len(states) - first)]
 
     def _instructions(self, state: _EvaluationState, pcs: Iterable[int]) -> _EvaluationState:
         for pc in pcs:

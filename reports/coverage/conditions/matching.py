@@ -18,6 +18,7 @@ from rvtrace_gdb.reports.coverage.conditions.source_text import FALSE, TRUE, Sou
 
 _STEPS_AT_MOST = 256
 _COPIES_AT_MOST = 64
+_CONDITIONS_AT_MOST = 64
 
 
 class ConditionBranch(NamedTuple):
@@ -90,6 +91,8 @@ class DecisionMatcher:
         near = sorted(self._near(decision))
         if not any(self._is_inside(decision, pc) for pc in near):
             return []
+        if len(decision.conditions) > _CONDITIONS_AT_MOST:
+            return None
         found = [copy for root in near for copy in self._rooted(decision, root)]
         used = [pc for copy in found for pc in copy.key]
         left = [pc for pc in near if self._is_inside(decision, pc) and pc not in used]

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import Path as CodePath
+from rvtrace_gdb.decode.history.history import RepeatPath
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.reports.coverage.conditions.condition_values import Vector, covered_conditions
+from rvtrace_gdb.reports.coverage.conditions.condition_values import EvaluationCounter, Vector, covered_conditions
 from rvtrace_gdb.reports.coverage.conditions.counting import add_conditions
+from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision, ConditionBranch
 from rvtrace_gdb.reports.coverage.conditions.source_text import decisions
 from rvtrace_gdb.reports.coverage.counting import program_coverages
 from rvtrace_gdb.reports.coverage.source_coverage import ProgramSource
@@ -47,6 +50,25 @@ def test_the_decisions_of_a_text(text: str, expected: list[list[str]]) -> None:
 def test_deep_text_ends() -> None:
     assert len(decisions("(" * 5000 + "a && b")) <= 1
     assert decisions("!" * 3000 + "(a)" + " && b" * 3000)
+
+
+def test_text_that_does_not_end_is_read_once() -> None:
+    assert decisions("/*" * 100_000 + " a && b") == []
+    assert decisions('x = a && b; R"(' * 20_000)[0].conditions
+
+
+def test_rounds_are_those_of_each_alone() -> None:
+    """A path that is repeated leaves what so many paths leave, whatever state it begins in."""
+    source = decisions("a && b")[0]
+    branches = (ConditionBranch(10, 40, 12, False), ConditionBranch(20, 40, 22, False))
+    for pcs in ((10, 12, 20, 22), (10, 12), (20, 40, 10), (10, 12, 10, 40, 20), (12, 10), (5,)):
+        for times in (1, 2, 3, 5, 16, 17, 40):
+            found = []
+            for entries in ([RepeatPath(CodePath([pcs]), times)], [CodePath([pcs])] * times):
+                counter = EvaluationCounter([CodeDecision(source, branches, False)], one_stack=True)
+                counter.add(list(entries))
+                found.append((counter.vectors, counter.doubtful))
+            assert found[0] == found[1], (pcs, times)
 
 
 def test_pairs_by_hand() -> None:
