@@ -8,30 +8,27 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser, source_coverage
+from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.commands.shown_list.early_list import EarlyList
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
-from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
-from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
-from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
+from rvtrace_gdb.rows.list_text import options_of
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
-from rvtrace_gdb.session.rpc import analysis, pages
-from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc import analysis
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, json_line, printable
-from rvtrace_gdb.views import json_rows
-from rvtrace_gdb.views.addresses import address_text
 
 DEPTH = 10
 """The levels of the tree of calls that are shown without --depth, as in gdb."""
@@ -39,77 +36,6 @@ DEPTH = 10
 
 class ListError(RvtraceError):
     """Arguments that make no sense for this trace."""
-
-
-class ShownTrace(NamedTuple):
-    """A trace that is shown: *hart*, of which, and whether its rows name the hart.
-
-    *modifiers*: the words of those of its list that are given.
-    """
-
-    session: Session
-    decoded: Decoded
-    output: CommandOutput
-    hart: int
-    is_one_of_several: bool
-    modifiers: frozenset[str] = frozenset()
-
-    def params(self, **given: Any) -> Params:
-        return Params({"context": {"hart": self.hart}, **given}, "rvtrace")
-
-    def lines(self, what: str, **parameters: Any) -> Iterator[str]:
-        """Yield the lines of a list."""
-        if what in HEADINGS and not self.output.json:
-            yield self.output.paint("heading", HEADINGS[what])
-        given = self.modifiers if not self.output.json else {it.word for it in options_of(what)}
-        columns = {word: True for word in computed_words(what) if word in given}
-        params = self.params(what=what, size=0, **columns, **parameters)
-        found = pages.LISTS[what](self.session, params, pages.Range.from_params(params), self.output.progress)
-        if not self.output.json:
-            self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
-        begin, end, _ = found.selection
-        self.output.total = end - begin
-        for first in range(begin, end, ROWS_AT_ONCE):
-            for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
-                yield self.line(row, row_fields, lambda row, symbols: row_line(row, symbols, self.modifiers))
-
-    def line(self, row: Any, fields: Callable[[Any, Any], RowFields], line: Callable[[Any, Any], str]) -> str:
-        """Return one row, as *fields* or as *line* makes it."""
-        if self.output.json:
-            return json_line({"hart": self.hart, **fields(row, self)})
-        return f"hart {self.hart}\t{line(row, self)}" if self.is_one_of_several else line(row, self)
-
-    @property
-    def image(self) -> Image:
-        return self.decoded.image
-
-    def _symbol(self, place: Place) -> tuple[str, int] | None:
-        """Return the function of a place and the offset in it: the one the session named, else the program's."""
-        return self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
-
-    # The symbols of lines and of fields, see `rows.list_text`.
-
-    def paint(self, what: str, text: str) -> str:
-        return self.output.paint(what, text)
-
-    def address_text(self, place: Place) -> str:
-        return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint, short=self.output.narrow)
-
-    def place(self, place: Place) -> RowFields:
-        found = json_rows.place(place[0], self._symbol(place), self.image.xlen)
-        return {name: value for name, value in found.items() if value is not None}
-
-    def function_text(self, pc: int, name: str | None) -> str:
-        symbol = self.image.symbol(pc) if name is None else (name, 0)
-        return "??" if symbol is None else self.output.paint("function", printable(symbol[0]))
-
-    def source_lines(self, pc: int, name: str | None, addresses: Sequence[int]) -> str:
-        return ""  # gdb alone reads line tables
-
-    def function(self, pc: int, name: str | None) -> RowFields:
-        fields = self.place((pc,) if name is None else (pc, name, 0))
-        fields.pop("offset", None)
-        return fields
 
 
 @dataclass(frozen=True)
@@ -415,11 +341,14 @@ def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) ->
     with CommandOutput(options, "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
+        early = EarlyList(session, shown, _grows(verb, request), request.hart, request.modifiers, about)
+        decoded = session.harts(progress=early.progress)
         if request.checked:
             decoded = session.check(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
-        lines = [*about, *report.histories(decoded.harts), *_own_check_lines(verb, decoded), *session.warnings(), *hint]
+        lines = [*report.histories(decoded.harts), *_own_check_lines(verb, decoded), *session.warnings(), *hint]
+        if not early.written:
+            lines = [*about, *lines]
         found = decoded.harts.histories
         harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
@@ -428,8 +357,17 @@ def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) ->
             return _print_status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
-            shown.rows(verb.show(ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers), request))
+            trace = ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers, early.written_of(hart))
+            shown.rows(verb.show(trace, request))
     return _checked_status(decoded, harts) if verb.show is _check_lines else 0
+
+
+def _grows(verb: ListVerb, request: ListRequest) -> Callable[[ShownTrace], Iterator[str]] | None:
+    """Return what shows the list of a trace that is still decoded, None if it needs the whole trace."""
+    show = verb.show
+    if show not in (_find_lines, _events, _gaps) or request.checked or request.range or request.since is not None:
+        return None
+    return lambda shown: show(shown, request)
 
 
 def _own_check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:

@@ -214,6 +214,11 @@ class PiecewiseDecoding:
         """Return what has been decoded so far, by source. It is part of the result."""
         return {} if self._decoder is None else self._decoder.views()
 
+    def settled(self, source: int) -> int:
+        """Return the position of a source's history from which on events may change, or come."""
+        builder = None if self._decoder is None else self._decoder.builder_of(source)
+        return 0 if builder is None else builder.settled
+
     def grow(self, data: bytes) -> bool:
         """Go on as the decoding of *data*, if that begins with the bytes so far, and return whether it does."""
         if not self.grows or not data.startswith(self._data):

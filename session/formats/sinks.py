@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 
 class GrowingHistories(NamedTuple):
-    """What has been decoded so far, by hart: no later byte of the trace changes it. *harts*: all that the result will
-    have. *timed*: whether histories may have times.
+    """What has been decoded so far, by hart: no later byte of the trace changes it. *settled*: the position of each
+    history from which on events may change, or come. *harts*: all that the result will have. *timed*: whether histories
+    may have times.
     """
 
     histories: dict[int, History]
+    settled: dict[int, int]
     harts: frozenset[int]
     timed: bool
 
@@ -147,6 +149,7 @@ class SinkDecoding:
     def views(self) -> GrowingHistories | None:
         """Return what has been decoded so far; None where more of the trace may replace it."""
         histories: dict[int, History] = {}
+        settled: dict[int, int] = {}
         harts: list[int] = []
         timed = False
         for index, sink in enumerate(self._sinks):
@@ -157,13 +160,15 @@ class SinkDecoding:
             trace_options = options_of(fed)
             trace_format = registry.format_of(trace_options)
             timed = timed or trace_format.has_times(trace_options)
-            found = {} if begun is None else begun.views()
             own = sources(fed, has_sources=trace_format.has_sources(trace_options))
             harts += [it.hart for it in own]
-            histories |= {it.hart: found[it.source] for it in own if it.source in found}
+            if begun is not None:
+                settled |= {it.hart: begun.settled(it.source) for it in own}
+                found = begun.views()
+                histories |= {it.hart: found[it.source] for it in own if it.source in found}
         if len(set(harts)) < len(harts) or self._indexed:
             return None
-        return GrowingHistories(dict(sorted(histories.items())), frozenset(harts), timed)
+        return GrowingHistories(dict(sorted(histories.items())), settled, frozenset(harts), timed)
 
     def _harts_of(self, index: int, progress: Progress) -> HartHistories:
         """Return the histories of one sink."""

@@ -22,6 +22,11 @@ _ORDER_SHARE = 20  # times as long as it takes to order harts by their times, th
 _FITTING = 1000  # instructions between two gaps: a trace with more of these may be no trace, which is said without rows
 
 
+def are_plausible(histories: Mapping[int, History]) -> bool:
+    """Return whether histories have so few gaps that nobody need know before their rows whether this is a trace."""
+    return sum(it.gaps for it in histories.values()) * _FITTING <= sum(map(len, histories.values()))
+
+
 class EarlyRows(Closeable):
     """The listing of what ran. Rows are written in `progress`, from WAIT seconds of decoding on, as far as nothing that
     is decoded later can change them; *number* says how many were. The rest is the caller's, with the same `rows`.
@@ -67,11 +72,10 @@ class EarlyRows(Closeable):
         growing = self._session.require_capture().growing()
         if growing is None:
             return True
-        hart, (histories, harts, timed) = self._request.hart, growing.harts
+        hart, (histories, _, harts, timed) = self._request.hart, growing.harts
         if hart is not None and hart not in harts:
             return False
-        gaps, length = sum(it.gaps for it in histories.values()), sum(map(len, histories.values()))
-        if not self.number and gaps * _FITTING > length:
+        if not self.number and not are_plausible(histories):
             return False
         rows = self.rows(growing.program, growing.program.xlen)
         if hart is None and len(harts) > 1 and timed:
