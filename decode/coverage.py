@@ -403,7 +403,7 @@ def _traps(
     resumed: Counter[_Transition] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]
-    for step in interrupted_steps(history, progress):
+    for step in interrupted_steps(history, progress, stretches):
         stretch = bisect_right(stops, step.position)
         if stretch == len(stops) or step.position - 1 not in stretches[stretch]:
             continue
@@ -431,9 +431,14 @@ class InterruptedStep(NamedTuple):
         return self.hit is not None and self.hit != self.source
 
 
-def interrupted_steps(history: History, progress: Progress = silent) -> Iterator[InterruptedStep]:
-    """Yield the steps that traps came into, in order. Raises what *progress* raises."""
-    chains = traps_of(history)
+def interrupted_steps(
+    history: History, progress: Progress = silent, stretches: Sequence[range] | None = None
+) -> Iterator[InterruptedStep]:
+    """Yield the steps that traps came into, in order; *stretches*: at these positions, default: at all. Raises what
+    *progress* raises.
+    """
+    between = (history.events_between(it.start, it.stop) for it in stretches or ())
+    chains = traps_of(history, None if stretches is None else chain.from_iterable(between))
     for number, (position, chain_of_traps) in enumerate(chains.items()):
         if not number % _PROGRESS_INTERVAL:
             progress("counting traps (parts)", number, len(chains))

@@ -5,9 +5,11 @@ often each different entry occurs in each part of the history. So each different
 remains is addition.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
-from itertools import accumulate, chain, islice, pairwise
+from heapq import merge
+from itertools import accumulate, chain, islice, pairwise, repeat
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -219,6 +221,23 @@ class PartMatches:
             tail = count.tail
         raise AssertionError("the counts are wrong")
 
+    def match_indices(self, part: PathPart, tail: bool) -> "array[int]":
+        """Return the indices in a part of all its matches, in order. *tail*: as for `match_index`."""
+        if not self.instruction_count(part):
+            return array("Q")
+        if isinstance(part, tuple):
+            return array("Q", self._match_indices(part, tail))
+        rounds, found, place = isinstance(part, RepeatPath), array("Q"), 0
+        pieces = repeat(part.path, part.times) if isinstance(part, RepeatPath) else filter(len, part.parts)
+        inner: dict[tuple[int, bool], array[int]] = {}
+        for piece in pieces:
+            known = inner.get((id(piece), tail)) if rounds else None
+            if known is None:
+                known = inner[id(piece), tail] = self.match_indices(piece, tail)
+            found.extend(array("Q", [place + index for index in known]))
+            place, tail = place + len(piece), self.part_count(piece).tail
+        return found
+
     def _in_repetition(self, part: RepeatPath, number: int, tail: bool) -> int:
         unit = self.part_count(part.path)
         if number < unit.after(tail):
@@ -306,6 +325,25 @@ class ExecutionSearch:
         against = self._query.is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
         return span.begins[k] + self._parts.match_index(span.steps[k].unit.part, left, against)
 
+    def positions(self, progress: Progress = silent) -> "array[int]":
+        """Return the positions of all matches, in order. Raises what *progress* raises."""
+        found = array("Q")
+        for number, (before, after) in enumerate(pairwise(self._totals)):
+            if before != after:
+                progress("searching the history (parts)", number, len(self._totals))
+                self._add_positions(self._span(number), found)
+        return found
+
+    def _add_positions(self, span: _Span, positions: "array[int]") -> None:
+        indices: Computed[tuple[PathPart, bool], array[int]] = Computed(lambda it: self._parts.match_indices(*it))
+        resumed, before = self._resumed.get(span.number, ()), 0
+        for k, end in enumerate(span.ends):
+            if end != before:
+                against = self._query.is_against(span.steps[k]) and k not in resumed
+                begin = span.begins[k]
+                positions.extend([begin + index for index in indices[span.steps[k].unit.part, against]])
+                before = end
+
     def before(self, position: int) -> int:
         """Return how many matches are before a position."""
         if not 0 < position < len(self._history):
@@ -379,6 +417,10 @@ class CombinedSearch:
         if not 0 <= number < len(self):
             raise IndexError(f"{number} of {len(self)}")
         return bisect_right(range(self._length), number, key=lambda position: self.before(position + 1))
+
+    def positions(self, progress: Progress = silent) -> "array[int]":
+        """Return the positions of all matches, in order. Raises what *progress* raises."""
+        return array("Q", merge(*(search.positions(progress) for search in self._searches)))
 
     def before(self, position: int) -> int:
         """Return how many matches are before a position."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rvtrace_gdb.console.bench.bench import Bench
     from rvtrace_gdb.console.bench.checks import Checked, Damaged
+    from rvtrace_gdb.console.bench.intervals import Intervals, Lengths, WorstInterval
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
     from rvtrace_gdb.console.bench.trace_queries import (
         CheckFailed,
@@ -59,8 +60,10 @@ _HOMES = {
     "History": ("rvtrace_gdb.decode.history.history", "History"),
     "Image": ("rvtrace_gdb.decode.program.image", "Image"),
     "Instruction": ("rvtrace_gdb.console.bench.trace_queries", "HistoryInstruction"),
+    "Intervals": ("rvtrace_gdb.console.bench.intervals", "Intervals"),
     "Latencies": ("rvtrace_gdb.console.bench.trace_queries", "Latencies"),
     "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
+    "Lengths": ("rvtrace_gdb.console.bench.intervals", "Lengths"),
     "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
     "Profile": ("rvtrace_gdb.reports.profile.model", "Profile"),
     "ProgramCoverage": ("rvtrace_gdb.reports.coverage.program_coverage", "ProgramCoverage"),
@@ -72,6 +75,7 @@ _HOMES = {
     "Stop": ("rvtrace_gdb.console.gdb_driver.state", "ProgramStop"),
     "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
     "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
+    "WorstInterval": ("rvtrace_gdb.console.bench.intervals", "WorstInterval"),
     "hart_profiles": ("rvtrace_gdb.session.queries.reports", "hart_profiles"),
     **{
         f"hot_{rows}": ("rvtrace_gdb.reports.profile.hottest", f"hot_{rows}")
@@ -114,8 +118,10 @@ __all__ = [
     "History",
     "Image",
     "Instruction",
+    "Intervals",
     "Latencies",
     "Latency",
+    "Lengths",
     "NotReached",
     "Profile",
     "ProgramCoverage",
@@ -127,6 +133,7 @@ __all__ = [
     "Stop",
     "TraceEvent",
     "TraceState",
+    "WorstInterval",
     "hart_profiles",
     "hot_blocks",
     "hot_branches",

@@ -23,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rvtrace_gdb.console.bench import checks, trace_queries
+from rvtrace_gdb.console.bench import checks, intervals, trace_queries
 from rvtrace_gdb.console.bench.checks import Checked
+from rvtrace_gdb.console.bench.intervals import Intervals
 from rvtrace_gdb.console.bench.trace_queries import (
     CheckFailed,
     HistoryInstruction,
@@ -339,6 +340,12 @@ class Bench(BenchTarget):
     def latency(self, handler: str | None = None) -> Latencies:
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""
         return Latencies(handler or "", trace_queries.latencies(self.engine, handler))
+
+    def intervals(self, first: str, last: str | None = None, *, ticks: bool = False) -> Intervals:
+        """Measure the calls of a function, or the traps of a kind, that *first* names, or from *first* to *last*, as
+        `trace intervals` does. *ticks*: the longest are those by the time. Raises RvtraceError.
+        """
+        return intervals.intervals(self.engine, [first] if last is None else [first, last], ticks)
 
     def check_order(self, *locations: str) -> None:
         """Check that the first execution of each location is after the first execution of the one before it.

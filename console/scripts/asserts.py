@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.console.bench import trace_queries
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.bench.trace_queries import CheckFailed, Ran
+from rvtrace_gdb.console.scripts import interval_limits
 from rvtrace_gdb.console.scripts.language import SIGNS, Comparison, Expected, comparison
 from rvtrace_gdb.support.text import counted
 
@@ -66,6 +67,15 @@ def latency(text: str) -> HandlerLatency | None:
         text, unit = words
     found = _LATENCY.fullmatch(text.strip())
     return None if found is None else HandlerLatency(found["handler"], unit)
+
+
+def interval_figure(text: str) -> interval_limits.IntervalFigure | None:
+    """Parse `intervals of PLACE FIGURE [instructions|ticks]` and the like; None for anything else."""
+    words = text.rsplit(None, 1)
+    if len(words) == 2 and words[1] in UNITS:
+        found = interval_limits.figure_of(words[0])
+        return None if found is None else found._replace(unit=words[1])
+    return interval_limits.figure_of(text)
 
 
 def _after(word: str, text: str) -> str | None:
@@ -179,6 +189,23 @@ def _interrupt_latency(text: str) -> Check | None:
     return run
 
 
+def _intervals(text: str) -> Check | None:
+    if _after("intervals", text) is None:
+        return None
+    what, sign, value = _compared(text, INTERVALS)
+    words = value.rsplit(None, 1)
+    unit = words[1] if len(words) == 2 and words[1] in UNITS else UNITS[0]
+    figure = interval_limits.figure_of(what)
+    if figure is None:
+        raise Expected(f"expected: assert {INTERVALS}, or {', '.join(interval_limits.FIGURES)} instead of max")
+    limit_text = words[0] if len(words) == 2 and words[1] in UNITS else value
+
+    def run(bench: Bench) -> AssertionResult:
+        return AssertionResult(*figure._replace(unit=unit).judge(bench, sign, bench.number(limit_text)))
+
+    return run
+
+
 def _instructions_check(text: str) -> Check | None:
     if text.split()[0] != "instructions":
         return None
@@ -243,6 +270,7 @@ def run(checked: Check, bench: Bench) -> AssertionResult:
 
 CALLS = "calls LOCATION >= EXPRESSION"
 LATENCY = "interrupt latency [of HANDLER] < EXPRESSION [instructions|ticks]"
+INTERVALS = "intervals of PLACE | from PLACE to PLACE max < EXPRESSION [instructions|ticks]"
 INSTRUCTIONS = "instructions >= EXPRESSION"
 ORDER = "order LOCATION LOCATION ..."
 FORMS = (
@@ -251,6 +279,7 @@ FORMS = (
     Form("no loss", "nothing is missing between the first and the last instruction", _no_loss),
     Form(CALLS, "how often (also > < <= == !=)", _calls),
     Form(LATENCY, "from interrupts to their handler (also <=)", _interrupt_latency),
+    Form(INTERVALS, "how long calls, traps, ... take (also count, min, mean, p50, p90, p95, p99)", _intervals),
     Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions_check),
     Form(ORDER, "the first time of each comes after that of the preceding one", _order),
     Form("value EXPRESSION", "an expression of the program's language is not zero", _value_check),

@@ -187,7 +187,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _WITHIN = re.compile(r"(?P<before>.*?)(?:^|\s+)within\s+(?P<time>\S+)")
 _COMPARED = re.compile(r"(?P<what>.*?)(?:^|\s+)(?P<sign><=|>=|==|!=|<|>)\s+(?P<value>.+)")
 _VARIABLE = re.compile(r"\$(?:\$|(?P<name>[A-Za-z_]\w*))")
-SIGNS: Mapping[str, Callable[[int, int], bool]] = {
+SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
 }  # fmt: skip
 

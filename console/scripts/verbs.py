@@ -238,7 +238,7 @@ def _set(arguments: str) -> VerbAction:
     return run
 
 
-def _quantity(text: str) -> Callable[[Bench], int] | None:
+def _quantity(text: str) -> Callable[[Bench], float] | None:
     """Return the measurement that a text names, None if it is an expression."""
     word, location = _first(text)
     if text == "instructions":
@@ -247,7 +247,7 @@ def _quantity(text: str) -> Callable[[Bench], int] | None:
         return lambda bench: len(bench.losses())
     if word == "calls" and location:
         return lambda bench: bench.calls(location)
-    asked = asserts.latency(text)
+    asked = asserts.latency(text) or asserts.interval_figure(text)
     return None if asked is None else asked.measure
 
 
@@ -301,7 +301,7 @@ VERBS: Mapping[str, ScriptVerb] = _table(
     ScriptVerb("open FILE", "look at a capture file; no target is needed", _open_verb),
     ScriptVerb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),
     ScriptVerb(
-        "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ...",
+        "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ... | intervals ...",
         "a variable, which is $NAME in expressions, file names, `echo`, and in gdb", _set,
     ),
     ScriptVerb("echo [TEXT]", "print a line", _echo),

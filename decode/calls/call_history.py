@@ -180,6 +180,10 @@ class CallHistory:
         """
         return bisect_right(self._positions, position) - 1
 
+    def begin_of(self, block: int) -> int:
+        """Return the position at which a block of entries begins; the end of the history for the one after the last."""
+        return self._positions[block] if block < len(self._positions) else len(self.history)
+
     def taken_in(self, block: int) -> tuple[int, list[CallStep]]:
         """Return the position at which a block of entries begins, and the steps taken in it."""
         return self._positions[block], self._block_steps(block, self._checkpoints[block][0])

@@ -7,7 +7,7 @@ program (`HistoryEntries`).
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -101,10 +101,12 @@ class HistoryEntries:
             yield self._marked.setdefault(marked, marked)
 
 
-def traps_of(history: History) -> dict[int, list[Event]]:
-    """Return, by position, the traps that the trace reports there; the last one leads to the handler that ran next."""
+def traps_of(history: History, events: Iterable[Event] | None = None) -> dict[int, list[Event]]:
+    """Return, by position, the traps that the trace reports there; the last one leads to the handler that ran next.
+    *events*: those of some positions of the history, default: all.
+    """
     traps: dict[int, list[Event]] = {}
-    for event in history.events:
+    for event in history.events if events is None else events:
         if event.kind is EventKind.TRAP and event.next_pc is not None and 0 < event.position < len(history):
             chain = traps.setdefault(event.position, [])
             if chain and chain[-1].next_pc != event.last_pc:  # something must have run in between

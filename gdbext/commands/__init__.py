@@ -33,6 +33,7 @@ from rvtrace_gdb.gdbext.commands import (
     goto,
     hardware,
     history,
+    intervals,
     report,
     start,
     values,
@@ -143,8 +144,8 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    `reverse-step`, `reverse-continue` and the like
 
     Record         start, stop, status; info and regs show the hardware
-    Look           history, functions, calls, coverage, report, find, events,
-                   gaps, dump; `layout trace`, and here in it
+    Look           history, functions, calls, coverage, report, intervals,
+                   find, events, gaps, dump; `layout trace`, and here in it
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
@@ -195,6 +196,7 @@ MODULES = (
     calls,
     coverage,
     report,
+    intervals,
     record_btrace,
     window,
     mi,

@@ -160,7 +160,7 @@ def parse_location(expression: str, command: str = "trace find") -> dict[str, An
         raise gdb.GdbError(
             f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
         )
-    words = _place_words(expression)
+    words = place_words(expression)
     if any(_STAR.match(word) for word in words[1:]) and all(_has_meaning(word, command) for word in words):
         return _several(words, command)  # `a *b` is a product, too
     try:
@@ -176,7 +176,7 @@ _OPERATOR = re.compile(r"(?:^|:)operator$")
 _COMMA = re.compile(r"\s*,\s*")
 
 
-def _place_words(expression: str) -> list[str]:
+def place_words(expression: str) -> list[str]:
     """Return the places in a text, if it names several; a range is one, and `operator new`."""
     try:
         words = location.words(_COMMA.sub(",", expression))

@@ -16,7 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, neutral, settings
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.commands import find, who_wrote
+from rvtrace_gdb.gdbext.commands import find, intervals, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.harts import hart_of, selected_hart
 from rvtrace_gdb.gdbext.options import is_plain_number
@@ -183,6 +183,9 @@ def _target_params(where: str) -> dict[str, Any]:
     by_writer = re.match(r"--?wrote\b\s*", where)
     if by_writer:
         return who_wrote.goto_params(where[by_writer.end() :])
+    words = where.split(None, 1)
+    if words[:1] == ["worst"]:
+        return {"number": intervals.worst("".join(words[1:]), "trace goto worst")}
     forward = re.match(r"-next\b\s*", where)
     rest = where[forward.end() :] if forward else where
     if not rest:
@@ -254,7 +257,7 @@ def _is_global_name(name: str) -> bool:
     return False
 
 
-_PLACES = ("begin", "end", "live", "event", "first", "last", "-next", "-wrote")
+_PLACES = ("begin", "end", "live", "event", "first", "last", "worst", "-next", "-wrote")
 
 
 class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
@@ -264,6 +267,7 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
            trace goto [-next] event [KIND ...] [NUMBER]
            trace goto first | last KIND | event
            trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
+           trace goto worst [FUNCTION | FROM TO]
 
     NUMBER    of an instruction, as `trace history` and others print it; -1 is
               the newest, -2 the one before
@@ -279,6 +283,8 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
               of all; `last`, the last one
     -next     the next one after this place, instead of the last one before it
     -wrote    the instruction that wrote it last: see `trace who-wrote`
+    worst     where the longest interval begins: of those that `trace intervals`
+              measured last, or of what it takes
 
     The instruction at the place is the one that runs next. From there, gdb's
     commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""

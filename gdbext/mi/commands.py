@@ -18,11 +18,12 @@ from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
+from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
 from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.mi.fields import MiRows, list_fields, page_fields, writer_fields
+from rvtrace_gdb.gdbext.mi.fields import MiRows, interval_fields, list_fields, page_fields, writer_fields
 from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -30,6 +31,7 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
+from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
 
@@ -169,6 +171,14 @@ def profile_reports(given: Arguments) -> RowFields:
     return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
 
 
+def intervals(given: Arguments) -> RowFields:
+    """Return the lengths of calls, of traps, or from one place to another."""
+    name = "-rvtrace-intervals"
+    places, _ = commands_intervals.parsed(" ".join(given.words), name)
+    found = commands_intervals.answer(places, TICKS if given.options["ticks"] else INSTRUCTIONS, name)
+    return _with_messages({"intervals": interval_fields(found)}, found.lines)
+
+
 def who_wrote_last(given: Arguments) -> RowFields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
@@ -260,6 +270,7 @@ TABLE = (
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
+    MiCommand("intervals", intervals, (Option("-ticks", default=False),), "PLACE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
     MiCommand("save", save, (), "FILE"),
@@ -289,7 +300,7 @@ def define_commands() -> None:
         def invoke(self, arguments: list[str]) -> dict[str, object] | None:
             return self._command.run(arguments)
 
-    results.makers.update(page=page_fields, writer=writer_fields)
+    results.makers.update(page=page_fields, writer=writer_fields, intervals=interval_fields)
     for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 

@@ -19,6 +19,8 @@ from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.rows.answers import ValueWriter, WriterAnswer
+from rvtrace_gdb.rows.intervals import text
+from rvtrace_gdb.rows.intervals.answer import IntervalsAnswer
 from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
 from rvtrace_gdb.rows.list_text import RowFields, row_fields
 
@@ -123,6 +125,11 @@ def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFiel
     if answer.writer is None:
         return {"hart": answer.hart, "messages": list(answer.none)}
     return {"hart": answer.hart, "writer": MiRows().writer(storage, answer.writer, answer.below)}
+
+
+def interval_fields(answer: IntervalsAnswer) -> RowFields:
+    """Return the answer of `trace intervals`."""
+    return text.fields(answer, MiRows())
 
 
 def _line_fields(pc: int) -> RowFields:

@@ -25,8 +25,11 @@ import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN
+from rvtrace_gdb.rows.intervals.places import KINDS as PLACE_KINDS
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.intervals.query import PlaceQuery
 from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
@@ -149,6 +152,17 @@ class Params:
             others=tuple(self.numbers("others")),
             functions=tuple(self.numbers("functions")),
         )
+
+    def interval_place(self, name: str) -> PlaceQuery | None:
+        """Return a place that intervals begin or end at, None if it is missing: *place*, which is its kind, *cause*,
+        and for an execution or a return the parameters of a search.
+        """
+        if not self.given(name):
+            return None
+        inner = Params(self.table(name), self._method)
+        kind = inner.choice("place", PLACE_KINDS)
+        search = inner._execution_query() if kind in (EXECUTION, RETURN) else None
+        return PlaceQuery(kind, search, inner.optional_number("cause"))
 
     def _also(self) -> list[object]:
         value = self._values.get("also") or []

@@ -66,6 +66,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("export", "exports"), "export"),
     "report": "report",
     "coverage_live": "live",
+    "intervals": "intervals",
     "values": "values",
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""

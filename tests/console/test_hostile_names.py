@@ -27,6 +27,7 @@ LISTS = (
     ["report", "--json", "--each"], ["values"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
     ["who-wrote", "$a0", "--json"], ["gaps"], ["gaps", "--json"],
+    ["intervals", "--traps"], ["intervals", "--traps", "--json"], ["intervals", "ON_TRAP", "ON_TRAP"],
 )  # fmt: skip
 NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "report", "gaps")
 """Those of them that print a name that a terminal would obey."""
@@ -58,6 +59,7 @@ FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
+    "intervals FILE --traps",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",

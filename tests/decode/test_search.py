@@ -43,7 +43,9 @@ def search_in(history: History, wanted: AddressQuery, progress: Progress = silen
 
 def found(history: History, wanted: AddressQuery) -> list[int]:
     search = search_in(history, wanted)
-    return [search.position(number) for number in range(len(search))]
+    one_by_one = [search.position(number) for number in range(len(search))]
+    assert list(search.positions()) == one_by_one
+    return one_by_one
 
 
 @settings(derandomize=True, max_examples=some_of(150), deadline=None)

@@ -7,7 +7,7 @@ from tests.helpers.cross_compiler import HOME, demo
 from tests.helpers.page_sessions import sessions, shown
 from tests.tutorials.page import is_printed
 
-HERE = {"calls.md": 2, "coverage.md": 3, "history.md": 1, "report.md": 1}
+HERE = {"calls.md": 2, "coverage.md": 3, "history.md": 1, "intervals.md": 1, "report.md": 1}
 """How many sessions at the beginning of a page are typed here, after the demo program ran to `finish`."""
 ELSEWHERE = {
     "ctr.md": 3,  # tests/gdbext/ctr/test_page.py

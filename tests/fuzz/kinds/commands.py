@@ -64,6 +64,7 @@ _COMMANDS = {
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
         "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
+        "intervals it.bin --calls main --ntrace --elf n.elf", "intervals it.bin --traps 7 --ntrace --elf n.elf --json",
     ),
     "etrace": (
         "decode it.bin --etrace --elf n.elf", "dump it.bin --etrace --json", "data it.bin --etrace --elf n.elf",
@@ -86,7 +87,8 @@ _COMMANDS = {
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "report it.rvt 1,+99 --json",
-        "status it.rvt --check", "values it.rvt", "who-wrote it.rvt $ra",
+        "status it.rvt --check", "intervals it.rvt main return:main --unit ticks",
+        "values it.rvt", "who-wrote it.rvt $ra",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
         "export it.rvt --to spike -o out.txt --quiet", "pgo it.rvt --to llvm -o out.txt --json", "tandem show it.rvt",
         "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",

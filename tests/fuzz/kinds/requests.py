@@ -57,6 +57,8 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("coverage_live", {"begin": 1}), ("coverage_live", {})),
     (("report", {"args": "", "all": 1, "each": 1, "top": 3, "depth": 2}),
      ("report", {"sections": ["traps"], "hart": 0})),
+    (("intervals", {"first": {**_FOUND, "place": "execution"}, "last": {"place": "trap", "cause": 7}, "unit": "ticks"}),
+     ("intervals", {"first": {**_FOUND, "place": "execution", "function": 1}}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
     (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {}), ("place", {})),

@@ -1,0 +1,138 @@
+"""`rvtrace intervals`: how long calls and traps take, and what is between two places, as `trace intervals` in gdb."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.lists import ListError
+from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.locations import Locations
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.intervals import text
+from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS, answer_of
+from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.rpc import intervals
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.text import json_line
+
+EXAMPLES = (
+    ("intervals demo.rvt --calls on_trap", "how long each call of on_trap took"),
+    ("intervals demo.rvt --traps interrupt:7", "the same of the timer's interrupts, from the trap to the return"),
+    ("intervals demo.rvt interrupt on_trap", "from each interrupt to the next entry of on_trap"),
+    ("intervals demo.rvt demo.c:36 demo.c:36 --unit ticks", "from each time to the next, by the trace's timestamps"),
+)
+
+
+@dataclass(frozen=True)
+class IntervalsRequest:
+    """What the command line asks for. *places*: from the first to the second; one alone: a function, or traps.
+    *hart*: None: all.
+    """
+
+    trace: RequestedTrace
+    places: tuple[IntervalPlace, ...]
+    unit: str
+    hart: int | None
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace intervals`."""
+    parser.usage = (
+        "%(prog)s FILE FROM TO [--unit UNIT] [--hart N] [options]\n"
+        "       %(prog)s FILE --calls FUNCTION | --traps [KIND[:CAUSE]]"
+    )
+    parser.description = (
+        "Measures intervals: from each time the place FROM came to the next time TO came, each call of a function, or"
+        " each trap; their number, lengths, histogram, the ways they took, and what distinguishes the slow ones. As"
+        " `trace intervals` does in gdb. FROM, TO: FUNCTION, FILE:LINE, ADDRESS, as for find; return:FUNCTION; trap,"
+        " interrupt or exception, with :CAUSE if wanted; trap-return. What a gap of the trace cuts is counted apart."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument("place", nargs="*", metavar="PLACE", help="FROM and TO")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--calls", metavar="FUNCTION", help="each call of this function, from its entry to its return")
+    traps = "each trap, to the return from it: trap (default), interrupt, exception, CAUSE, or KIND:CAUSE"
+    one.add_argument("--traps", nargs="?", const=TRAPS[0], metavar="KIND", help=traps)
+    unit = "what is compared: instructions (default), or ticks of the trace's timestamps"
+    parser.add_argument("--unit", choices=UNITS, default=INSTRUCTIONS, help=unit)
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
+    output.add_arguments(parser, "each hart")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the intervals. Raises ListError, LocationError, BadQuery, and as `raw.trace_request`,
+    `Session.open_capture` and `Session.harts`.
+    """
+    places = _places(args.place, args.calls, args.traps)
+    _print(
+        IntervalsRequest(raw.trace_request(args, args.capture), places, args.unit, args.hart),
+        OutputOptions.from_arguments(args),
+    )
+    return 0
+
+
+def _places(places: list[str], function: str | None, traps: str | None) -> tuple[IntervalPlace, ...]:
+    """Return the places of a command line. Raises ListError."""
+    if function is not None or traps is not None:
+        if places:
+            option = "--calls" if traps is None else "--traps"
+            raise ListError(f"{option} needs no other place: {' '.join(places)}")
+        return (place_of(f"{function}") if traps is None else _traps(traps),)
+    if len(places) != 2:
+        raise ListError(f"two places are needed, FROM and TO, or --calls FUNCTION, or --traps: there are {len(places)}")
+    return tuple(map(place_of, places))
+
+
+def _traps(given: str) -> IntervalPlace:
+    found = place_of(f"{TRAPS[0]}:{given}" if given.isdecimal() else given)
+    if found.kind not in TRAPS:
+        raise ListError(f"--traps {given}: it is trap, interrupt or exception, a cause, or both as interrupt:7")
+    return found
+
+
+def _print(request: IntervalsRequest, options: OutputOptions) -> None:
+    with CommandOutput(options, "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        found = decoded.harts.histories
+        harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
+            hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
+        ]  # fmt: skip
+        for hart in harts:
+            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
+
+
+def _lines(shown: ShownTrace, request: IntervalsRequest) -> Iterator[str]:
+    where = Locations(shown.image)
+    first, *last = (parameters(place, where) for place in request.places)
+    params = shown.params(first=first, last=last[0] if last else None, unit=request.unit)
+    answer = answer_of(intervals.intervals(shown.session, params, shown.output.progress))
+    if shown.output.json:
+        yield json_line(text.fields(answer, shown))
+        return
+    if shown.is_one_of_several:
+        yield shown.paint("heading", f"hart {shown.hart}")
+    yield from text.lines(answer, shown)
+
+
+def parameters(place: IntervalPlace, where: Locations) -> dict[str, Any]:
+    """Return a place as the request has it. Raises LocationError."""
+    search = where.search(place.location) if place.location else {}
+    return {"place": place.kind, "cause": place.cause, **search}

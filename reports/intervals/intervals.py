@@ -1,0 +1,102 @@
+"""Intervals of a history: the instructions from one position to another, with what could not be measured beside them.
+
+An interval is measured if both of its ends are known and nothing is missing between them. All others are counted apart:
+those with a gap inside, those that began before the history, and those that it does not show the end of.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Loss
+from rvtrace_gdb.decode.history.history import History
+
+_STARTS = frozenset({EventKind.SYNC, EventKind.TRACE_ON})
+
+
+class HistoryInterval(NamedTuple):
+    """The instructions at positions *begin* to *end* - 1. *depth*: how many intervals of the same kind it is inside of,
+    of those that are known: 0 for the outermost call of a recursion.
+    """
+
+    begin: int
+    end: int
+    depth: int = 0
+
+
+class HistoryIntervals:
+    """The intervals that were measured, in the order of their beginnings.
+
+    begins, ends, depths  of each, see `HistoryInterval`
+    cut     how many more have a gap inside, or may have, or end in one
+    began   how many more ended although the history does not show their beginning
+    open    how many more had not ended where the history ends; *oldest*: where the first of these began, None: of none
+    """
+
+    def __init__(self) -> None:
+        self.begins, self.ends, self.depths = array("Q"), array("Q"), array("L")
+        self.cut = self.began = self.open = 0
+        self.oldest: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, number: int) -> HistoryInterval:
+        return HistoryInterval(self.begins[number], self.ends[number], self.depths[number])
+
+    def __iter__(self) -> Iterator[HistoryInterval]:
+        return map(HistoryInterval, self.begins, self.ends, self.depths)
+
+    def append(self, one: HistoryInterval) -> None:
+        """Add an interval, which does not begin before the last one."""
+        self.begins.append(one.begin)
+        self.ends.append(one.end)
+        self.depths.append(one.depth)
+
+    def lengths(self) -> "array[int]":
+        """Return how many instructions each has."""
+        return array("Q", [end - begin for begin, end in zip(self.begins, self.ends, strict=True)])
+
+
+def collected(
+    history: History, complete: Iterable[HistoryInterval], *, cut: int, began: int, unended: Sequence[int]
+) -> HistoryIntervals:
+    """Return intervals, without those that have a gap inside: these are counted with the others that are *cut*.
+    *unended*: where those begin that have not ended where the history ends.
+    """
+    intervals, holes = HistoryIntervals(), Holes(history)
+    intervals.cut, intervals.began = cut, began
+    intervals.open, intervals.oldest = len(unended), min(unended, default=None)
+    for one in sorted(complete):
+        if holes.are_in(one.begin, one.end):
+            intervals.cut += 1
+        else:
+            intervals.append(one)
+    return intervals
+
+
+class Holes:
+    """Where something is missing in a history: its gaps, and the stretches in which something is missing at a place
+    that is not known (`Loss.has_place`).
+    """
+
+    def __init__(self, history: History) -> None:
+        self.gaps: Sequence[int] = history.gap_positions
+        self.doubtful = list(_doubtful_stretches(history))
+
+    def are_in(self, begin: int, end: int) -> bool:
+        """Return whether something is missing, or may be, at positions *begin* to *end* - 1."""
+        if bisect_left(self.gaps, begin) != bisect_left(self.gaps, end):
+            return True
+        return any(stretch.start < end and begin < stretch.stop for stretch in self.doubtful)
+
+
+def _doubtful_stretches(history: History) -> Iterator[range]:
+    """Yield the stretches, each from one synchronization to the loss that is reported after it."""
+    start = 0
+    for event in history.events:
+        if event.kind in LOSSES and isinstance(event.fact, Loss) and not event.fact.has_place:
+            yield range(start, event.position)
+        elif event.kind in _STARTS:
+            start = event.position

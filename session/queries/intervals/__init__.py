@@ -1,0 +1,1 @@
+"""Intervals of a history, `trace intervals`: the question, and the answer."""

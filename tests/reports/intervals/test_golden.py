@@ -1,0 +1,162 @@
+"""Intervals of traces of a simulated hart, against what the hart itself did: two programs, interrupts, recursion,
+times; and traces with a hole.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.rows.intervals.answer import TICKS, IntervalsAnswer
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.intervals.answer import Finder, MeasuredIntervals
+from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuery
+from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.support.errors import silent
+from tests.helpers.cross_compiler import EXAMPLES, compile_program, symbol_address
+from tests.reports.coverage.traced import decoded, program, trace
+from tests.reports.coverage.traced import retired as retired_pcs
+from tests.reports.intervals.golden import Retired, calls, traced, traps
+
+LENGTH = 30_000
+FUNCTIONS = {"demo": ("fib", "classify", "add", "main"), "latency": ("work", "log_word", "crc_of")}
+TIMER = 1 << 63 | 7
+
+
+class Traced(NamedTuple):
+    """A program that was traced, and what the hart did."""
+
+    elf: Path
+    history: History
+    image: Image
+    run: Sequence[Retired]
+
+    def function(self, name: str) -> PlaceQuery:
+        return PlaceQuery("execution", ExecutionQuery(name, symbol_address(self.elf, name), function=True))
+
+    def answer(self, first: PlaceQuery, last: PlaceQuery | None = None, unit: str = "instructions") -> IntervalsAnswer:
+        images = ContextImages(self.image)
+        selected = SelectedHistory(self.history, images, 0, [])
+        measured = MeasuredIntervals(selected, CallHistory(self.history, images))
+        return measured.answer(IntervalQuery(first, last, unit), silent)
+
+    def calls(self, name: str) -> list[tuple[int, int]]:
+        images = ContextImages(self.image)
+        finder = Finder(CallHistory(self.history, images), images, silent)
+        return [(one.begin, one.end) for one in finder.calls_of_function(self.function(name)).intervals]
+
+
+@pytest.fixture(scope="module", params=["demo", "latency"])
+def it(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Traced:
+    folder = tmp_path_factory.mktemp(request.param)
+    elf = compile_program(folder, EXAMPLES / f"{request.param}.c")
+    selected, run = traced(elf, folder, LENGTH)
+    assert [one.pc for one in run] == list(selected.history.pcs())
+    return Traced(elf, selected.history, selected.program.base, run)
+
+
+def functions_of(it: Traced) -> Sequence[str]:
+    return FUNCTIONS[it.elf.name.partition("-")[0]]
+
+
+def test_calls(it: Traced) -> None:
+    for name in functions_of(it):
+        expected = calls(it.run, symbol_address(it.elf, name))
+        assert it.calls(name) == expected, name
+        answer = it.answer(it.function(name))
+        lengths = sorted(end - begin for begin, end in expected)
+        assert answer.measured == len(lengths)
+        if lengths:
+            found = answer.lengths[0]
+            assert (found.least, found.greatest, found.total) == (lengths[0], lengths[-1], sum(lengths))
+            assert sum(times for _, _, times in found.histogram) == len(lengths)
+
+
+def test_interrupts(it: Traced) -> None:
+    expected = traps(it.run, TIMER)
+    assert expected
+    answer = it.answer(PlaceQuery("interrupt"))
+    lengths = [end - begin for begin, end in expected]
+    assert (answer.measured, answer.lengths[0].total) == (len(expected), sum(lengths))
+    worst = [(row.first - 1, row.last) for row in answer.worst]
+    assert worst == sorted(expected, key=lambda one: (one[0] - one[1], one[0]))[: len(worst)]
+    by_cause = it.answer(PlaceQuery("interrupt", cause=7))
+    known = [event.fact for event in it.history.events if event.kind.value == "trap"]
+    assert by_cause.measured == sum(getattr(fact, "cause", None) == 7 for fact in known)
+    assert it.answer(PlaceQuery("interrupt", cause=11)).measured == 0
+
+
+def test_times(it: Traced) -> None:
+    """Wrong by the resolution at most, which is what the hart's own clock says."""
+    for name in functions_of(it):
+        expected = calls(it.run, symbol_address(it.elf, name))
+        answer = it.answer(it.function(name), unit=TICKS)
+        if not expected:
+            continue
+        ticks = {(row.first - 1, row.last): row.ticks for row in answer.worst}
+        assert ticks and answer.lengths[1].measured
+        for (begin, end), found in ticks.items():
+            assert found is not None
+            assert abs(found - (it.run[end].time - it.run[begin].time)) <= answer.lengths[1].resolution
+
+
+def test_ways(it: Traced) -> None:
+    """Those are one way that retired the same instructions."""
+    for name in functions_of(it):
+        ways: dict[tuple[int, ...], list[int]] = {}
+        for begin, end in calls(it.run, symbol_address(it.elf, name)):
+            ways.setdefault(tuple(one.pc for one in it.run[begin:end]), []).append(begin)
+        answer = it.answer(it.function(name))
+        assert answer.ways == len(ways)
+        found = {(row.first - 1, row.times, row.instructions) for row in answer.variations}
+        assert found <= {(begins[0], len(begins), len(way)) for way, begins in ways.items()}
+        assert len(found) == min(len(ways), 10)
+
+
+def test_from_one_place_to_another(it: Traced) -> None:
+    """From each entry to the next return from any call; and from an interrupt to the next entry."""
+    for name in functions_of(it):
+        every = calls(it.run, symbol_address(it.elf, name))
+        place = it.function(name)
+        entries = [at for at, one in enumerate(it.run) if one.pc == symbol_address(it.elf, name)]
+        if not every or len(it.calls(name)) != len(entries):
+            continue  # a loop, or a call that does not return
+        ends = sorted(end for _, end in every)
+        lengths = [next(end for end in ends if end > begin) - begin for begin in entries]
+        answer = it.answer(place, PlaceQuery("return", place.search))
+        assert (answer.measured, answer.lengths[0].total) == (len(entries), sum(lengths))
+        interrupts = [at for at, one in enumerate(it.run) if one.traps]
+        waits = [next((entry - at for entry in entries if entry >= at), None) for at in interrupts]
+        known = [one for one in waits if one is not None]
+        answer = it.answer(PlaceQuery("trap"), place)
+        assert answer.measured == len(known) and answer.open == len(waits) - len(known)
+        assert not known or answer.lengths[0].total == sum(known)
+
+
+def test_what_a_loss_cuts_is_counted_apart(tmp_path: Path) -> None:
+    """Each call that lies on one side of the hole is measured, no other is."""
+    elf = program(tmp_path / "program")
+    pcs = retired_pcs(elf)
+    whole = trace(elf, pcs, tmp_path / "it.nex", "--sync-mode", "messages", "--sync-max", "0").read_bytes()
+    image, cut = Image.from_elf(elf), 0
+    names = [name for name in ("collatz", "deep", "elsewhere", "finish", "main") if image.symbols_named(name)]
+    assert names
+    for hole in range(len(whole) // 5, len(whole) - 64, len(whole) // 5):
+        history = decoded(elf, whole[:hole] + whole[hole + 40 :])
+        [gap] = history.gap_positions
+        assert list(history.pcs(0, gap)) == pcs[:gap]
+        lost = len(pcs) - len(history)  # what is behind the gap has numbers that are less by so many
+        assert list(history.pcs(gap + 1)) == pcs[gap + 1 + lost :] and GAP not in history.pcs(gap + 1)
+        it = Traced(elf, history, image, ())
+        complete = Traced(elf, decoded(elf, whole), image, ())
+        for name in names:
+            every = complete.calls(name)
+            sides = [one for one in every if one[1] <= gap]
+            sides += [(b - lost, e - lost) for b, e in every if b > gap + lost]
+            assert it.calls(name) == sorted(sides), name
+            cut += it.answer(it.function(name)).cut
+    assert cut
