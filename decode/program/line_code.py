@@ -48,14 +48,24 @@ def _rows_with_ends(rows: Iterable[LineTableRow]) -> Iterator[tuple[LineTableRow
     by_address: dict[int, dict[tuple[str, int], LineTableRow]] = {}
     for row in rows:
         same = by_address.setdefault(row.address, {})
+        if _is_hidden(row, same):
+            continue
         before = same.pop((row.path, row.line), None)  # so that it is the last one now
         same[row.path, row.line] = row if before is None else row._replace(statement=row.statement or before.statement)
     starts = sorted(by_address)
     for start, end in zip(starts, [*starts[1:], *(at + 1 for at in starts[-1:])], strict=True):
         *others, last = by_address[start].values()
-        yield from ((row, start + 1) for row in others if row.line)
+        yield from ((row, start + 1) for row in others if row.line and row.path == last.path)  # as gdb has it
         if last.line:
             yield last, end
+
+
+def _is_hidden(row: LineTableRow, same: dict[tuple[str, int], LineTableRow]) -> bool:
+    """Return whether a row, which begins no statement, only repeats for another file where a statement begins."""
+    if not same or row.statement or not row.line:
+        return False
+    last = next(reversed(same.values()))
+    return last.statement and last.path != row.path
 
 
 class _InlinedAt:
