@@ -122,6 +122,8 @@ EXPORTS = (
     Export("coverage-html", "the same as a page with the source (extra `views`)", "coverage.html_page", True, _PART),
     Export("perfetto", "a timeline for Perfetto (extra `views`)", "timelines.perfetto", several=True, options=_DRAWN),
     Export("chrome", "a timeline in Chrome's Trace Event Format", "timelines.chrome", several=True, options=_DRAWN),
+    Export("csv", "a row for each instruction, and for gaps and traps", "tables.csv", several=True, options=_PART),
+    Export("jsonl", "the same as JSON lines", "tables.jsonl", several=True, options=_PART),
 )
 """All exports, in the order of the help."""
 

@@ -46,10 +46,10 @@ def call_items(calls: CallHistory, part: range, is_short: IsShort, progress: Pro
     the blocks of entries in which it begins and ends. Raises what *progress* raises.
     """
     if part:
-        yield from _Items(calls, is_short).between(part, progress)
+        yield from _CallItems(calls, is_short).between(part, progress)
 
 
-class _Items:
+class _CallItems:
     """Yields items; remembers those of what is short."""
 
     def __init__(self, calls: CallHistory, is_short: IsShort) -> None:
@@ -81,7 +81,7 @@ class _Items:
                 if short(position, position + count):
                     net = nets.get(step.number) or self._new_net(step)
                 if builder is not None and (net is None or net.moves or not short(begin, position + count)):
-                    yield from self._placed(builder.remaining(), 0, stretch)
+                    yield from self._positioned(builder.remaining(), 0, stretch)
                     builder = None
                 if net is None or net.moves:
                     yield from self._of_step(step, net, position, stretch)
@@ -92,7 +92,7 @@ class _Items:
                     builder.go_on(net, position)
             position += count
         if builder is not None:
-            yield from self._placed(builder.remaining(), 0, stretch)
+            yield from self._positioned(builder.remaining(), 0, stretch)
 
     def _new_net(self, step: CallStep) -> Net:
         """Return what a short step does."""
@@ -120,14 +120,14 @@ class _Items:
         """Yield the items of a step. *net*: what it does, if it is short."""
         unit = step.unit
         if net is not None:
-            yield from self._placed(net.items, position, stretch)
+            yield from self._positioned(net.items, position, stretch)
             return
         at, summary = step.origin.calls(self._calls.frames), unit.summaries.summary_of(unit.part)
         into = _edge(unit.summaries, unit.edge, summary.first, at)
-        yield from self._placed(into, position, stretch)
+        yield from self._positioned(into, position, stretch)
         yield from self._inside(unit.summaries, summary, at, position, stretch)
 
-    def _placed(self, items: Iterable[CallItem], position: int, stretch: int) -> Iterator[CallItem]:
+    def _positioned(self, items: Iterable[CallItem], position: int, stretch: int) -> Iterator[CallItem]:
         """Yield items of a part at a position with the numbers of the whole: levels above the lowest of their stack."""
         depth = self._calls.stretches.depth
         for item in items:
@@ -150,10 +150,10 @@ class _Items:
         part = summary.part
         if self._short(position, position + len(part)):
             items = self._net(summaries, summary, at).items
-            yield from self._placed(items, position, stretch + len(at.lows) - 1)
+            yield from self._positioned(items, position, stretch + len(at.lows) - 1)
             at.do(summary.operations)
         elif isinstance(part, tuple):
-            yield from self._placed(_addresses(summaries, part, at), position, stretch)
+            yield from self._positioned(_addresses(summaries, part, at), position, stretch)
         elif isinstance(part, RepeatPath):
             yield from self._rounds(summaries, part, at, position, stretch)
         else:
@@ -162,7 +162,7 @@ class _Items:
             for before, child in pairwise(children):
                 position += len(before.part)
                 edge = summaries.between(before, child)
-                yield from self._placed(_edge(summaries, edge, child.first, at), position, stretch)
+                yield from self._positioned(_edge(summaries, edge, child.first, at), position, stretch)
                 yield from self._inside(summaries, child, at, position, stretch)
 
     def _rounds(
@@ -188,7 +188,7 @@ class _Items:
                 chunk //= 2
             else:
                 before = at.stack, at.level, at.waiting, len(at.lows)
-                yield from self._placed(_edge(summaries, edge, inner.first, at), begin, stretch)
+                yield from self._positioned(_edge(summaries, edge, inner.first, at), begin, stretch)
                 yield from self._inside(summaries, inner, at, begin, stretch)
                 steady = before == (at.stack, at.level, at.waiting, len(at.lows))
                 done, changing = done + 1, 0 if steady else changing + 1
@@ -210,14 +210,14 @@ class _Items:
         stretch += len(at.lows) - 1
         if net.pure:
             summed = SummedCalls(0, rounds * size, net.low, rounds * net.calls, 0)
-            yield from self._placed([summed] if net.calls else [], begin, stretch)
+            yield from self._positioned([summed] if net.calls else [], begin, stretch)
             return
-        yield from self._placed(net.items, begin, stretch)
+        yield from self._positioned(net.items, begin, stretch)
         if rounds > 2:
             middle = SummedCalls(size, (rounds - 1) * size, net.low, (rounds - 2) * net.calls, 0)
-            yield from self._placed([middle], begin, stretch)
+            yield from self._positioned([middle], begin, stretch)
         if rounds > 1:
-            yield from self._placed(net.items, begin + (rounds - 1) * size, stretch)
+            yield from self._positioned(net.items, begin + (rounds - 1) * size, stretch)
 
     def _net(self, summaries: Summaries, summary: Summary, at: CallStacks) -> Net:
         """Return what a short part does, behind its first instruction."""

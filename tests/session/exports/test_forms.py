@@ -14,6 +14,8 @@ READ_BY = {
     "tandem": ("console/commands/test_export.py", "test_the_instructions_are_those_that_ran"),
     "folded": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "speedscope": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
+    "csv": ("session/exports/tables/test_tables.py", "test_the_rows_are_what_ran"),
+    "jsonl": ("session/exports/tables/test_tables.py", "test_the_rows_are_what_ran"),
     "perfetto": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "chrome": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "pprof": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),

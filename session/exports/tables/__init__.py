@@ -1,0 +1,1 @@
+"""Tables: a row for each instruction, and for what happened between two."""
