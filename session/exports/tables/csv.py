@@ -18,15 +18,17 @@ from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 from rvtrace_gdb.views.addresses import digits
 from rvtrace_gdb.views.instruction_text import InstructionText
-from rvtrace_gdb.views.json_rows import HistoryRows
-from rvtrace_gdb.views.row_pieces import RowFrame
+from rvtrace_gdb.views.row_pieces import RowFrame, Shape
 
 TAB = "\t"
 COLUMNS = ("hart", "number", "time", "addr", "func", "offset", "opcodes", "inst", "event")
 
 
-class CsvRows(HistoryRows):
+class CsvRows(Shape):
     """The shape of the rows, see `TableShape`: the fields of JSON rows as columns."""
+
+    raw = True
+    coloured = False
 
     def timed_frame(self, hart: int, time: int | None) -> RowFrame:
         """See `TableShape`."""
