@@ -59,12 +59,12 @@ def _samples(trace: ExportedTrace, frames: _FrameTable, progress: Progress) -> I
     names, numbers = ProfileNames(trace), dict[StackFrame, int]()
     for stack in call_stacks(trace, progress):
         if stack.own:
-            yield [_number(frame, names, frames, numbers) for frame in stack.frames], stack.own
+            yield [_frame_number(frame, names, frames, numbers) for frame in stack.frames], stack.own
     for what, times in sorted(missing(trace.history).items()):
         yield [frames.number(f"[{what}, {counted(times, 'time')}]")], 0
 
 
-def _number(frame: StackFrame, names: ProfileNames, frames: _FrameTable, numbers: dict[StackFrame, int]) -> int:
+def _frame_number(frame: StackFrame, names: ProfileNames, frames: _FrameTable, numbers: dict[StackFrame, int]) -> int:
     number = numbers.get(frame)
     if number is None:
         row = names.source_row(frame.function)

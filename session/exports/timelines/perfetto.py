@@ -96,18 +96,18 @@ class _PerfettoFile:
         event = packet.track_event
         event.type, event.track_uuid = kind, track.number
         if name:
-            event.name_iid = self._number(packet, "event_names", self._names, name)
-            event.category_iids.append(self._number(packet, "event_categories", self._categories, category))
+            event.name_iid = self._interned_number(packet, "event_names", self._names, name)
+            event.category_iids.append(self._interned_number(packet, "event_categories", self._categories, category))
         for what, value in values.items():
             annotation = event.debug_annotations.add()
-            annotation.name_iid = self._number(packet, "debug_annotation_names", self._value_names, what)
+            annotation.name_iid = self._interned_number(packet, "debug_annotation_names", self._value_names, what)
             if isinstance(value, int):
                 annotation.int_value = value
             else:
                 annotation.string_value = value
         return event
 
-    def _number(self, packet: Any, field: str, numbers: dict[str, int], text: str) -> int:
+    def _interned_number(self, packet: Any, field: str, numbers: dict[str, int], text: str) -> int:
         number = numbers.get(text)
         if number is None:
             number = numbers[text] = len(numbers) + 1
