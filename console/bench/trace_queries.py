@@ -132,7 +132,7 @@ def report_fields(engine: Engine, sections: Sequence[str], hart: int | None, top
     return numbered
 
 
-_TEXTS = frozenset({"addr", "func", "file", "path", "function", "line", "flow", "cause", "kind", "text", "capture"})
+_TEXTS = frozenset({"addr", "func", "file", "path", "function", "flow", "cause", "kind", "text", "capture"})
 
 
 def _numbered(fields: Any, name: str = "") -> Any:

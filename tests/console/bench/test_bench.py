@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -109,6 +110,30 @@ def test_what_ran(past: Past) -> None:
     latency = bench.latency("on_trap")  # traps lead there by themselves
     assert [one.position for one in latency.each] == truth.entries("on_trap") and latency.instructions == 0
     assert latency.ticks == 0
+
+
+def test_where_instructions_and_time_went(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Against the log of the hart; the shell says the same of the capture."""
+    bench, truth = past.bench, past.truth
+    report = bench.report()
+    assert report["instructions"] == len(truth.pcs) == sum(row["own"] for row in report["functions"])
+    assert report["ticks"] == report["timed"] > 0, "nothing is missing"
+    assert sum(row["own-ticks"] for row in report["functions"]) == report["ticks"]
+    calls = {row["func"]: row["calls"] for row in report["functions"]}
+    assert {name: calls[name] for name in ("fib", "classify", "on_trap")} == {
+        name: len(truth.entries(name)) for name in ("fib", "classify", "on_trap")
+    }
+    returns = [number for number, pc in enumerate(truth.pcs, 1) if pc in truth.code.trap_returns]
+    took = [end + 1 - begin for begin, end in zip(truth.entries("on_trap"), returns, strict=True)]
+    [traps] = report["traps"]
+    assert (traps["times"], traps["instructions"]["total"]) == (len(took), sum(took))
+    assert traps["instructions"]["most"] == max(took)
+    assert main(["report", str(past.capture), "--elf", str(past.elf), "--json", "--top", "0", "--depth", "0"]) == 0
+    assert json.loads(capsys.readouterr().out) == report
+    part = bench.report("functions", hart=0, top=2, numbers="101,300")
+    assert part["instructions"] == 200 and len(part["functions"]) == 2 and "lines" not in part
+    with pytest.raises(RvtraceError, match="there is no section nope"):
+        bench.report("nope")
 
 
 def test_what_is_not_as_expected_is_an_error_of_its_own(past: Past) -> None:
