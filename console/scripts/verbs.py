@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.scripts import asserts
 from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected, file_name, filled, seconds, within
+from rvtrace_gdb.rows.report_rows import SECTIONS
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, is_number
 
@@ -184,6 +185,18 @@ def _decode(context: VerbContext) -> Outcome:
     return Outcome(counted(count, "instruction"), {"instructions": count})
 
 
+def _report_verb(arguments: str) -> VerbAction:
+    sections = arguments.split()
+    if not set(sections) <= set(SECTIONS):
+        raise Expected(f"expected sections of a report: {', '.join(SECTIONS)}")
+
+    def run(context: VerbContext) -> Outcome:
+        found = context.bench.report(*sections)
+        return Outcome(counted(found["instructions"], "instruction"), {"report": found})
+
+    return run
+
+
 def _check_verb(context: VerbContext) -> Outcome:
     checks = context.bench.check()
     agree = [f"hart {row.hart}: {row.agree} of {row.intervals} intervals agree: {row.conclusion}" for row in checks]
@@ -296,6 +309,9 @@ VERBS: Mapping[str, ScriptVerb] = _table(
     ScriptVerb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
     ScriptVerb(
         "check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check_verb)
+    ),
+    ScriptVerb(
+        "report [SECTION ...]", "where instructions and time went, into the report: see `trace report`", _report_verb
     ),
     ScriptVerb("save [FILE]", "write a capture file; the default is that of -o", _save),
     ScriptVerb("open FILE", "look at a capture file; no target is needed", _open_verb),

@@ -19,7 +19,7 @@ from rvtrace_gdb.console.scripts.runner import load as load_script
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from tests.console.interruption import busy, interrupt, meanwhile
-from tests.console.scripts.script_runs import Truth, run_script
+from tests.console.scripts.script_runs import Truth, run_on, run_script
 from tests.gdbext.gdb_process import HOME
 from tests.helpers import checked_captures
 from tests.helpers.cross_compiler import compile_program, demo
@@ -112,7 +112,7 @@ def test_what_ran(past: Past) -> None:
     assert latency.ticks == 0
 
 
-def test_where_instructions_and_time_went(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_instructions_and_time_went(past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Against the log of the hart; the shell says the same of the capture."""
     bench, truth = past.bench, past.truth
     report = bench.report()
@@ -134,6 +134,11 @@ def test_where_instructions_and_time_went(past: Past, capsys: pytest.CaptureFixt
     assert part["instructions"] == 200 and len(part["functions"]) == 2 and "lines" not in part
     with pytest.raises(RvtraceError, match="there is no section nope"):
         bench.report("nope")
+    done = run_on(bench, tmp_path, "report functions traps\ntrace report traps\n")
+    step = done.report["steps"][0]
+    assert step["data"]["report"]["functions"] == report["functions"] and "lines" not in step["data"]["report"]
+    assert "Traps, and their handlers until they returned:" in done.out
+    assert "expected sections of a report: harts, functions" in run_script(tmp_path, "report nope\n").err
 
 
 def test_what_is_not_as_expected_is_an_error_of_its_own(past: Past) -> None:
