@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import pytest
 
-from rvtrace_gdb.decode.calls import call_history, frame, stack
+from rvtrace_gdb.decode.calls import call_tree, frame, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -196,7 +196,7 @@ def test_deeper_than_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that never return: the oldest are forgotten, levels go on."""
     builder = HistoryBuilder()
     most = DEPTH_AT_MOST if LONG else 1 << 13
-    for module in (call_history, stack, frame):
+    for module in (call_tree, stack, frame):
         monkeypatch.setattr(module, "DEPTH_AT_MOST", most)
     count = 3 * most
     for _ in range(count // 1000):

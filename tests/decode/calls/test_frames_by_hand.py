@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from rvtrace_gdb.decode.calls import call_history, part_frames, stack
+from rvtrace_gdb.decode.calls import call_tree, part_frames, stack
 from rvtrace_gdb.decode.calls import frame as frame_module
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind
@@ -130,7 +130,7 @@ def test_recursion_that_is_deeper_than_the_stack_that_is_kept(
 ) -> None:
     """What is known is right, the newest calls at least; where older ones are not known any more, the frames end."""
     most = DEPTH_AT_MOST if LONG else 1 << 13
-    for module in (call_history, part_frames, stack, frame_module):
+    for module in (call_tree, part_frames, stack, frame_module):
         monkeypatch.setattr(module, "DEPTH_AT_MOST", most)
     depth = most + 1000
     frames = frames_of(recursion(depth, repeated=repeated), PLAIN.image)
