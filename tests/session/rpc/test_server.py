@@ -382,7 +382,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
         return set(re.findall(r"^import 'rvtrace_gdb\.([\w.]+)'", log.read_text(), re.MULTILINE))
 
     at_start = loaded(("hello", {}))
-    assert 20 < len(at_start) <= 86
+    assert 20 < len(at_start) <= 92
     kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
     assert [name for name in at_start if name.startswith(kinds)] == []
     page = "page", {"what": "history", "context": {"elf": str(DEMO)}}
@@ -390,7 +390,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
-    assert len(opened) <= 139
+    assert len(opened) <= 148
 
 
 @pytest.mark.parametrize(
