@@ -25,8 +25,17 @@ typedef struct {
     PyObject *stack; /* as Python has it; of no use if the loop's has changed */
 } Kernel;
 
+static inline const KnownPath *path_of(const Kernel *kernel, int32_t path)
+{
+    return path >= 0 ? &kernel->paths[path] : &kernel->guests[FIRST_GUEST - path];
+}
+
 int is_busy(const Kernel *kernel);
 int add_path(KnownPath **paths, Amount *amount, PyObject *object, uint64_t count);
+void release_paths(KnownPath *paths, Amount *amount);
+
+/* flush_module.c */
+PyObject *kernel_flush(Kernel *kernel, PyObject *args);
 
 /* outcomes_module.c: methods of a Kernel, and what it does at a frame that is new. */
 enum WalkEnd kernel_make_step(Kernel *kernel, const uint8_t *data, Place *place, Walk *walk);

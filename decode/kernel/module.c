@@ -1,4 +1,4 @@
-/* The Python module _kernel: a Kernel is the loop of loop.c, with the paths that its steps append; and `sort`.
+/* The Python module _kernel: a Kernel is the loop of loop.c, with the paths that its steps append.
  *
  * Uses the limited API, so that one build is for all Pythons from 3.11 on. _kernel.pyi has the types. */
 #include "kernel.h"
@@ -12,15 +12,12 @@
 #include "kernel.h"
 #include "packet_frames_module.h"
 #include "rows_module.h"
-#include "sources.h"
+#include "sources_module.h"
 #include "tandem_module.h"
 
 #ifndef KERNEL_SOURCE
 #error "setup.py defines KERNEL_SOURCE, by which Python knows which source this was made of"
 #endif
-
-#define INDEX_STRIDE 16 /* of the history */
-#define REPEATED 8 /* so many equal entries in a row become one */
 
 int is_busy(const Kernel *kernel)
 {
@@ -30,11 +27,6 @@ int is_busy(const Kernel *kernel)
 }
 
 /* Paths */
-
-static const KnownPath *path_of(const Kernel *kernel, int32_t path)
-{
-    return path >= 0 ? &kernel->paths[path] : &kernel->guests[FIRST_GUEST - path];
-}
 
 int add_path(KnownPath **paths, Amount *amount, PyObject *object, uint64_t count)
 {
@@ -56,7 +48,7 @@ static int count_of(PyObject *path, uint64_t *count)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static void release(KnownPath *paths, Amount *amount)
+void release_paths(KnownPath *paths, Amount *amount)
 {
     size_t count = amount->count;
     amount->count = 0;
@@ -277,7 +269,7 @@ static PyObject *kernel_forget(Kernel *kernel, PyObject *none)
     loop_forget(loop);
     outcomes_forget(&kernel->outcomes);
     packets_forget(&kernel->packets);
-    release(kernel->paths, &kernel->path_amount);
+    release_paths(kernel->paths, &kernel->path_amount);
     Py_RETURN_NONE;
 }
 
@@ -332,100 +324,7 @@ static PyObject *kernel_run(Kernel *kernel, PyObject *args)
     return Py_BuildValue("inIII", stop, (Py_ssize_t)place.at, place.length, place.body, place.step);
 }
 
-/* What ran */
-
-/* Positions in the history, and times, as they become arrays. */
-typedef struct {
-    uint64_t *index, *positions, *times;
-    size_t index_count, time_count;
-} Columns;
-
-static void add_times(Columns *columns, const Loop *loop, size_t *mark, size_t before, size_t first, uint64_t position,
-                      uint64_t count)
-{
-    for (; *mark < loop->mark_amount.count && loop->marks[*mark].path < before; ++*mark) {
-        uint64_t here = position + (loop->marks[*mark].path - first) * count;
-        if (columns->time_count && columns->positions[columns->time_count - 1] == here)
-            columns->time_count--; /* of several at one position, the last one stays */
-        columns->positions[columns->time_count] = here;
-        columns->times[columns->time_count++] = loop->marks[*mark].time;
-    }
-}
-
-/* Append everything pending to the list `entries`, whose instructions end at *length. `repeated` makes one entry of
- * equal ones. */
-static int flush_to(const Kernel *kernel, PyObject *entries, uint64_t *length, PyObject *repeated, Columns *columns)
-{
-    const Loop *loop = &kernel->loop;
-    size_t pending = loop->pending_amount.count, mark = 0, entry_count = (size_t)PyList_Size(entries);
-    for (size_t first = 0, next; first < pending; first = next) {
-        const KnownPath *path = path_of(kernel, loop->pending[first]);
-        for (next = first + 1; next < pending; next++)
-            if (path_of(kernel, loop->pending[next])->object != path->object)
-                break;
-        add_times(columns, loop, &mark, next, first, *length, path->count);
-        PyObject *entry = path->object, *made = NULL;
-        size_t count = next - first, times = 1;
-        if (count >= REPEATED) {
-            made = entry = PyObject_CallFunction(repeated, "On", entry, (Py_ssize_t)count);
-            if (!made)
-                return -1;
-            times = count;
-            count = 1;
-        }
-        int failed = 0;
-        for (size_t i = 0; i < count && !failed; i++) {
-            if (entry_count++ % INDEX_STRIDE == 0)
-                columns->index[columns->index_count++] = *length;
-            failed = PyList_Append(entries, entry);
-            *length += times * path->count;
-        }
-        Py_XDECREF(made);
-        if (failed)
-            return -1;
-    }
-    add_times(columns, loop, &mark, SIZE_MAX, pending, *length, 0);
-    return 0;
-}
-
-/* flush(entries, length, repeated) -> (length, index, positions, times), the last three as bytes of 64-bit numbers */
-static PyObject *kernel_flush(Kernel *kernel, PyObject *args)
-{
-    PyObject *entries, *repeated, *result = NULL;
-    unsigned long long length_before;
-    if (is_busy(kernel) || !PyArg_ParseTuple(args, "O!KO", &PyList_Type, &entries, &length_before, &repeated))
-        return NULL;
-    Loop *loop = &kernel->loop;
-    uint64_t length = length_before;
-    size_t number = sizeof(uint64_t), marks = loop->mark_amount.count;
-    Columns columns = {
-        malloc((loop->pending_amount.count / INDEX_STRIDE + 2) * number),
-        malloc((marks + 1) * number),
-        malloc((marks + 1) * number),
-        0,
-        0,
-    };
-    if (!columns.index || !columns.positions || !columns.times) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    kernel->busy = 1;
-    int failed = flush_to(kernel, entries, &length, repeated, &columns);
-    kernel->busy = 0;
-    if (failed)
-        goto done;
-    loop->pending_amount.count = loop->mark_amount.count = 0;
-    release(kernel->guests, &kernel->guest_amount);
-    result = Py_BuildValue("Ky#y#y#", (unsigned long long)length, (char *)columns.index,
-                           (Py_ssize_t)(columns.index_count * number), (char *)columns.positions,
-                           (Py_ssize_t)(columns.time_count * number), (char *)columns.times,
-                           (Py_ssize_t)(columns.time_count * number));
-done:
-    free(columns.index);
-    free(columns.positions);
-    free(columns.times);
-    return result;
-}
+/* Bytes, and sizes */
 
 static PyObject *kernel_idle(Kernel *kernel, PyObject *none)
 {
@@ -492,8 +391,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 static void kernel_dealloc(Kernel *kernel)
 {
-    release(kernel->paths, &kernel->path_amount);
-    release(kernel->guests, &kernel->guest_amount);
+    release_paths(kernel->paths, &kernel->path_amount);
+    release_paths(kernel->guests, &kernel->guest_amount);
     free(kernel->paths);
     free(kernel->guests);
     loop_free(&kernel->loop);
@@ -503,51 +402,6 @@ static void kernel_dealloc(Kernel *kernel)
     PyTypeObject *type = Py_TYPE((PyObject *)kernel);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(kernel);
     Py_DECREF(type);
-}
-
-static PyObject *listed(const SortedFrames *sorted)
-{
-    PyObject *list = PyList_New((Py_ssize_t)sorted->count);
-    for (size_t i = 0; list && i < sorted->count; i++) {
-        const Source *source = &sorted->sources[i];
-        PyObject *item = Py_BuildValue("Iy#y#", source->number, (char *)source->bytes, (Py_ssize_t)source->length,
-                                       (char *)source->runs, (Py_ssize_t)(source->run_count * sizeof(SourceRun)));
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item)) {
-            Py_DECREF(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* sort(data, low, bits) -> (idle bytes, [(number, frames, runs)]), or None if there are others than frames */
-static PyObject *kernel_sort(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_buffer data;
-    unsigned low, bits;
-    if (!PyArg_ParseTuple(args, "y*II", &data, &low, &bits))
-        return NULL;
-    if (low + bits > 48 || bits > 16 || data.len > UINT32_MAX) {
-        PyBuffer_Release(&data);
-        PyErr_SetString(PyExc_ValueError, "too wide a number, or too much data");
-        return NULL;
-    }
-    SortedFrames sorted;
-    enum Sorted how;
-    Py_BEGIN_ALLOW_THREADS
-    how = sources_sort(&sorted, data.buf, (size_t)data.len, low, bits);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&data);
-    PyObject *result = NULL;
-    if (how == SORTED) {
-        PyObject *list = listed(&sorted);
-        result = list ? Py_BuildValue("KN", (unsigned long long)sorted.idle, list) : NULL;
-    } else {
-        result = how == NO_MEMORY ? PyErr_NoMemory() : Py_NewRef(Py_None);
-    }
-    sources_free(&sorted);
-    return result;
 }
 
 #define METHOD(name, arguments) {#name, (PyCFunction)(void (*)(void))kernel_##name, arguments, NULL}
@@ -564,7 +418,7 @@ static PyMethodDef kernel_methods[] = {
     METHOD(run_packets, METH_VARARGS), METHOD(unused, METH_NOARGS),
     {0},
 };
-static PyMethodDef functions[] = {METHOD(sort, METH_VARARGS), PACKET_FRAMES_FUNCTIONS, {0}};
+static PyMethodDef functions[] = {SOURCES_FUNCTIONS, PACKET_FRAMES_FUNCTIONS, {0}};
 
 static PyType_Slot kernel_slots[] = {
     {Py_tp_new, (void *)kernel_new},
