@@ -181,8 +181,13 @@ def _weighed(slow: Sequence[_CountedInterval], others: Sequence[_CountedInterval
         if not isinstance(what, BranchWay) or what.pc in arrivals
     ]
     found = [one for one in found if _weight(one) >= _LEAST_WEIGHT]
-    found.sort(key=lambda one: (-round(_weight(one), 2), _KINDS.index(type(one.what)), -_difference(one), one.position))
-    return list(_once_per_branch(found))[:MOST]
+    return list(_once_per_branch(sorted(found, key=_in_order)))[:MOST]
+
+
+def _in_order(one: Distinction) -> tuple[float, int, bool, float, int]:
+    """Return what comes first by. Of both ways of a branch this is the one that the slow intervals took."""
+    kind, is_of_slow = _KINDS.index(type(one.what)), one.slow.mean > one.others.mean
+    return -round(_weight(one), 2), kind, not is_of_slow, -_difference(one), one.position
 
 
 def _branches_of_both(slow: Iterable[_CountedInterval], others: Iterable[_CountedInterval]) -> set[int]:

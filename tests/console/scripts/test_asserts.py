@@ -7,12 +7,14 @@ ways without a target.
 import dataclasses
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.file import load, save
 from tests.console.scripts.script_runs import Run, Truth, run_on, run_script
 from tests.helpers.cross_compiler import compile_program, demo
@@ -128,6 +130,43 @@ def test_interrupt_latency(folder: Path, truth: Truth) -> None:
     assert done.asserts == [True, False, True, True, False, False, True, True, False, True, False]
     assert f"the worst is {worst} instructions, not < {worst}" in done.err
     assert "on_call < 1000000: interrupt latency: no interrupt that led to on_call is in the trace\n" in done.err
+
+
+def test_intervals(folder: Path, truth: Truth) -> None:
+    """Of a function without calls, against how long the hart was in it; and from one place to another."""
+    code = Image.from_elf(folder / "vectored.elf")
+    entries = [position - 1 for position in truth.entries("on_call")]
+    start = truth.pcs[entries[0]]
+    lengths = [
+        sum(1 for _ in takewhile(lambda pc: code.function(pc) == start, truth.pcs[entry:])) for entry in entries
+    ]
+    most, number = max(lengths), len(lengths)
+    waits = [at - truth.entries("prepare")[k] for k, at in enumerate(truth.entries("on_timer")) if k < 1]
+    done = asserted(
+        folder,
+        f"assert intervals of on_call max < {most + 1} instructions", f"assert intervals of on_call max < {most}",
+        f"assert intervals of on_call min >= {min(lengths)}", f"assert intervals of on_call p50 > {most}",
+        f"assert intervals of on_call count == {number}", f"assert intervals of on_call mean <= {most}",
+        "set longest = intervals of on_call max", f"assert value $longest == {most}",
+        f"assert intervals from prepare to on_timer min <= {waits[0]}", "assert intervals of exception count == 3",
+        "assert intervals of interrupt max < 1000000 ticks", "assert intervals of interrupt max < 1 ticks",
+        "assert intervals of main max < 10", "assert intervals of finish max < 10",
+    )  # fmt: skip
+    assert done.asserts == [True, False, True, False, True, True, True, True, True, True, False, False, False]
+    assert f"intervals of on_call max < {most}: max of calls of on_call is {most}, not < {most}\n" in done.err
+    assert "calls of finish: none was measured in instructions" in done.err
+
+
+def test_intervals_where_something_is_missing(folder: Path) -> None:
+    """What more intervals could change cannot be told."""
+    done = asserted(
+        folder,
+        "assert intervals of on_timer max < 1000000", "assert intervals of on_timer count >= 1",
+        "assert intervals of on_timer count < 1000000", "assert intervals of on_timer min < 1000000",
+        capture="damaged.rvt",
+    )  # fmt: skip
+    assert done.asserts == [False, True, False, True]
+    assert "max < 1000000: cannot be told, " in done.err
 
 
 def test_where_something_is_missing_nothing_is_taken_for_granted(folder: Path, truth: Truth) -> None:

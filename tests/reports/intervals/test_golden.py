@@ -17,11 +17,13 @@ from rvtrace_gdb.session.queries.intervals.answer import Finder, MeasuredInterva
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuery
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import silent
+from tests.decode.calls.call_histories import in_small_blocks
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, symbol_address
 from tests.reports.coverage.traced import decoded, program, trace
 from tests.reports.coverage.traced import retired as retired_pcs
 from tests.reports.intervals.golden import Retired, calls, traced, traps
 
+small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 LENGTH = 30_000
 FUNCTIONS = {"demo": ("fib", "classify", "add", "main"), "latency": ("work", "log_word", "crc_of")}
 TIMER = 1 << 63 | 7
