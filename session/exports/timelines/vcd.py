@@ -31,7 +31,7 @@ def write_waveforms(trace: ExportedTrace, file: BinaryIO, form: str, progress: P
     harts = [HartSignals(hart, axis, number) for number, hart in enumerate(trace.harts)]
     text = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=False)
     try:
-        with _opened(writer, text, trace, axis) as dump:
+        with _dump_writer(writer, text, trace, axis) as dump:
             signals = [_variables(writer, dump, hart) for hart in trace.harts]
             for place, number, changes in merge(*(it.levels(progress) for it in harts), key=attrgetter("place")):
                 variables = signals[number]
@@ -43,7 +43,7 @@ def write_waveforms(trace: ExportedTrace, file: BinaryIO, form: str, progress: P
     return Written(None, axis.left_out)
 
 
-def _opened(writer: Any, text: io.TextIOWrapper, trace: ExportedTrace, axis: WaveformAxis) -> Any:
+def _dump_writer(writer: Any, text: io.TextIOWrapper, trace: ExportedTrace, axis: WaveformAxis) -> Any:
     """Return a writer of the library. The date is that of the trace, so that the same trace is the same file."""
     begin = min((next(axis.places(hart)) for hart in trace.harts if hart.part), default=0)
     unit = "a nanosecond is a tick of the trace's time; within it, instructions are in order"

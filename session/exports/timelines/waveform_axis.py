@@ -58,8 +58,8 @@ class WaveformAxis(NamedTuple):
         if not self.steps:
             yield from range(part.start + 1, part.stop + 1)
             return
-        known = _known_times(trace.history, part)
-        for at, following in zip(known, [*known[1:], KnownTime(part.stop, 0)], strict=True):
+        times = _known_times(trace.history, part)
+        for at, following in zip(times, [*times[1:], KnownTime(part.stop, 0)], strict=True):
             offset = at.time * self.steps - at.position
             yield from range(
                 offset + max(at.position, part.start), offset + min(max(following.position, part.start), part.stop)
@@ -75,9 +75,9 @@ def waveform_axis(form: str, traces: Sequence[ExportedTrace]) -> WaveformAxis:
     back = sum(_goes_back(trace.history) for trace in traces)
     if without or back:
         return WaveformAxis(0, _SCALES[1], {BACK: back})
-    known = [_known_times(trace.history, trace.part) for trace in traces]
-    needed = max((_steps(times) for times in known), default=1)
-    latest = max(times[-1].time + 1 for times in known)
+    all_times = [_known_times(trace.history, trace.part) for trace in traces]
+    needed = max((_steps(times) for times in all_times), default=1)
+    latest = max(times[-1].time + 1 for times in all_times)
     scale = next((scale for scale in _SCALES if scale >= needed), 0)
     if not scale or (latest + number) * scale > _FURTHEST:
         return WaveformAxis(0, _SCALES[1], {TOO_FAR: len(traces)})
@@ -104,7 +104,7 @@ def _known_times(history: History, part: range) -> list[KnownTime]:
     return found
 
 
-def _steps(known: list[KnownTime]) -> int:
+def _steps(times: list[KnownTime]) -> int:
     """Return how many places a tick needs."""
-    needed = (-(-(after.position - at.position) // (after.time - at.time)) for at, after in pairwise(known))
+    needed = (-(-(after.position - at.position) // (after.time - at.time)) for at, after in pairwise(times))
     return max(needed, default=1)

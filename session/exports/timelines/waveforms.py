@@ -24,7 +24,7 @@ END = "[end]"
 _AT_ONCE = 1 << 12
 _INTERRUPT = {TrapKind.INTERRUPT: 1, TrapKind.EXCEPTION: 0}
 _FIRST = itemgetter(0)
-Level = int | str
+SignalValue = int | str
 """The value of a signal, in a text signal its text; "x": not known."""
 
 
@@ -51,7 +51,7 @@ class Levels(NamedTuple):
 
     place: int
     number: int
-    changes: tuple[tuple[int, Level], ...]
+    changes: tuple[tuple[int, SignalValue], ...]
 
 
 class HartSignals:
@@ -65,7 +65,7 @@ class HartSignals:
         events = trace.history.events_between(part.start, part.stop)
         self._traps = {event.position: event.fact for event in events if event.kind is EventKind.TRAP}
         self._lost = {event.position for event in placeless(trace.history)}
-        self._cause: Level = UNKNOWN
+        self._cause: SignalValue = UNKNOWN
 
     def levels(self, progress: Progress) -> Iterator[Levels]:
         """Yield what changes, in order. Raises what *progress* raises."""
@@ -77,7 +77,7 @@ class HartSignals:
             done = position - part.start
             if done % _AT_ONCE == 0:
                 progress("writing (instructions)", done, len(part))
-            others: tuple[tuple[int, Level], ...] = ()
+            others: tuple[tuple[int, SignalValue], ...] = ()
             if position in special:
                 image = self._trace.program.image_of(history.context_at(position))
                 others = self._others(position, is_gap=pc == GAP)
@@ -102,14 +102,14 @@ class HartSignals:
         here.update(position for position in self._history.gap_positions if position in part)
         return {*here, *(position + 1 for position in here)}
 
-    def _others(self, position: int, *, is_gap: bool) -> tuple[tuple[int, Level], ...]:
+    def _others(self, position: int, *, is_gap: bool) -> tuple[tuple[int, SignalValue], ...]:
         """Return the signals of privilege, traps and losses at a position."""
         if is_gap:
             self._cause = UNKNOWN
             return (3, UNKNOWN), (4, UNKNOWN), (5, UNKNOWN), (6, UNKNOWN), (7, 1)
         mode = self._contexts[bisect_right(self._contexts, position, key=_FIRST) - 1][1].prv
         trap, interrupt = self._traps.get(position), 0
-        level: Level = interrupt
+        level: SignalValue = interrupt
         if isinstance(trap, Trap):
             level = _INTERRUPT.get(trap.kind, UNKNOWN)
             self._cause = UNKNOWN if trap.cause is None else trap.cause

@@ -27,14 +27,14 @@ CORE = "flute_rv64ui-p-add"
 OF_CORE = ["--tandem", "--dialect", "flute", "--elf", str(DATA / "riscv-tests" / "rv64ui-p-add")]
 FORMS = ("vcd", "fst")
 both = pytest.mark.parametrize("form", FORMS)
-Level = int | str | None
+SignalValue = int | str | None
 
 
 class Moment(NamedTuple):
     """The signals of a hart from a *time* on. None: unknown."""
 
     time: int
-    levels: dict[str, Level]
+    levels: dict[str, SignalValue]
 
 
 class Waves:
@@ -47,7 +47,7 @@ class Waves:
         self.timescale = ""
         self.harts: dict[str, list[Moment]] = {}
         names, scopes, now = dict[str, tuple[str, str]](), list[str](), 0
-        levels: dict[str, dict[str, Level]] = {}
+        levels: dict[str, dict[str, SignalValue]] = {}
         changed: set[str] = set()
         for token in tokenize(io.BytesIO(text)):
             if token.kind is TokenKind.TIMESCALE:
@@ -69,7 +69,7 @@ class Waves:
                 changed.add(scope)
         self._keep(levels, changed, now)
 
-    def _keep(self, levels: dict[str, dict[str, Level]], changed: set[str], now: int) -> None:
+    def _keep(self, levels: dict[str, dict[str, SignalValue]], changed: set[str], now: int) -> None:
         for scope in changed:
             self.harts[scope].append(Moment(now, dict(levels[scope])))
         changed.clear()
@@ -79,7 +79,7 @@ class Waves:
         return [moment for moment in self.harts[hart] if moment.levels["number"] is not None]
 
 
-def _level(value: int | str, name: str) -> Level:
+def _level(value: int | str, name: str) -> SignalValue:
     if name == "function":
         return str(value).replace("\\x20", " ").replace("\\040", " ")
     if isinstance(value, int):
