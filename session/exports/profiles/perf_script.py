@@ -45,7 +45,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the branch stacks of all harts."""
     lines, cut = 0, 0
     for hart in trace.harts:
-        head = [*_mappings(hart), *losses(hart)]
+        head = [*_mappings(hart), *loss_lines(hart)]
         file.write(rows(head).encode() if head else b"")
         lines += len(head)
         for stack in branch_stacks(hart, progress):
@@ -117,7 +117,7 @@ def _mappings(trace: ExportedTrace) -> Iterator[str]:
                 yield f"PERF_RECORD_MMAP2 {trace.hart + 1}/{trace.hart + 1}: {where}: r-xp {printable(elf.path)}"
 
 
-def losses(trace: ExportedTrace) -> Iterator[str]:
+def loss_lines(trace: ExportedTrace) -> Iterator[str]:
     """Yield lines that say what is missing; they are remarks for every reader."""
     for what, times in sorted(missing(trace.history).items()):
         yield f"# hart {trace.hart}: {what}, {counted(times, 'time')}"

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.profiles.perf_script import losses
+from rvtrace_gdb.session.exports.profiles.perf_script import loss_lines
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame, call_stacks
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable, rows
@@ -28,7 +28,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the stacks of all harts."""
     count = 0
     for hart in trace.harts:
-        for lines in (list(losses(hart)), *_samples(hart, progress)):
+        for lines in (list(loss_lines(hart)), *_samples(hart, progress)):
             if lines:
                 file.write(rows(lines).encode())
                 count += len(lines)

@@ -22,8 +22,8 @@ from rvtrace_gdb.session.exports.timelines.ctf_stream import (
     METADATA,
     NOT_KNOWN,
     CtfEvent,
+    CtfStream,
     EventId,
-    PacketStream,
     entry_fields,
     exit_fields,
     missing_fields,
@@ -60,8 +60,8 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
             _add(archive, "metadata", metadata)
         for hart, axis in zip(trace.harts, axes, strict=True):
             with TemporaryFile() as made:
-                stream = PacketStream(made, hart.hart)
-                for number, event in enumerate(_events(hart, progress)):
+                stream = CtfStream(made, hart.hart)
+                for number, event in enumerate(_hart_events(hart, progress)):
                     if number % _AT_ONCE == 0:
                         progress("writing (events)", number, None)
                     stream.add(axis(event.position) if timed else event.position, event)
@@ -78,14 +78,14 @@ def _add(archive: tarfile.TarFile, name: str, content: BinaryIO) -> None:
     archive.addfile(member, content)
 
 
-def _events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
+def _hart_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
     """Yield the events of a hart in order. Slices are in order on each track alone."""
-    found = [*_missing(trace), *_traps(trace), *_calls(trace, progress)]
+    found = [*_missing_events(trace), *_trap_events(trace), *_call_events(trace, progress)]
     found.sort(key=lambda event: event.position)
     yield from found
 
 
-def _calls(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
+def _call_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
     """Yield where functions begin and end. Raises TooManyCalls."""
     names, tasks, number = ProfileNames(trace), dict[SliceTrack, int](), 0
     open_names: dict[int, list[str]] = {}
@@ -105,7 +105,7 @@ def _calls(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
             yield CtfEvent(item.position, EventId.FUNCTION_EXIT, exit_fields(task, stack.pop()))
 
 
-def _traps(trace: ExportedTrace) -> Iterator[CtfEvent]:
+def _trap_events(trace: ExportedTrace) -> Iterator[CtfEvent]:
     for event in trace.history.events_between(trace.part.start, trace.part.stop):
         if event.kind is EventKind.TRAP and isinstance(event.fact, Trap):
             interrupt = _INTERRUPT.get(event.fact.kind, NOT_KNOWN)
@@ -113,7 +113,7 @@ def _traps(trace: ExportedTrace) -> Iterator[CtfEvent]:
             yield CtfEvent(event.position, EventId.TRAP, trap_fields(interrupt, number, printable(event.text)))
 
 
-def _missing(trace: ExportedTrace) -> Iterator[CtfEvent]:
+def _missing_events(trace: ExportedTrace) -> Iterator[CtfEvent]:
     """Yield the gaps, and the losses whose place is not known where they were noticed."""
     history, part = trace.history, trace.part
     gaps = [history.gap_at(position) for position in history.gap_positions if position in part]

@@ -66,7 +66,7 @@ class EventId(IntEnum):
 
 
 class CtfEvent(NamedTuple):
-    """An event *before* the instruction at a position of the history. *fields*: as they are in the stream."""
+    """An event before the instruction at *position*. *fields*: as they are in the stream."""
 
     position: int
     kind: EventId
@@ -97,7 +97,7 @@ def _text(text: str) -> bytes:
     return text.encode() + b"\0"
 
 
-class PacketStream:
+class CtfStream:
     """A stream under construction: that of a hart."""
 
     def __init__(self, file: BinaryIO, hart: int) -> None:

@@ -74,6 +74,16 @@ def test_each_call_is_where_it_ran(program: str, tmp_path: Path) -> None:
     assert sum(pcs.count(address) == times for address, times in begun.items()) >= len(begun) - 1
 
 
+def test_a_part_begins_with_what_was_running(tmp_path: Path) -> None:
+    found, pcs = written(tmp_path, stream("towers"), options("towers"), "--range", "6000,+500"), retired("towers")
+    begun = [event for event in found if event.name == "function_entry"]
+    before = [event for event in begun if event.fields["called"] == "0"]
+    assert {event.number for event in before} == {6000} and len(before) > 1
+    assert before[-1].fields["name"] in names_at("towers", pcs[5999])
+    for event in begun[len(before) :]:
+        assert event.fields["called"] == "1" and pcs[event.number - 1] == int(event.fields["address"], 16)
+
+
 def test_each_hart_is_a_stream(tmp_path: Path) -> None:
     trace, words = two_harts(tmp_path)
     found = written(tmp_path, trace, words)
