@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.report.captures import ProfiledTrace, all_profiles, profiles_of
+from rvtrace_gdb.console.commands.report.page import check_page, write_page
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.profile.model import Profile
@@ -25,6 +26,7 @@ EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
+    ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
 )
 
@@ -35,16 +37,19 @@ class ReportError(RvtraceError):
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What the command line asks for. *jobs*: how many processes read several traces, 0: as many as processors."""
+    """What the command line asks for. *jobs*: how many processes read several traces, 0: as many as processors; *html*:
+    the file of the page, "" for rows.
+    """
 
     traces: tuple[ProfiledTrace, ...]
     choice: ReportChoice
     jobs: int = 0
+    html: str = ""
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace report`."""
-    parser.usage = "%(prog)s FILE [RANGE] [SECTION ...] [--hart N] [options]"
+    parser.usage = "%(prog)s FILE [RANGE] [SECTION ...] [--html OUT] [options]"
     parser.description = (
         "Prints where the instructions, and the time where the trace has it, went: the functions and the tree of calls,"
         " the hottest source lines, basic blocks, edges between them and branches, the traps with how long handlers"
@@ -69,6 +74,8 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
     jobs = "processes that read several captures (default: one for each processor)"
     parser.add_argument("--jobs", type=inputs.number_from(1, 1 << 10), default=0, metavar="N", help=jobs)
+    page = 'write all of it to OUT as one page for a browser, which needs no other file; "-": standard output'
+    parser.add_argument("--html", default="", metavar="OUT", help=page)
     output.add_arguments(parser, "each report: of all harts, or of one")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
@@ -89,6 +96,14 @@ def _request(args: argparse.Namespace) -> ReportRequest:
     if len(ranges) > 1:
         raise ReportError(f"{ranges[0]} and {ranges[1]}: give one RANGE")
     files = [args.capture, *args.merge]
+    if args.html and args.part:
+        raise ReportError(f"{args.part[0]}: a page has all sections and the whole trace; leave it out, or --html")
+    if args.html and len(files) > 1:
+        raise ReportError("--html: a page is of one capture, and --merge adds others")
+    if args.json and args.html == "-":
+        raise ReportError("--json and --html - would both write to standard output")
+    if args.html:  # before a long trace is read
+        check_page(args.html, [args.capture, *args.elf])
     if len(files) > 1 and ranges:
         raise ReportError(f"{ranges[0]}: a RANGE is of one capture, and --merge adds others")
     if len(files) > 1 and "-" in files:
@@ -98,13 +113,17 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name)
         for file, name in zip(files, names, strict=True)
     )
-    return ReportRequest(traces, ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each), args.jobs)
+    choice = ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each)
+    return ReportRequest(traces, choice, args.jobs, args.html)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report. Raises ReportError, CaptureError, RangeError, and as `raw.trace_request` and `profiles_of`."""
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        if request.html:
+            write_page(request.traces[0], request.html, shown)
+            return 0
         print_reports(reports(_profiles(request, shown), request.choice), shown)
     return 0
 

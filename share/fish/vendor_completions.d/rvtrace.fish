@@ -237,6 +237,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from report' -l hart -x -d 'this 
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l each -d 'then each hart by itself, too'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l merge -r -F -d 'add the runs in further captures, of the same program (its build-id ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l jobs -x -d 'processes that read several captures (default: one for each processor)'
+complete -c rvtrace -n '__fish_seen_subcommand_from report' -l html -x -d 'write all of it to OUT as one page for a browser, which needs no ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l json -d 'print a JSON object on standard output for each report: of all ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l calls -x -d 'each call of this function, from its entry to its return'
 complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l traps -x -d 'each trap, to the return from it: trap (default), interrupt, ...'

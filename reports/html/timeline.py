@@ -1,0 +1,239 @@
+"""The timeline of a hart for a page: slices of calls in rows, as fine as a page of bounded size can have them; what is
+missing; and the traps.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, Slices, SliceTrack
+from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Loss
+from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.reports.html.axis import TICKS, PageAxis
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import printable
+
+SLICES = 200_000
+"""So many slices a page has at most, of all harts together: some 2 MB."""
+MARKS = 4_000
+"""So many stretches that are missing, and so many traps, a hart has at most; those nearest to each other are one."""
+_FINEST = 1 << 17
+"""So many slices of the least length fill a row."""
+SHORT = 0
+"""The number of the name of calls that are not drawn one by one."""
+NO_SYMBOL = "[no symbol]"
+
+
+class PageRow(NamedTuple):
+    """Slices that do not overlap, in order: the functions at a *depth* of a *track*, 0: the outermost.
+
+    *packed*: of each, as numbers of seven bits a byte: how far after the end of the one before it begins, how long it
+    is, the number of its name, and how many calls in it are not drawn.
+    """
+
+    track: str
+    depth: int
+    slices: int
+    packed: str
+
+
+class PageMark(NamedTuple):
+    """From *begin* to *end* something is missing, or traps came: so many *times*. *text*: the number of its text."""
+
+    begin: int
+    end: int
+    text: int
+    times: int
+
+
+class PageTimeline(NamedTuple):
+    """The timeline of a hart, from *begin* to *end* of its axis.
+
+    unit      of the axis: "ticks" or "instructions"
+    least     what is shorter is not drawn: calls like that are counted
+    names     of functions, each with whether a trap led to it
+    missing   what the trace does not show; *texts* say why
+    remarks   what else a reader should know
+    """
+
+    hart: int
+    unit: str
+    begin: int
+    end: int
+    least: int
+    names: list[tuple[str, bool]]
+    rows: list[PageRow]
+    missing: list[PageMark]
+    traps: list[PageMark]
+    texts: list[str]
+    remarks: list[str]
+
+
+def hart_timeline(
+    calls: CallHistory, hart: int, slices: int = SLICES, progress: Progress = silent
+) -> PageTimeline:
+    """Return the timeline of a hart with that many slices at most. Raises what *progress* raises."""
+    history, axis = calls.history, PageAxis(calls.history)
+    begin, end = axis(0), axis(len(history))
+    least = 1 if axis.unit == TICKS else 0
+    if len(calls) > slices:
+        least = max((end - begin) // _FINEST, 1)
+    while (rows := _rows_of(calls, axis, least, slices, progress)) is None:
+        least = 4 * max(least, 1)
+    marks = _HartMarks(calls, axis)
+    remarks = [f"{rows.unplaced} calls are too short to be drawn, and in no call that is."] if rows.unplaced else []
+    if axis.goes_back:
+        remarks.append("The times of the trace go back, so instructions are counted.")
+    return PageTimeline(
+        hart, axis.unit, begin, end, least, rows.names, rows.packed(begin),
+        marks.missing(), marks.traps(), marks.texts, remarks,
+    )  # fmt: skip
+
+
+def _rows_of(calls: CallHistory, axis: PageAxis, least: int, most: int, progress: Progress) -> "_SliceRows | None":
+    """Return the rows of slices that are not shorter than *least*, None if there are more than *most*."""
+
+    def is_short(begin: int, end: int) -> bool:
+        return axis(end) - axis(begin) < least
+
+    slices, rows = Slices(calls, range(len(calls.history)), is_short), _SliceRows(calls, axis)
+    for item in slices.drawn_items(progress):
+        rows.add(item)
+        if rows.slices > most:
+            return None
+    rows.unplaced = slices.unplaced
+    return rows
+
+
+_PageSlice = tuple[int, int, int, int]
+"""Where it begins and ends, the number of its name, and how many calls in it are not drawn."""
+
+
+class _SliceRows:
+    """Rows under construction. *unplaced*: calls that are not drawn, and in no slice."""
+
+    def __init__(self, calls: CallHistory, axis: PageAxis) -> None:
+        self._calls, self._axis = calls, axis
+        self._open: dict[SliceTrack, list[tuple[int, int]]] = {}
+        self._rows: dict[tuple[SliceTrack, int], list[_PageSlice]] = {}
+        self._numbers: dict[tuple[int, bool], int] = {}
+        self.names: list[tuple[str, bool]] = [("short calls", False)]
+        self.slices = self.unplaced = 0
+
+    def add(self, item: SliceBegin | SliceEnd | ShortCalls) -> None:
+        """Add what is drawn next."""
+        at, opened = self._axis(item.position), self._open.setdefault(item.track, [])
+        if isinstance(item, SliceBegin):
+            opened.append((at, self._name_number(item.function, item.trap)))
+            return
+        depth = len(opened)
+        if isinstance(item, SliceEnd):
+            begin, name = opened.pop()
+            depth, drawn = depth - 1, (begin, at, name, item.calls)
+        else:
+            drawn = (at, self._axis(item.end), SHORT, item.calls)
+        self._rows.setdefault((item.track, depth), []).append(drawn)
+        self.slices += 1
+
+    def _name_number(self, function: int, trap: bool) -> int:
+        number = self._numbers.get((function, trap))
+        if number is None:
+            number = self._numbers[function, trap] = len(self.names)
+            self.names.append((self._name(function), trap))
+        return number
+
+    def _name(self, function: int) -> str:
+        if function == UNKNOWN:
+            return NO_SYMBOL
+        for image in self._calls.images:
+            symbol = image.symbol(function)
+            if symbol is not None and not symbol[1]:
+                return printable(symbol[0])
+        return f"{function:#x}"
+
+    def packed(self, start: int) -> list[PageRow]:
+        """Return the rows of an axis that begins at *start*, track by track, the outermost functions first."""
+        order = {track: number for number, track in enumerate(self._open)}
+        keys = sorted(self._rows, key=lambda key: (order[key[0]], key[1]))
+        return [PageRow(_track_name(key[0]), key[1], *_packed(self._rows[key], start)) for key in keys]
+
+
+def _packed(slices: list[_PageSlice], start: int) -> tuple[int, str]:
+    made, last = bytearray(), start
+    slices.sort()
+    for begin, end, name, calls in slices:
+        for number in (max(begin - last, 0), end - max(begin, last), name, calls):
+            while number > 0x7F:
+                made.append(0x80 | number & 0x7F)
+                number >>= 7
+            made.append(number)
+        last = end
+    return len(slices), b64encode(made).decode()
+
+
+def _track_name(track: SliceTrack) -> str:
+    """Return what distinguishes a track: its task, if there are several, and its context."""
+    context = track.context
+    parts = [f"task {track.task}"] if track.task else []
+    parts += [f"context {context.scontext:#x}"] if context.scontext is not None else []
+    parts += [f"guest {context.hcontext:#x}"] if context.hcontext is not None else []
+    return ", ".join([*parts, "virtual"] if context.virtual else parts)
+
+
+class _HartMarks:
+    """The marks of a hart. *texts*: theirs, by number."""
+
+    def __init__(self, calls: CallHistory, axis: PageAxis) -> None:
+        self._history, self._axis = calls.history, axis
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def missing(self) -> list[PageMark]:
+        """Return the gaps, and the losses whose place is not known, where they were noticed."""
+        found = [self._missing_mark(at, at + 1, self._history.gap_at(at)) for at in self._history.gap_positions]
+        placeless = (it for it in self._history.events if isinstance(it.fact, Loss) and not it.fact.has_place)
+        found += [self._missing_mark(it.position, it.position, it) for it in placeless]
+        return self._spread(sorted(found))
+
+    def _missing_mark(self, begin: int, end: int, event: Event) -> PageMark:
+        since = max(begin - 1, 0) if self._axis.unit == TICKS else begin  # since the last instruction before it
+        text = event.as_gap if event.kind not in LOSSES else f"lost: {event.as_gap}"
+        return PageMark(self._axis(since), self._axis(end), self._text(text), 1)
+
+    def traps(self) -> list[PageMark]:
+        """Return the traps."""
+        events = (it for it in self._history.events if it.kind is EventKind.TRAP)
+        places = ((self._axis(it.position), it.text) for it in events)
+        return self._spread(PageMark(at, at, self._text(text), 1) for at, text in places)
+
+    def _text(self, text: str) -> int:
+        text = printable(text)
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def _spread(self, marks: Iterable[PageMark]) -> list[PageMark]:
+        """Return marks; where there are too many, those near to each other are one, with the text of the first."""
+        found = list(marks)
+        whole = self._axis(len(self._history)) - self._axis(0)
+        least = max(whole // MARKS, 1)
+        while len(found) > MARKS:
+            found = list(_joined_marks(found, least))
+            least *= 2
+        return found
+
+
+def _joined_marks(marks: Iterable[PageMark], least: int) -> Iterator[PageMark]:
+    last: PageMark | None = None
+    for mark in marks:
+        if last is not None and mark.begin - last.begin <= least:
+            last = last._replace(end=max(last.end, mark.end), times=last.times + mark.times)
+            continue
+        if last is not None:
+            yield last
+        last = mark
+    if last is not None:
+        yield last
