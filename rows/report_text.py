@@ -49,7 +49,7 @@ def report_lines(report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]
     """Yield the lines of a report, a title before each of its sections that has rows. Those without any are named in
     the end.
     """
-    yield symbols.paint("heading", _summary(report))
+    yield symbols.paint("heading", _first_line(report))
     empty = [name for name, rows in report.sections.items() if not rows]
     for name, rows in report.sections.items():
         if rows and (name != "harts" or len(rows) > 1):
@@ -63,7 +63,7 @@ def report_lines(report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]
         yield f"None: {', '.join(empty)}."
 
 
-def _summary(report: ProfileReport) -> str:
+def _first_line(report: ProfileReport) -> str:
     harts = "All harts" if report.hart is None else f"Hart {report.hart}"
     harts = f"{report.capture}, {harts.lower()}" if report.capture else harts
     text = f"{harts}: {_counted(report.instructions, 'instruction')}"

@@ -66,7 +66,7 @@ def all_profiles(traces: Sequence[ProfiledTrace], jobs: int, progress: Progress)
     jobs = min(jobs or os.cpu_count() or 1, len(traces))
     if not all(os.path.isfile(it.trace.file) for it in traces):
         jobs = 1  # another process does not have the pipes of a shell's <(...)
-    for number, result in enumerate(_by_processes(traces, jobs) if jobs > 1 else map(_read, traces)):
+    for number, result in enumerate(_by_processes(traces, jobs) if jobs > 1 else map(_profiles_or_problem, traces)):
         progress("reading captures", number + 1, len(traces))
         if isinstance(result, str):
             raise MergedCaptureError(result)
@@ -80,7 +80,7 @@ def _by_processes(traces: Sequence[ProfiledTrace], jobs: int) -> Iterator[TraceP
         while waiting or under_way:
             while waiting and len(under_way) < 2 * jobs:  # the profiles of more would wait in memory
                 try:
-                    under_way.append((waiting[0], pool.submit(_read, waiting[0])))
+                    under_way.append((waiting[0], pool.submit(_profiles_or_problem, waiting[0])))
                 except BrokenProcessPool:
                     pool = _pool(jobs)
                     continue
@@ -114,12 +114,12 @@ def _result(profiled: ProfiledTrace, future: "Future[TraceProfiles | str]") -> T
         pass
     with _pool(1) as pool:
         try:
-            return pool.submit(_read, profiled).result()
+            return pool.submit(_profiles_or_problem, profiled).result()
         except BrokenProcessPool:
             return f"{profiled.trace.file}: the process that reads it is killed each time: is there enough memory?"
 
 
-def _read(profiled: ProfiledTrace) -> TraceProfiles | str:
+def _profiles_or_problem(profiled: ProfiledTrace) -> TraceProfiles | str:
     """Return what is in a trace, or why it cannot be read."""
     try:
         return profiles_of(profiled)
