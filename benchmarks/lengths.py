@@ -2,10 +2,12 @@
 
 Run: python benchmarks/lengths.py [LENGTHS [PART_OF_A_LISTING]]   (LENGTHS by default 1,10; 1,10,100 takes minutes)
 
-The streams are the reference encoder's and a real core's, repeated. Each figure is a process of its own: CPU seconds
-with the kernel, how many times that is without it, the CPU milliseconds for each further length since the line before,
-which should not grow, and the most memory in MiB. What is written has to have the same checksum with the kernel and
-without.
+The streams are the reference encoder's and a real core's, repeated: of length 1 so often that it takes longer than the
+start of the process. Each figure is a process of its own: the CPU seconds of the start, which are those of a listing of
+the streams once, then with the kernel those of the listing without the start; how many times that is for each length
+what it is for the shortest one (1.0: it grows with the trace alone; `decode -10` is to grow less, as it decodes what it
+shows alone where there is an index); and the most memory in MiB. Of the shortest length, how many times as long it
+takes without the kernel; what is written has to have the same checksum then.
 """
 
 import hashlib
@@ -19,6 +21,7 @@ from typing import NamedTuple
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 NTRACE, TANDEM = DATA / "ntrace-reference" / "dhrystone", DATA / "tandem" / "flute_rv64ui-v-add.tvt"
 _ELF = ("--elf", f"{NTRACE}.elf")
+_COPIES = 20  # of the streams, in one of length 1
 _FLUTE = ("--dialect", "flute", "--xlen", "64", "--flen", "64")
 LISTINGS = {
     "decode": ("decode", "x.nex", "--ntrace", *_ELF),
@@ -44,9 +47,10 @@ class Listed(NamedTuple):
 def main() -> None:
     lengths = [int(length) for length in (sys.argv[1] if len(sys.argv) > 1 else "1,10").split(",")]
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
-    print(f"{'':24}{'length':>8}{'MB out':>9}{'CPU s':>9}{'Python':>8}{'ms/more':>10}{'MiB':>7}  checksum")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RVTRACE_CACHE"] = os.path.join(folder, "cache")
+        titles = f"{'length':>8}{'MB out':>9}{'start':>8}{'CPU s':>9}{'/length':>9}{'MiB':>7}{'Python':>8}  checksum"
+        print(f"{'':24}{titles}")
         for name, words in LISTINGS.items():
             if wanted in name:
                 measure(name, words, lengths, Path(folder))
@@ -54,17 +58,28 @@ def main() -> None:
 
 def measure(name: str, words: tuple[str, ...], lengths: list[int], folder: Path) -> None:
     """A line for each length."""
-    shorter, before = 0, 0.0
+    start = min(written(words, folder, 1).cpu for _ in range(2))
+    shortest = 0.0
     for length in lengths:
-        (folder / "x.nex").write_bytes(Path(f"{NTRACE}.1.nex").read_bytes() * length)
-        (folder / "x.tvt").write_bytes(TANDEM.read_bytes() * length)
-        compiled, python = (listed(words, folder, kernel) for kernel in "10")
-        assert compiled.checksum == python.checksum, f"{name}: something else is written without the kernel"
-        cells = f"{compiled.megabytes:9.1f}{compiled.cpu:9.2f}{python.cpu / compiled.cpu:8.1f}"
-        more = f"{1e3 * (compiled.cpu - before) / (length - shorter):10.1f}" if shorter else f"{'':10}"
-        cells += f"{more}{compiled.mebibytes:7.0f}  {compiled.checksum[:12]}"
+        compiled = written(words, folder, length * _COPIES)
+        cpu = max(compiled.cpu - start, 0.001)
+        cells = f"{compiled.megabytes:9.1f}{start:8.2f}{cpu:9.2f}"
+        if not shortest:
+            shortest = cpu / length
+            python = written(words, folder, length * _COPIES, kernel="0")
+            assert compiled.checksum == python.checksum, f"{name}: something else is written without the kernel"
+            without = f"{max(python.cpu - start, 0) / cpu:8.1f}"
+        else:
+            without = f"{'':8}"
+        cells += f"{cpu / length / shortest:9.2f}{compiled.mebibytes:7.0f}{without}  {compiled.checksum[:12]}"
         print(f"{name:24}{length:8}{cells}", flush=True)
-        shorter, before = length, compiled.cpu
+
+
+def written(words: tuple[str, ...], folder: Path, copies: int, kernel: str = "1") -> Listed:
+    """What one command writes of so many copies of the streams, and what that costs."""
+    (folder / "x.nex").write_bytes(Path(f"{NTRACE}.1.nex").read_bytes() * copies)
+    (folder / "x.tvt").write_bytes(TANDEM.read_bytes() * copies)
+    return listed(words, folder, kernel)
 
 
 def listed(words: tuple[str, ...], folder: Path, kernel: str) -> Listed:
