@@ -32,7 +32,8 @@ def add_arguments(parser: CommandParser) -> None:
     )
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
-    parser.add_argument("--to", required=True, choices=[row.name for row in export.EXPORTS], help="the form")
+    names = [row.name for row in export.EXPORTS]
+    parser.add_argument("--to", required=True, choices=names, metavar="NAME", help="the form, see above")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
     one = "the hart (default: all if the form can have several, else the first)"
