@@ -15,10 +15,13 @@ from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.exports.pgo.forms import FORMS, PgoError, PgoProfile, form_named
+from rvtrace_gdb.session.exports.pgo.gcda import gcda_profile
 from rvtrace_gdb.session.queries.program_counts import profiles_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.files import protect_inputs
 
+GCDA = "gcda"
+"""The form that needs a compiler's notes, too."""
 EXAMPLES = (
     ("pgo demo.rvt --to llvm -o demo.prof", "for clang -fprofile-sample-use=demo.prof"),
     ("pgo demo.rvt --to symbol-order -o demo.order", "for ld.lld --symbol-ordering-file demo.order"),
@@ -29,7 +32,7 @@ EXAMPLES = (
 class PgoRequest:
     """What is asked for: the profile of all *traces* together, in a *form*, in the file *output*.
 
-    *hart*: None: all. *program*: the name of the program's file, "" if only one ran.
+    *hart*: None: all. *program*: the name of the program's file, "" if only one ran. *notes*: the .gcno of `GCDA`.
     """
 
     traces: tuple[RequestedTrace, ...]
@@ -37,6 +40,7 @@ class PgoRequest:
     form: str
     output: str
     program: str
+    notes: str
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -45,15 +49,19 @@ def add_arguments(parser: CommandParser) -> None:
     parser.description = (
         "Writes what compilers and linkers take to make a program faster, from what the harts ran. "
         + " ".join(f"{form.name}: {form.help}." for form in FORMS)
+        + f" {GCDA}: the counts of a source file, for gcc -fprofile-use."
         + " Several captures of the same program add up; its build-id is compared."
     )
     what = 'captures, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("captures", nargs="+", metavar="FILE", help=what)
-    parser.add_argument("--to", required=True, choices=[form.name for form in FORMS], help="the form")
+    names = [*(form.name for form in FORMS), GCDA]
+    parser.add_argument("--to", required=True, choices=names, metavar="NAME", help="the form, one of the names above")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all)")
     parser.add_argument("--program", default="", metavar="NAME", help="the file, where several programs ran")
+    notes = f"with --to {GCDA}: GCC's notes of the source file, written by -ftest-coverage"
+    parser.add_argument("--gcno", default="", metavar="NOTES", help=notes)
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -67,10 +75,13 @@ def run(args: argparse.Namespace) -> int:
     """
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-        profile, elves = _read(request, shown)
+        profile, elves = _profile_of_traces(request, shown)
         program = _chosen(program_counts(profile, elves), request.program)
-        written = form_named(request.form).make(program)
         gaps = sum(hart.gaps for hart in profile.harts)
+        if request.form == GCDA and gaps:
+            raise PgoError(f"the trace has {gaps} gaps: the counts of arcs are not determined (docs/pgo.md)")
+        is_gcda = request.form == GCDA
+        written = gcda_profile(program, request.notes) if is_gcda else form_named(request.form).make(program)
         missing = [f"the trace has {gaps} gaps: what ran there is not counted"] if gaps else []
         with shown.file(request.output) as (file, _):
             file.write(written.content)
@@ -78,19 +89,21 @@ def run(args: argparse.Namespace) -> int:
         if shown.json:
             shown.facts(_facts(request, program, written, gaps, notes))
         else:
-            shown.say([*notes, _summary(request, program, written)])
+            shown.say([*notes, _written_line(request, program, written)])
     return 0
 
 
 def _request(args: argparse.Namespace) -> PgoRequest:
     if args.json and args.output == "-":
         raise PgoError("--json and -o - would both write to standard output")
-    protect_inputs(args.output, [*args.captures, *args.elf])
+    if bool(args.gcno) != (args.to == GCDA):
+        raise PgoError(f"--to {GCDA} and --gcno NOTES belong together")
+    protect_inputs(args.output, [*args.captures, *args.elf, *([args.gcno] if args.gcno else [])])
     traces = tuple(raw.trace_request(args, file) for file in args.captures)
-    return PgoRequest(traces, args.hart, args.to, args.output, args.program)
+    return PgoRequest(traces, args.hart, args.to, args.output, args.program, args.gcno)
 
 
-def _read(request: PgoRequest, shown: CommandOutput) -> tuple[Profile, list[Elf]]:
+def _profile_of_traces(request: PgoRequest, shown: CommandOutput) -> tuple[Profile, list[Elf]]:
     """Return the sum of what ran, and the programs. Raises PgoError: the captures have no program in common."""
     profiles: list[Profile] = []
     elves: list[Elf] = []
@@ -124,7 +137,7 @@ def _chosen(programs: list[ProgramCounts], name: str) -> ProgramCounts:
     raise PgoError(f"{name}: no such program ran" if name else "nothing ran of a program that is known (--elf FILE)")
 
 
-def _summary(request: PgoRequest, program: ProgramCounts, written: PgoProfile) -> str:
+def _written_line(request: PgoRequest, program: ProgramCounts, written: PgoProfile) -> str:
     functions = "" if written.functions is None else f" of {written.functions} functions"
     where = "standard output" if request.output == "-" else request.output
     name = Path(program.elf.path).name

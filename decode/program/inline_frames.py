@@ -63,7 +63,7 @@ class InlineFrames:
         self.problems = lines.problems
         self.inlined: set[str] = set()
         """The functions that were inlined somewhere, as linkers name them."""
-        self._read(elf)
+        self._read_scopes(elf)
 
     def at(self, pc: int) -> tuple[SourceFrame, ...]:
         """Return the frames of an instruction, that of its own function first; none if its function is not known."""
@@ -86,7 +86,7 @@ class InlineFrames:
             at -= 1
         return None
 
-    def _read(self, elf: Elf) -> None:
+    def _read_scopes(self, elf: Elf) -> None:
         from rvtrace_gdb.decode.program import dwarf_file  # pyelftools, which takes long to load
 
         try:
@@ -111,8 +111,9 @@ class InlineFrames:
         if not pieces:
             return
         chain = list(_chain(entry))
-        call_line, call_discriminator = (_number([entry], f"DW_AT_{it}") for it in ("call_line", "GNU_discriminator"))
-        scope = _InlineScope(_name(chain), _number(chain, "DW_AT_decl_line"), call_line, call_discriminator)
+        names = ("DW_AT_call_line", "DW_AT_GNU_discriminator")
+        call_line, call_discriminator = (_attribute_number([entry], name) for name in names)
+        scope = _InlineScope(_name(chain), _attribute_number(chain, "DW_AT_decl_line"), call_line, call_discriminator)
         if entry.tag == _INLINED:
             self.inlined.add(scope.function)
         for start, end in pieces:
@@ -140,6 +141,6 @@ def _name(chain: Iterable[Any]) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
-def _number(entries: Iterable[Any], name: str) -> int:
+def _attribute_number(entries: Iterable[Any], name: str) -> int:
     value = next((it.attributes[name].value for it in entries if name in it.attributes), 0)
     return int(value) if isinstance(value, int) else 0

@@ -5,6 +5,7 @@
 
 static unsigned int state = 1;
 volatile int result;
+int unusual; /* the last value of another kind, for who debugs it */
 
 static unsigned int random_number(void)
 {
@@ -20,8 +21,10 @@ static int report(int code)
 int apply(int kind, int value, int gain)
 {
     int sum = value;
-    if (kind == 0)
+    if (kind == 0) {
+        unusual = value;
         return value;
+    }
     if (kind == 1) {
         sum = value * gain;
         if (sum > 1000000)
@@ -29,11 +32,13 @@ int apply(int kind, int value, int gain)
         return sum;
     }
     if (kind == 2) {
+        unusual = value + 2;
         for (int bit = 0; bit < 16; bit++)
             sum += (value >> bit) & gain;
         return sum;
     }
     if (kind == 3) {
+        unusual = value + 3;
         for (int bit = 0; bit < 8; bit++)
             sum ^= (value << bit) | (gain >> bit);
         return sum;

@@ -26,7 +26,7 @@ def sample_bytes(functions: Iterable[FunctionSamples]) -> bytes:
     """Return the form of some functions."""
     found = ordered(functions)
     names = {name: number for number, name in enumerate(sorted(set(chain.from_iterable(map(_names, found)))))}
-    out = bytearray(_uleb(_MAGIC) + _uleb(_VERSION) + _summary(found) + _uleb(len(names)))
+    out = bytearray(_uleb(_MAGIC) + _uleb(_VERSION) + _profile_summary(found) + _uleb(len(names)))
     out += b"".join(name.encode() + b"\0" for name in names)
     for function in found:
         out += _uleb(function.head) + _function_bytes(function, names)
@@ -61,7 +61,7 @@ def _function_bytes(function: FunctionSamples, names: dict[str, int]) -> bytes:
     return bytes(out)
 
 
-def _summary(functions: list[FunctionSamples]) -> bytes:
+def _profile_summary(functions: list[FunctionSamples]) -> bytes:
     counts = Counter(chain.from_iterable(map(_counts, functions)))
     total = sum(count * times for count, times in counts.items())
     head = max((function.head for function in functions), default=0)
