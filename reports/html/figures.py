@@ -93,7 +93,7 @@ def _page(file: FileCoverage) -> SourcePage:
 
 def _with_texts(pages: Iterable[SourcePage], most: int) -> Iterable[SourcePage]:
     for page in pages:
-        text = _text(page.path, most)
+        text = _source_text(page.path, most)
         if text is None:
             yield page
         else:
@@ -101,7 +101,7 @@ def _with_texts(pages: Iterable[SourcePage], most: int) -> Iterable[SourcePage]:
             yield page._replace(text=text, times=page.times + [_NO_CODE] * (len(text) - len(page.times)))
 
 
-def _text(path: str, most: int) -> list[str] | None:
+def _source_text(path: str, most: int) -> list[str] | None:
     """Return the lines of a file that has at most so many bytes, None if it cannot be read: a program may name
     anything, also a device.
     """

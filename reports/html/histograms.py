@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.support.text import printable
 
-_WIDTH, _HEIGHT, _GAP = 640, 160, 2
+_WIDTH, _HEIGHT, _GAP = 640, 120, 2
+_WIDEST = 64
+"""So wide is a bar at most."""
 
 
 class IntervalFigures(NamedTuple):
@@ -53,7 +55,7 @@ class HistogramPicture(NamedTuple):
 def picture(figures: IntervalFigures) -> HistogramPicture:
     """Return the picture of a histogram. A bucket with anything in it has a bar that can be seen."""
     most = max((times for _, _, times in figures.histogram), default=1)
-    step = _WIDTH / max(len(figures.histogram), 1)
+    step = min(_WIDTH / max(len(figures.histogram), 1), _WIDEST)
     bars = []
     for number, (first, last, times) in enumerate(figures.histogram):
         height = max(_HEIGHT * times / most, 2.0) if times else 0.0

@@ -6,6 +6,8 @@ from dataclasses import replace
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.reports.coverage.source_coverage import source_coverage
 from rvtrace_gdb.reports.html.figures import source_pages
+from rvtrace_gdb.reports.html.histograms import IntervalFigures
+from rvtrace_gdb.reports.html.intervals import interval_figures
 from rvtrace_gdb.reports.html.report import HtmlReport
 from rvtrace_gdb.reports.html.timeline import SLICES, PageTimeline, hart_timeline
 from rvtrace_gdb.reports.profile.sums import sum_of
@@ -29,11 +31,13 @@ def html_report(
     library("jinja2", "jinja2", "an HTML report")
     profiles = hart_profiles(session, context, progress=progress)
     timelines: list[PageTimeline] = []
+    intervals: list[IntervalFigures] = []
     covered: list[ProgramCoverage] = []
     for hart in profiles:
         selected = session.selected(replace(context, hart=hart), progress)
         calls = call_history(session, selected, progress)
         timelines.append(hart_timeline(calls, hart, SLICES // len(profiles), progress))
+        intervals += interval_figures(calls, f"hart {hart}: " if len(profiles) > 1 else "", progress)
         covered += coverage_of(session, selected, progress=progress, conditions=False)
     return HtmlReport(
         title=title,
@@ -41,5 +45,6 @@ def html_report(
         profile=sum_of(profiles.values()),
         timelines=timelines,
         sources=source_pages(source_coverage(merged(covered), progress)),
+        intervals=intervals,
         remarks=list(remarks),
     )

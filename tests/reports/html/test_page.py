@@ -229,3 +229,23 @@ def test_contrast_is_that_of_wcag_aa(shown: Page, dark: bool) -> None:
 def test_nothing_is_wider_than_a_narrow_window(shown: Page) -> None:
     shown.appearance(400, 800)
     assert shown.value("document.documentElement.scrollWidth") <= 400
+
+
+def test_intervals_of_calls_are_those_that_ran(shown: Page, elf: Path, pcs: list[int]) -> None:
+    """`collatz` calls nothing: each of its calls is a run of its own instructions."""
+    image = Image.from_elf(elf)
+    address = symbol_address(elf, "collatz")
+    starts = [image.function(pc) for pc in pcs]
+    lengths: list[int] = []
+    for at in (at for at, pc in enumerate(pcs) if pc == address):
+        end = next(after for after in range(at, len(pcs)) if starts[after] != address)
+        lengths.append(end - at)
+    texts = shown.value("[...document.querySelectorAll('figure')].map((it) => it.textContent)")
+    [text] = [it for it in texts if it.strip().startswith("calls of collatz")]
+    said = re.search(r"(\d+) measured; instructions: least (\d+), mean ([\d.]+), .*greatest (\d+)", text)
+    assert said is not None, text
+    mean = f"{sum(lengths) / len(lengths):.1f}"
+    assert said.groups() == (str(len(lengths)), str(min(lengths)), mean, str(max(lengths)))
+    number = texts.index(text)
+    table = f"[...document.querySelectorAll('figure')[{number}].querySelectorAll('tbody td')]"
+    assert sum(amounts(shown.value(f"{table}.map((it) => it.textContent)"))) == len(lengths)
