@@ -175,6 +175,7 @@ class _CallItems:
         edge, size = summaries.between(inner, inner), len(part.path)
         yield from self._inside(summaries, inner, at, position, stretch)
         done, chunk, steady, changing = 1, 1, False, 0
+        net: Net | None = None  # of a round, as long as the stacks stay as they are
         while done < part.times:
             if changing > DEPTH_AT_MOST:
                 at.do((StackOperation(StackOperationKind.FORGET),))
@@ -182,32 +183,25 @@ class _CallItems:
             begin = position + done * size
             chunk = min(chunk, part.times - done)
             if steady and self._short(begin, begin + chunk * size):
-                yield from self._chunk(summaries, edge, inner, at, begin, chunk, stretch)
+                net = net or self._round_net(summaries, edge, inner, at)
+                yield from self._chunk(net, size, begin, chunk, stretch + len(at.lows) - 1)
                 done, chunk = done + chunk, min(2 * chunk, _LARGEST_CHUNK)
             elif steady and chunk > 1:
                 chunk //= 2
             else:
-                before = at.stack, at.level, at.waiting, len(at.lows)
+                before, net = (at.stack, at.level, at.waiting, len(at.lows)), None
                 yield from self._positioned(_edge(summaries, edge, inner.first, at), begin, stretch)
                 yield from self._inside(summaries, inner, at, begin, stretch)
                 steady = before == (at.stack, at.level, at.waiting, len(at.lows))
                 done, changing = done + 1, 0 if steady else changing + 1
 
-    def _chunk(
-        self,
-        summaries: Summaries,
-        edge: CallEdge,
-        inner: Summary,
-        at: CallStacks,
-        begin: int,
-        rounds: int,
-        stretch: int,
-    ) -> Iterator[CallItem]:
-        """Yield the same for rounds that leave the stacks as they were, and are short together."""
-        size = len(inner.part)
+    def _round_net(self, summaries: Summaries, edge: CallEdge, inner: Summary, at: CallStacks) -> Net:
+        """Return what a round does, and the step into it."""
         items = list(self._every(summaries, edge, inner, self._copied(at)))
-        net = net_of(items, at.level, summaries.edges.functions.start_of(inner.last))
-        stretch += len(at.lows) - 1
+        return net_of(items, at.level, summaries.edges.functions.start_of(inner.last))
+
+    def _chunk(self, net: Net, size: int, begin: int, rounds: int, stretch: int) -> Iterator[CallItem]:
+        """Yield what begins in rounds of some *size* that leave the stacks as they were, and are short together."""
         if net.pure:
             summed = SummedCalls(0, rounds * size, net.low, rounds * net.calls, 0)
             yield from self._positioned([summed] if net.calls else [], begin, stretch)
