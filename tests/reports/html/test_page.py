@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
+from tests.gdbext.commands.test_dump import ELF, STREAM
+from tests.helpers import reference_streams
 from tests.helpers.chromium import Page, chromium
 from tests.helpers.cross_compiler import symbol_address
 from tests.helpers.hostile_program import renamed
@@ -249,3 +253,18 @@ def test_intervals_of_calls_are_those_that_ran(shown: Page, elf: Path, pcs: list
     number = texts.index(text)
     table = f"[...document.querySelectorAll('figure')[{number}].querySelectorAll('tbody td')]"
     assert sum(amounts(shown.value(f"{table}.map((it) => it.textContent)"))) == len(lengths)
+
+
+def test_two_harts_each_have_a_timeline(browser: Page, tmp_path: Path) -> None:
+    """Of the second one there is only the beginning: what ran is what the reference encoder's stream has."""
+    harts = [reference_streams.from_source(STREAM, 2, 0), reference_streams.from_source(STREAM[:400], 2, 1)]
+    (tmp_path / "x.bin").write_bytes(reference_streams.in_turn(*harts))
+    lengths = [decode(data, Image.from_elf(ELF), Options()).instructions for data in (STREAM, STREAM[:400])]
+    browser.show(report(tmp_path / "x.bin", "--ntrace", "--elf", str(ELF), "--src-bits", "2"))
+    assert browser.problems == []
+    assert browser.text("#instructions") == f"{sum(lengths):,}" and sum(amounts(column(browser, 3))) == sum(lengths)
+    assert browser.text("#range").startswith("Hart 0, ")
+    browser.value("document.getElementById('hart').focus()")
+    browser.key("ArrowDown")
+    assert browser.text("#range").startswith("Hart 1, ")
+    assert abs(browser.value("timeline.view.length") - lengths[1]) <= browser.value("timeline.view.missing.length")
