@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision, DecisionMatcher
 from rvtrace_gdb.reports.coverage.conditions.source_text import SourceDecision, SourcePoint, decisions
-from rvtrace_gdb.support.inputs import read_input
+from rvtrace_gdb.reports.source_files import source_file
 
 _LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".h", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".C", ".H")
 """The ends of the names of files whose text is understood."""
@@ -35,7 +35,9 @@ def program_decisions(image: Image, lines: SourceLines, branches: Iterable[int])
     found: list[ProgramDecision] = []
     for path, places in sorted(by_path.items()):
         matcher = DecisionMatcher(image, places, partial(_point_at, lines, path))
-        for decision in decisions(_text(path)) if path.endswith(_LANGUAGES) else ():
+        content = source_file(path) if path.endswith(_LANGUAGES) else None
+        # a character a byte, as compilers count columns
+        for decision in decisions((content or b"").decode("latin-1")):
             copies = matcher.copies(decision)
             if copies is None or copies:
                 found.append(ProgramDecision(path, decision, None if copies is None else tuple(copies)))
@@ -45,11 +47,3 @@ def program_decisions(image: Image, lines: SourceLines, branches: Iterable[int])
 def _point_at(lines: SourceLines, path: str, pc: int) -> SourcePoint | None:
     row = lines.row(pc)
     return SourcePoint(row.line, row.column) if row is not None and row.path == path else None
-
-
-def _text(path: str) -> str:
-    """Return the text of a file, a character a byte, as compilers count columns."""
-    try:
-        return read_input(path).decode("latin-1")
-    except (OSError, ValueError):
-        return ""

@@ -14,7 +14,7 @@ import jinja2
 
 from rvtrace_gdb.reports.coverage.source_coverage import BranchCoverage, DecisionCoverage, FileCoverage
 from rvtrace_gdb.reports.coverage.totals import Share
-from rvtrace_gdb.support.inputs import read_input
+from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.support.text import counted
 
 RAN, PARTLY, NOT_RUN, UNKNOWN, NO_CODE = "ran", "partly", "not-run", "unknown", "no-code"
@@ -67,17 +67,10 @@ def _percent_text(share: Share) -> str:
 
 
 def _page_file(number: int, file: FileCoverage) -> PageFile:
-    text = _source_text(file.path)
+    content = source_file(file.path)
+    text = [] if content is None else content.decode(errors="replace").splitlines()
     lines = list(_page_lines(file, text))
     return PageFile(file.path, f"file-{number}", file, file.shares(), lines, bool(text))
-
-
-def _source_text(path: str) -> list[str]:
-    """Return the lines of a source file, none if it cannot be read."""
-    try:
-        return read_input(path).decode(errors="replace").splitlines()
-    except (OSError, ValueError):
-        return []
 
 
 def _page_lines(file: FileCoverage, text: Sequence[str]) -> Iterator[PageLine]:
