@@ -1,13 +1,13 @@
 """The figures of a profile, as the scripts of a page read them: the tree of calls, and the source."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage
 from rvtrace_gdb.reports.html.timeline import NO_SYMBOL
 from rvtrace_gdb.reports.profile import hottest
 from rvtrace_gdb.reports.profile.model import NOWHERE, CodePlace, Profile
+from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.support.text import printable
 
 NODES = 20_000
@@ -102,14 +102,8 @@ def _with_texts(pages: Iterable[SourcePage], most: int) -> Iterable[SourcePage]:
 
 
 def _source_text(path: str, most: int) -> list[str] | None:
-    """Return the lines of a file that has at most so many bytes, None if it cannot be read: a program may name
-    anything, also a device.
-    """
-    file = Path(path)
-    try:
-        if not file.is_file() or file.stat().st_size > most:
-            return None
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):
+    """Return the lines of a file that has at most so many bytes, None if it cannot be read."""
+    content = source_file(path, most)
+    if content is None:
         return None
-    return [printable(line.expandtabs(4)) for line in text.splitlines()]
+    return [printable(line.expandtabs(4)) for line in content.decode(errors="replace").splitlines()]

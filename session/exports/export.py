@@ -114,6 +114,7 @@ EXPORTS = (
     Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", several=True),
     Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),
     Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", several=True),
+    Export("report-html", "the report as a page for a browser (extra `views`)", "profiles.report_html", several=True),
     Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "profiles.perf_script", True, _PART),
     Export("perf-stacks", "`perf script` text with call stacks, for FlameGraph", "profiles.perf_stacks", several=True),
     Export("vcd", "waveforms of pc, function, privilege and traps (extra `views`)", "timelines.vcd", True, _PART),

@@ -268,3 +268,16 @@ def test_two_harts_each_have_a_timeline(browser: Page, tmp_path: Path) -> None:
     browser.key("ArrowDown")
     assert browser.text("#range").startswith("Hart 1, ")
     assert abs(browser.value("timeline.view.length") - lengths[1]) <= browser.value("timeline.view.missing.length")
+
+
+def test_an_export_has_the_figures_of_the_retired_list(
+    browser: Page, elf: Path, pcs: list[int], tmp_path: Path
+) -> None:
+    page = tmp_path / "it.html"
+    file = trace(elf, pcs, tmp_path / "x.rvt")
+    assert main(["export", str(file), "--to", "report-html", "-o", str(page), "--quiet"]) == 0
+    browser.show(page)
+    assert browser.problems == [] and browser.text("#instructions") == f"{len(pcs):,}"
+    image = Image.from_elf(elf)
+    assert sorted(amounts(column(browser, 3))) == sorted(Counter(image.function(pc) for pc in pcs).values())
+    assert browser.value("document.title").startswith(elf.name)
