@@ -35,3 +35,12 @@ def pieces(line: str) -> list[str]:
 def without(text: str) -> str:
     """Return a text without its colours."""
     return "".join(pieces(text)[::2])
+
+
+def beginning(line: str, width: int) -> str:
+    """Return the first *width* characters of a line, with their colours."""
+    parts, left = pieces(line), width
+    for i in range(0, len(parts), 2):
+        parts[i] = parts[i][:left]
+        left -= len(parts[i])
+    return "".join(parts)

@@ -33,7 +33,7 @@ def add_gaps(
     for number, event in enumerate(events):
         if number % _EVERY == 0:
             progress("collecting losses (parts)", number, len(events))
-        found[_cause(event)].append(_place(profile.harts[0], places, calls, event, trace_bytes))
+        found[cause_of(event)].append(_place(profile.harts[0], places, calls, event, trace_bytes))
     for cause, gaps in sorted(found.items()):
         profile.gaps[cause] = GapTally(len(gaps), sum(gap.size for gap in gaps), largest(gaps))
 
@@ -60,7 +60,8 @@ def _place(
     )
 
 
-def _cause(event: Event) -> GapCause:
+def cause_of(event: Event) -> GapCause:
+    """Return why something is missing, by its event."""
     fact = event.fact
     cause = fact.cause.value if isinstance(fact, Loss) else fact.reason.value if isinstance(fact, Stop) else ""
     return GapCause(event.kind.value, cause, event.kind in LOSSES)

@@ -33,6 +33,7 @@ NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "even
 """Those of them that print a name that a terminal would obey."""
 TANDEM = (
     ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
+    ["top"], ["top", "--json"],
     ["tandem show"], ["tandem show", "/r"], ["tandem show", "--traps"], ["tandem show", "--state", "99"],
     ["tandem show", "--json"], ["tandem convert", "--to", "spike", "-o", "-"],
     ["tandem convert", "--to", "riscv-dv", "-o", "-"], ["tandem verify", "--model", "simulated", "--last", "99"],
@@ -63,7 +64,7 @@ FILES = (
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
-    "decode --follow FILE --ntrace --elf FILE", "init --elf FILE -o x",
+    "decode --follow FILE --ntrace --elf FILE", "top FILE --ntrace --elf FILE", "init --elf FILE -o x",
     "usb halt --target FILE",
 )  # fmt: skip
 NO_FILES = {
@@ -190,9 +191,10 @@ def test_tandem_traces(
     command, *options = words
     for elf in programs:
         more = [] if command.startswith("tandem") else ["--tandem"]
-        file = pipe if "--follow" in words else trace
+        arrives = "--follow" in words or command == "top"
+        file = pipe if arrives else trace
         arguments = [*command.split(), str(file), *options, *more, "--dialect", "flute", "--elf", str(elf)]
-        with meanwhile(write) if "--follow" in words else nullcontext():
+        with meanwhile(write) if arrives else nullcontext():
             status = main(arguments)
         out, err = capfd.readouterr()
         assert status == ("verify" in command)  # the hart that is simulated has another mstatus

@@ -204,6 +204,7 @@ NO_OUTPUT = {
     "sim": "serves until it is interrupted",
     "qemu": "starts QEMU",
     "usb": "needs an adapter",
+    "top": "follows a file until it is interrupted: tests/console/commands/test_top.py",
     "init": "asks the user",
 }
 """The verbs whose output is not tried here, and why."""

@@ -5,10 +5,11 @@ The command line says how the bytes that arrive were encoded, and which sources 
 
 import argparse
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from types import FrameType
+from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.decode.follow_output import FollowedRows, FollowStatus, size, summary
@@ -55,22 +56,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-o", "--output", metavar="FILE.rvt", help="also save the bytes as a capture")
 
 
+class ArrivedOutput(Protocol):
+    """What is made of what arrives: pieces of the output."""
+
+    def pieces_of(self, arrived: stream.Arrived) -> Iterator[RowPiece]:
+        """Yield what the next piece of a hart's history adds to the output."""
+
+    def end(self, counts: stream.StreamCounts, why: str) -> Iterator[RowPiece]:
+        """Yield the last of the output."""
+
+
+class StreamStatus(Protocol):
+    """What a terminal shows meanwhile, see `FollowStatus`."""
+
+    def show(self, counts: stream.StreamCounts, waiting: int, *, ending: bool) -> None:
+        """Draw it again, if it is time."""
+
+    def clear(self) -> None:
+        """Erase it, because something else will be printed."""
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Print lines on standard error."""
+
+
+class StreamOutput(NamedTuple):
+    """What becomes of a stream that is decoded."""
+
+    shown: ArrivedOutput
+    status: StreamStatus
+
+
+class OpenedStream(NamedTuple):
+    """A stream that is about to be decoded. *name*: of the stream; *several*: there may be several harts."""
+
+    name: str
+    contexts: ContextImages
+    several: bool
+    cleanup: ExitStack
+
+
 def run(request: DecodeRequest, options: StreamOptions) -> int:
-    """Decode up to the end and return the exit status. Raises RvtraceError."""
+    """List up to the end and return the exit status. Raises RvtraceError."""
+    return run_with(request, options, lambda opened: _listing(request, opened))
+
+
+def _listing(request: DecodeRequest, opened: OpenedStream) -> StreamOutput:
+    source = opened.cleanup.enter_context(Disassemblers(opened.contexts))
+    paint = request.output.paint()
+    shape = HistoryRows() if request.output.json else replace(request.modifiers, paint=paint)
+    several, happened = opened.several, request.events
+    shown = FollowedRows(source, opened.contexts, shape, paint, several=several, happened=happened)
+    return StreamOutput(shown, FollowStatus(opened.name, not request.output.quiet))
+
+
+def run_with(
+    request: DecodeRequest, options: StreamOptions, output_of: Callable[[OpenedStream], StreamOutput]
+) -> int:
+    """Decode up to the end, with an output of its own, and return the exit status. Raises RvtraceError."""
     trace = request.trace.of_program()
     program, said = _program(request.trace, trace.capture(b"", ()))
     contexts = program.in_contexts(program.image())
     with ExitStack() as cleanup:
         stream = open_stream(request.trace.file, baud=options.baud)
         cleanup.callback(stream.close)
-        quiet = request.output.quiet
-        status = FollowStatus(stream.name, not quiet)
-        said += [] if quiet else [_beginning(stream)]
-        source = cleanup.enter_context(Disassemblers(contexts))
+        said += [] if request.output.quiet else [_beginning(stream)]
         several = request.hart is None and not trace.source.alone
-        paint = request.output.paint()
-        shape = HistoryRows() if request.output.json else replace(request.modifiers, paint=paint)
-        shown = FollowedRows(source, contexts, shape, paint, several=several, happened=request.events)
+        shown, status = output_of(OpenedStream(stream.name, contexts, several, cleanup))
         decoder = _decoder(request.trace, trace, contexts)
         kept = None if options.output is None else cleanup.enter_context(closing(StreamFile(options.output)))
         spool = Spool(None if kept is None else kept.file)
@@ -110,8 +161,8 @@ class _Followed:
         stream: Stream,
         spool: Spool,
         decoder: StreamFollower,
-        shown: FollowedRows,
-        status: FollowStatus,
+        shown: ArrivedOutput,
+        status: StreamStatus,
     ) -> None:
         self.reader, self.decoder, self.status = StreamReader(stream, spool), decoder, status
         self._request, self._trace = request, trace

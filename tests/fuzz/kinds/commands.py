@@ -34,6 +34,7 @@ UNTRIED = {
     "qemu": "starts QEMU",
     "usb": "needs an adapter: what it reads are the kinds `description` and `jtag`",
     "init": "needs OpenOCD",
+    "top": "waits for more of a file: the kind `follow`",
     "completion": "reads no file",
     "man": "reads no file",
     "gdb-script": "reads no file",
@@ -201,10 +202,20 @@ def quiet(folder: Path) -> Iterator[None]:
 
 
 _FOLLOWED = {
-    "ntrace": ("--ntrace --elf n.elf", "--ntrace --elf n.elf --events -o out.rvt", "--settings n.rvt --elf n.elf"),
-    "etrace": ("--etrace --elf n.elf --json", "--etrace --elf n.elf --wrapped"),
-    "tandem": ("--tandem --dialect flute --elf t.elf -o out.rvt", "--tandem --dialect flute --json --events"),
-}
+    "ntrace": (
+        "decode --follow FILE --ntrace --elf n.elf", "decode --follow FILE --ntrace --elf n.elf --events -o out.rvt",
+        "decode --follow FILE --settings n.rvt --elf n.elf", "top FILE --ntrace --elf n.elf",
+    ),
+    "etrace": (
+        "decode --follow FILE --etrace --elf n.elf --json", "decode --follow FILE --etrace --elf n.elf --wrapped",
+        "top FILE --etrace --elf n.elf --json",
+    ),
+    "tandem": (
+        "decode --follow FILE --tandem --dialect flute --elf t.elf -o out.rvt",
+        "decode --follow FILE --tandem --dialect flute --json --events",
+        "top FILE --tandem --dialect flute --elf t.elf",
+    ),
+}  # fmt: skip
 
 
 class Followed(OnFiles):
@@ -227,7 +238,7 @@ class Followed(OnFiles):
             thread = threading.Thread(target=_send, args=(listener, data), daemon=True)
             thread.start()
             with quiet(self.folder), contextlib.suppress(SystemExit):
-                main(["decode", "--follow", f"unix:{place}", *variant.split()])
+                main([f"unix:{place}" if word == "FILE" else word for word in variant.split()])
         thread.join()
 
 
