@@ -52,9 +52,14 @@ class TopLoss(NamedTuple):
     since: int
 
 
+_ROW_TYPES: Mapping[str, Any] = {"functions": TopFunction, "edges": TopEdge, "traps": TopTraps, "losses": TopLoss}
+
+
 class TopTable(NamedTuple):
     """A table: how many instructions and gaps there were on the *harts*, and in the *seconds* since the table before;
-    the sections, each with its first rows. *more*: by section, how many rows there are beyond those.
+    the sections, each with its first rows. *seconds* are 0 where it is not known how much ran since then.
+
+    *more*: by section, how many rows there are beyond those.
     """
 
     harts: Sequence[int]
@@ -64,3 +69,10 @@ class TopTable(NamedTuple):
     seconds: float
     sections: Mapping[str, Sequence[Any]]
     more: Mapping[str, int]
+
+
+def top_table_of(answer: Sequence[Any]) -> TopTable:
+    """Return a table as it came through the pipe, with its types."""
+    table = TopTable(*answer)
+    sections = {name: [_ROW_TYPES[name](*row) for row in rows] for name, rows in table.sections.items()}
+    return table._replace(sections=sections)

@@ -88,22 +88,22 @@ _LINES: Mapping[str, Callable[[Sequence[Any], TopTable, Painter], Iterator[str]]
 
 
 def top_fields(table: TopTable) -> RowFields:
-    """Return a table for programs: each section is a list of objects."""
-    found: RowFields = {"harts": list(table.harts), "instructions": table.instructions, "since": table.since}
-    found.update(gaps=table.gaps, seconds=round(table.seconds, 3))
+    """Return a table for programs: each section is a list of objects. What is not known has no field."""
+    found: RowFields = {"harts": list(table.harts), "instructions": table.instructions, "gaps": table.gaps}
+    found.update({"since": table.since, "seconds": round(table.seconds, 3)} if table.seconds else {})
     for name, rows in table.sections.items():
-        found[name] = [_fields(row) for row in rows]
+        found[name] = [_fields(row, is_since_known=bool(table.seconds)) for row in rows]
     return {**found, **({"more": dict(table.more)} if table.more else {})}
 
 
-def _fields(row: Any) -> RowFields:
+def _fields(row: Any, *, is_since_known: bool) -> RowFields:
     found: RowFields = {}
     for name, value in row._asdict().items():
         if name == "place":
             found.update({} if value is None else _place_fields(value))
         elif name in ("source", "target"):
             found[{"source": "from", "target": "to"}[name]] = _place_fields(value)
-        elif value != "":
+        elif value != "" and (name != "since" or is_since_known):
             found[name] = value
     return found
 

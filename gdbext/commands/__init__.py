@@ -36,6 +36,7 @@ from rvtrace_gdb.gdbext.commands import (
     intervals,
     report,
     start,
+    top,
     values,
     who_wrote,
 )
@@ -145,7 +146,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
 
     Record         start, stop, status; info and regs show the hardware
     Look           history, functions, calls, coverage, report, intervals,
-                   find, events, gaps, dump; `layout trace`, and here in it
+                   top, find, events, gaps, dump; `layout trace`, and here in it
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
@@ -196,6 +197,7 @@ MODULES = (
     calls,
     coverage,
     report,
+    top,
     intervals,
     record_btrace,
     window,

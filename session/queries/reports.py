@@ -71,10 +71,13 @@ def hart_profiles(
     if args and len(shown) > 1:
         numbers = ", ".join(str(it.hart) for it in shown)
         raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
-    return {it.hart: _hart_profile(session, it, args, capture, progress) for it in shown}
+    return {it.hart: selected_profile(session, it, args, capture, progress) for it in shown}
 
 
-def _hart_profile(session: Session, selected: SelectedHistory, args: str, capture: str, progress: Progress) -> Profile:
+def selected_profile(
+    session: Session, selected: SelectedHistory, args: str = "", capture: str = "", progress: Progress = silent
+) -> Profile:
+    """Return the profile of a hart's history, see `hart_profiles`. Raises RangeError, and what *progress* raises."""
     calls, decoded = call_history(session, selected, progress), session.require_capture().decoded
     size = None if decoded is None else len(decoded.sink_of(selected.hart).data)
 

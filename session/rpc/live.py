@@ -3,21 +3,33 @@
     coverage_live {context, begin} -> {lines, running, functions: [name, ...],
         files: [[path, measure, covered, uncovered, unknown], ...], total: the same rows, of all files together}
 
+    top {context, begin, top} -> {lines, running, overwritten, table}
+
 A running trace is read out, and what it shows is added to what the read-outs before have shown; *begin*: these are
 forgotten. *running*: whether a traced hart runs. *functions*: those that ran, and had not before.
+
+*table*: `rows.top_rows.TopTable` of what the read-out shows, with the rates since the one before; *begin*: there is
+none before. *top*: how many rows of a section, 0: all, null: the usual. *overwritten*: the buffer has forgotten what
+ran earlier: it is not counted, and no rate is known (its `seconds` are 0).
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from rvtrace_gdb.reports.coverage.totals import Share
+from rvtrace_gdb.reports.profile.sums import sum_of
+from rvtrace_gdb.rows.top_rows import TOP_ROWS
 from rvtrace_gdb.session.queries.live_coverage import LiveCoverage
 from rvtrace_gdb.session.queries.program_coverage import coverage_of, totals
+from rvtrace_gdb.session.queries.reports import selected_profile
+from rvtrace_gdb.session.queries.top import TopTables
 from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
 _KEPT = "coverage_live"
+_TOP = "top"
 _RUNNING = "running"
 
 
@@ -42,6 +54,25 @@ def coverage_live(session: Session, params: Params, progress: Progress) -> JsonM
     }
 
 
+def top(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Return what has run most, see the module. Raises as `Session.harts`."""
+    context = params.context()
+    if params.given("begin") or _TOP not in session.last:
+        rows = params.optional_number("top")
+        session.last[_TOP] = TopTables(time.monotonic(), TOP_ROWS if rows is None else rows)
+    tables: TopTables = session.last[_TOP]
+    harts = sorted(session.harts(context, progress).harts.histories)
+    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
+    profile = sum_of(selected_profile(session, it, progress=progress) for it in selected if len(it.history))
+    table, overwritten = tables.table_at(profile, time.monotonic()), any(it.overwritten for it in selected)
+    return {
+        "lines": [line for it in selected for line in it.lines],
+        "running": _is_running(session),
+        "overwritten": overwritten,
+        "table": table._replace(seconds=0.0) if overwritten else table,
+    }
+
+
 def _is_running(session: Session) -> bool:
     """Return whether a traced hart runs, as far as the source of the trace can tell; else whether the trace goes on."""
     source = session.live
@@ -57,4 +88,7 @@ def _rows(path: str, shares: Mapping[str, Share]) -> Iterator[list[object]]:
             yield [path, measure, *share]
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"coverage_live": coverage_live}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
+    "coverage_live": coverage_live,
+    "top": top,
+}

@@ -65,7 +65,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("frames", "entered_at", "steps", "registers_known", "native", "gone"), "replay"),
     **dict.fromkeys(("export", "exports"), "export"),
     "report": "report",
-    "coverage_live": "live",
+    **dict.fromkeys(("coverage_live", "top"), "live"),
     "intervals": "intervals",
     "values": "values",
 }
