@@ -29,7 +29,9 @@ def top_lines(table: TopTable, painter: Painter) -> Iterator[str]:
 
 
 def _first_line(table: TopTable) -> str:
-    harts = f"Harts {', '.join(map(str, table.harts))}" if len(table.harts) > 1 else f"Hart {(*table.harts, 0)[0]}"
+    if not table.harts:
+        return "No instruction is known yet."
+    harts = f"Hart{'s' if len(table.harts) > 1 else ''} {', '.join(map(str, table.harts))}"
     gaps = f", {table.gaps} gap{'' if table.gaps == 1 else 's'}" if table.gaps else ""
     plural = "" if table.instructions == 1 else "s"
     return f"{harts}: {table.instructions} instruction{plural}, {_rate(table.since, table)} a second{gaps}."

@@ -20,6 +20,7 @@ from dataclasses import replace
 from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.rows.top_rows import TOP_ROWS
+from rvtrace_gdb.session.capture.model import is_overwritten
 from rvtrace_gdb.session.queries.live_coverage import LiveCoverage
 from rvtrace_gdb.session.queries.program_coverage import coverage_of, totals
 from rvtrace_gdb.session.queries.reports import selected_profile
@@ -61,10 +62,12 @@ def top(session: Session, params: Params, progress: Progress) -> JsonMessage:
         rows = params.optional_number("top")
         session.last[_TOP] = TopTables(time.monotonic(), TOP_ROWS if rows is None else rows)
     tables: TopTables = session.last[_TOP]
-    harts = sorted(session.harts(context, progress).harts.histories)
+    decoded = session.harts(context, progress)
+    harts = sorted(decoded.harts.histories)
     selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
     profile = sum_of(selected_profile(session, it, progress=progress) for it in selected if len(it.history))
-    table, overwritten = tables.table_at(profile, time.monotonic()), any(it.overwritten for it in selected)
+    table = tables.table_at(profile, time.monotonic())
+    overwritten = any(map(is_overwritten, decoded.sinks))  # also where so much was that nothing could be decoded
     return {
         "lines": [line for it in selected for line in it.lines],
         "running": _is_running(session),

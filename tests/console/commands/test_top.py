@@ -91,6 +91,12 @@ def test_a_pipe_gets_one_table(fifo: Path, capfd: pytest.CaptureFixture[str]) ->
     assert ", 1 loss" in err
 
 
+def test_nothing_is_known_of_an_empty_stream(fifo: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with meanwhile(written(fifo, b"")):
+        main(["top", str(fifo), *MADE])
+    assert capfd.readouterr().out == "No instruction is known yet.\n"
+
+
 @pytest.mark.parametrize("words", [["--json"], []])
 def test_a_full_disk_is_one_line(words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "raw.bin"

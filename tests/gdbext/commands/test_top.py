@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import rvtrace_gdb
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import SOURCE, gdb_environ, run_gdb
+from tests.helpers import qemu10
 from tests.reports.coverage.traced import program
 from tests.terminal import Terminal
 
@@ -53,3 +55,19 @@ def test_on_a_terminal(tmp_path: Path) -> None:
             ended = terminal.wait_for("Not watched any more; the program goes on.")
             ended = terminal.wait_for("goes on\n") or ended
             assert ended.count("self %") == 1
+
+
+def test_on_qemu(tmp_path: Path) -> None:
+    """Its recorder is read out while QEMU runs."""
+    source = tmp_path / "it.c"
+    source.write_text(CODE)
+    elf = program(tmp_path, [source], "-Og")
+    slow = f"{qemu10.QEMU10} -icount shift=9,align=on,sleep=on"  # two million instructions a second
+    with rvtrace_gdb.QemuRig(elf, tmp_path / "rig", slow) as rig:
+        first = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        said = run_gdb(elf, [*first, "trace start", "continue &", "trace top -seconds 1 -top 2"])
+    shown = said["trace top -seconds 1 -top 2"]
+    ((ran, _),) = FIRST.findall(shown)
+    assert int(ran) > 1000
+    assert next(line.split()[-1] for line in shown.splitlines() if re.match(r" *\d+\.\d ", line)) == "hot"
+    assert "overwritten" not in shown
