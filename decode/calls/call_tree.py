@@ -42,7 +42,7 @@ class CallNode:
         self.function, self.trap, self.parent = function, trap, parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.calls = self.own = self.total = 0
-        self.children: dict[tuple[int, bool], CallNode] = {}
+        self.children: dict[tuple[int, ...], CallNode] = {}
 
     def child(self, function: int, trap: bool) -> "CallNode":
         """Return the node of a function called by this one."""
@@ -106,7 +106,11 @@ class CallTreeBuilder:
 
     def node(self, stack: Frame | None, function: int) -> CallNode:
         """Return the node of the function that runs with this call stack."""
-        return self.caller(stack).child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
+        return self.called(self.caller(stack), stack, function)
+
+    def called(self, caller: CallNode, stack: Frame | None, function: int) -> CallNode:
+        """Return the node of a function below that of its caller, which made the newest call of a stack."""
+        return caller.child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
 
     def pieces(self, steps: Mapping[CallStep, int]) -> Generator[tuple[str, int, int | None], None, CallNode]:
         """Count steps, each so many times, and return the root."""
@@ -213,8 +217,7 @@ class CallTreeBuilder:
         node = self.root if known is None else known[1]
         for frame in reversed(missing):
             if node.depth < _DEEPEST:
-                trapped = frame.below is not None and frame.below.kind is StackOperationKind.TRAP
-                node = node.child(frame.function, trapped)
+                node = self.called(node, frame.below, frame.function)
             self._callers[id(frame)] = (frame, node)
         return node
 

@@ -49,9 +49,14 @@ class TreeNodes:
 
     def _function_place(self, image: Image, start: int) -> CodePlace:
         """Return the place of a function, which ran in *image*, or called something there."""
-        if start != UNKNOWN and image.function(start) != start:
-            image = next((other for other in self._calls.images if other.function(start) == start), image)
-        return self._places.function(image, start)
+        return self._places.function(image_of_function(self._calls, image, start), start)
+
+
+def image_of_function(calls: CallHistory, image: Image, start: int) -> Image:
+    """Return the image of a function that ran in *image*, or called something there."""
+    if start == UNKNOWN or image.function(start) == start:
+        return image
+    return next((other for other in calls.images if other.function(start) == start), image)
 
 
 def build(

@@ -115,6 +115,7 @@ EXPORTS = (
     Export("speedscope", "a profile for speedscope", "profiles.speedscope", several=True),
     Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", several=True),
     Export("report-html", "the report as a page for a browser (extra `views`)", "profiles.report_html", several=True),
+    Export("callgrind", "a profile for KCachegrind: calls, lines, branches", "profiles.callgrind", True, _PART),
     Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "profiles.perf_script", True, _PART),
     Export("perf-stacks", "`perf script` text with call stacks, for FlameGraph", "profiles.perf_stacks", several=True),
     Export("vcd", "waveforms of pc, function, privilege and traps (extra `views`)", "timelines.vcd", True, _PART),

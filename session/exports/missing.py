@@ -9,11 +9,12 @@ UNKNOWN_TIMES = "gaps in the trace, where nobody knows what ran"
 """What forms without a place for gaps leave out, for `Written.left_out`."""
 
 
-def missing(history: History) -> Counter[str]:
-    """Return how often each cause left something out, by the name of the cause: of all gaps, and of the losses whose
-    place in the history is not known.
+def missing(history: History, part: range | None = None) -> Counter[str]:
+    """Return how often each cause left something out, by the name of the cause: of all gaps, or those at the positions
+    of a *part*, and of the losses whose place in the history is not known.
     """
-    found: Counter[str] = Counter(cause(history.gap_at(position)) for position in history.gap_positions)
+    gaps = (position for position in history.gap_positions if part is None or position in part)
+    found: Counter[str] = Counter(cause(history.gap_at(position)) for position in gaps)
     found.update(cause(event) for event in placeless(history))
     return found
 

@@ -252,7 +252,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote' -l values 
 complete -c rvtrace -n '__fish_seen_subcommand_from values' -l json -d 'print a JSON object on standard output for each register or piece of ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from who-wrote' -l count -x -d 'and who wrote it before that: N writers'
 complete -c rvtrace -n '__fish_seen_subcommand_from who-wrote' -l json -d 'print a JSON object on standard output for each writer'
-complete -c rvtrace -n '__fish_seen_subcommand_from export' -l to -x -a 'spike riscv-dv rvvi tandem folded speedscope pprof report-html perf-script perf-stacks vcd fst ctf lcov cobertura gcov-json coverage-html perfetto chrome csv jsonl' -d 'the form, see above'
+complete -c rvtrace -n '__fish_seen_subcommand_from export' -l to -x -a 'spike riscv-dv rvvi tandem folded speedscope pprof report-html callgrind perf-script perf-stacks vcd fst ctf lcov cobertura gcov-json coverage-html perfetto chrome csv jsonl' -d 'the form, see above'
 complete -c rvtrace -n '__fish_seen_subcommand_from export pgo convert' -s o -l output -x -d 'the file to write; "-": standard output'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l hart -x -d 'the hart (default: all if the form can have several, else the first)'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l range -x -d 'the instructions with these numbers alone: A,B | A,+N | A,-N'
