@@ -1,6 +1,6 @@
 """The source files that debug information names. It may name anything: a device, a pipe, a file that is gone."""
 
-from pathlib import Path
+from rvtrace_gdb.support.inputs import read_input, size_of_file
 
 MOST_BYTES = 1 << 26
 """No source file is longer; what is, is data."""
@@ -11,9 +11,7 @@ def source_file(path: str, most: int = MOST_BYTES) -> bytes | None:
     bytes.
     """
     try:
-        file = Path(path)
-        if not file.is_file() or file.stat().st_size > most:
-            return None
-        return file.read_bytes()
+        size = size_of_file(path)
+        return None if size is None or size > most else read_input(path)
     except (OSError, ValueError):
         return None

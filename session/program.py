@@ -23,7 +23,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.errors import NoElf, WrongXlen
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.inputs import is_pipe
+from rvtrace_gdb.support.inputs import is_input
 from rvtrace_gdb.support.text import printable, warning
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def placement(name: str) -> tuple[str, int]:
     above the addresses that it was linked for (U-Boot after relocation, position-independent firmware), modulo 2**64.
     """
     match = _PLACED.fullmatch(name)
-    if match is None or os.path.exists(name):
+    if match is None or is_input(name):
         return name, 0
     offset = int(match["offset"], 16 if match["offset"][:2] in ("0x", "0X") else 10)
     return match["path"], (-offset if match["sign"] == "-" else offset) & (1 << 64) - 1
@@ -200,7 +200,7 @@ def _captured_code(captured: CapturedImage, xlen: int) -> Image:
 
 def _add_symbols(image: Image, placed: PlacedElf) -> None:
     identity = placed.identity
-    if not os.path.isfile(identity.path):
+    if not is_input(identity.path):
         return
     try:
         elf = read_elf(identity.path)
@@ -278,6 +278,6 @@ def elf_of(capture: Capture, file: str) -> str:
         return ""
     if capture.elf is None:
         raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
-    if not os.path.isfile(capture.elf.path) and not is_pipe(capture.elf.path):
+    if not is_input(capture.elf.path):
         raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which was not found: {GIVE_IT}")
     return placed_name(capture.elf.path, capture.elf.bias)

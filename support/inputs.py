@@ -4,9 +4,12 @@ So `--parameters <(jq ... settings.json)` is like a file, however often and wher
 further than somebody has asked for: what is shown as it arrives still is.
 """
 
+import errno
 import io
 import os
 import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -62,11 +65,42 @@ class _PipeReader(io.RawIOBase):
         return len(piece)
 
 
+_supplied: Mapping[str, bytes] | None = None
+
+
+@contextmanager
+def supplied_files(files: Mapping[str, bytes]) -> Iterator[None]:
+    """Read these files, by their paths, and no other: they are those of the machine that has sent them. It holds for
+    all threads of this process.
+    """
+    global _supplied
+    before, _supplied = _supplied, files
+    try:
+        yield
+    finally:
+        _supplied = before
+
+
+def is_input(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a file or a pipe with a name."""
+    return os.fspath(path) in _supplied if _supplied is not None else os.path.isfile(path) or is_pipe(path)
+
+
+def size_of_file(path: str | os.PathLike[str]) -> int | None:
+    """Return how many bytes an ordinary file has; None for what is none. Raises OSError, ValueError."""
+    if _supplied is not None:
+        return len(_supplied[os.fspath(path)]) if os.fspath(path) in _supplied else None
+    found = os.stat(path)
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
 _pipes: dict[tuple[int, int], _Pipe] = {}
 
 
 def _identity(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """Return what tells a pipe from others; None for what is not a pipe, or is not there."""
+    if _supplied is not None:
+        return None
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -81,6 +115,8 @@ def is_pipe(path: str | os.PathLike[str]) -> bool:
 
 def open_input(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a file to read it; a pipe is read from its beginning each time. Raises OSError, ValueError."""
+    if _supplied is not None:
+        return io.BufferedReader(cast(io.RawIOBase, io.BytesIO(_supplied_file(path))))
     identity = _identity(path)
     if identity is None:
         return open(path, "rb")
@@ -91,10 +127,19 @@ def open_input(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 def read_input(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file, or of a pipe, each time all of it. Raises OSError, ValueError."""
+    if _supplied is not None:
+        return _supplied_file(path)
     if not is_pipe(path):
         return Path(path).read_bytes()
     with open_input(path) as file:
         return file.read()
+
+
+def _supplied_file(path: str | os.PathLike[str]) -> bytes:
+    name = os.fspath(path)
+    if _supplied is None or name not in _supplied:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return _supplied[name]
 
 
 def forget(path: str | os.PathLike[str]) -> None:

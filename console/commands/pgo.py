@@ -3,11 +3,15 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from rvtrace_gdb.console import output
+from rvtrace_gdb.console.captures import readers
+from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts, program_counts
@@ -18,6 +22,7 @@ from rvtrace_gdb.session.exports.pgo.forms import FORMS, PgoError, PgoProfile, f
 from rvtrace_gdb.session.exports.pgo.gcda import gcda_profile
 from rvtrace_gdb.session.queries.program_counts import profiles_of
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import protect_inputs
 
 GCDA = "gcda"
@@ -32,11 +37,13 @@ EXAMPLES = (
 class PgoRequest:
     """What is asked for: the profile of all *traces* together, in a *form*, in the file *output*.
 
-    *hart*: None: all. *program*: the name of the program's file, "" if only one ran. *notes*: the .gcno of `GCDA`.
+    *hart*: None: all. *by*: who reads several traces. *program*: the name of the program's file, "" if only one ran.
+    *notes*: the .gcno of `GCDA`.
     """
 
     traces: tuple[RequestedTrace, ...]
     hart: int | None
+    by: Readers
     form: str
     output: str
     program: str
@@ -62,6 +69,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--program", default="", metavar="NAME", help="the file, where several programs ran")
     notes = f"with --to {GCDA}: GCC's notes of the source file, written by -ftest-coverage"
     parser.add_argument("--gcno", default="", metavar="NOTES", help=notes)
+    readers.add_arguments(parser)
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -70,9 +78,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the profile. Raises PgoError, OutputError, and as `raw.trace_request`, `Session.open_capture` and
-    `Session.harts`.
-    """
+    """Write the profile. Raises PgoError, OutputError, and as `raw.trace_request` and `read_captures`."""
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         profile, elves = _profile_of_traces(request, shown)
@@ -100,7 +106,36 @@ def _request(args: argparse.Namespace) -> PgoRequest:
         raise PgoError(f"--to {GCDA} and --gcno NOTES belong together")
     protect_inputs(args.output, [*args.captures, *args.elf, *([args.gcno] if args.gcno else [])])
     traces = tuple(raw.trace_request(args, file) for file in args.captures)
-    return PgoRequest(traces, args.hart, args.to, args.output, args.program, args.gcno)
+    return PgoRequest(traces, args.hart, Readers.from_arguments(args), args.to, args.output, args.program, args.gcno)
+
+
+class CountedRuns(NamedTuple):
+    """The profiles of the harts of a trace, its programs, and the lines that the user gets about it."""
+
+    profiles: list[Profile]
+    elves: list[Elf]
+    lines: list[str]
+
+
+class CountedTrace(NamedTuple):
+    """A trace whose instructions are to be counted. *hart*: None: all."""
+
+    trace: RequestedTrace | LoadedTrace
+    hart: int | None
+    reads_sources: bool = False
+
+    def with_trace(self, trace: LoadedTrace) -> "CountedTrace":
+        """Return the same of a trace that has been loaded."""
+        return self._replace(trace=trace)
+
+    def read(self, progress: Progress = silent) -> CountedRuns:
+        """Read the trace. Raises as `RequestedTrace.open` and `Session.harts`."""
+        session = Session()
+        about = self.trace.open(session)
+        found = profiles_of(session, self.hart, progress)
+        decoded = session.harts(progress=progress)
+        lines = [*about, *report.histories(decoded.harts), *session.warnings()]
+        return CountedRuns(found, [elf for elf, _ in decoded.image.elves], lines)
 
 
 def _profile_of_traces(request: PgoRequest, shown: CommandOutput) -> tuple[Profile, list[Elf]]:
@@ -108,18 +143,15 @@ def _profile_of_traces(request: PgoRequest, shown: CommandOutput) -> tuple[Profi
     profiles: list[Profile] = []
     elves: list[Elf] = []
     common: set[str] | None = None
-    for trace in request.traces:
-        session = Session()
-        about = trace.open(session)
-        found = profiles_of(session, request.hart, shown.progress)
-        decoded = session.harts(progress=shown.progress)
-        elves += [elf for elf, _ in decoded.image.elves]
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings()])
-        ran = {program.identity for profile in found for program in profile.programs}
+    counted = [CountedTrace(trace, request.hart) for trace in request.traces]
+    for trace, found in zip(request.traces, read_captures(counted, request.by, shown.progress), strict=True):
+        elves += found.elves
+        shown.say(found.lines)
+        ran = {program.identity for profile in found.profiles for program in profile.programs}
         common = ran if common is None else common & ran
         if len(request.traces) > 1 and not common:
             raise PgoError(f"{trace.name}: ran another program than {request.traces[0].name}, which does not add up")
-        profiles += found
+        profiles += found.profiles
     protect_inputs(request.output, [elf.path for elf in elves])
     return sum_of(profiles), elves
 

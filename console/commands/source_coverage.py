@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rvtrace_gdb.console.captures import readers
+from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import raw
-from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, source_coverage
@@ -19,7 +22,7 @@ from rvtrace_gdb.session.exports.coverage.forms import FORMS, write_sources
 from rvtrace_gdb.session.queries.pages import Cursor
 from rvtrace_gdb.session.queries.program_coverage import MEASURES, coverage_of, totals, unknown_counts
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted, json_line, printable, warning
 
@@ -33,15 +36,16 @@ class CoverageError(RvtraceError):
 
 @dataclass(frozen=True)
 class CoverageRequest:
-    """What is request for: the coverage of all *traces* together.
+    """What is requested: the coverage of all *traces* together.
 
-    *hart*: None: all. *form*, *output*: the export that is written, and its file, "" for none. *least*: the least
-    percentage of a *measure*, None: no limit.
+    *hart*: None: all. *by*: who reads several traces. *form*, *output*: the export that is written, and its file, ""
+    for none. *least*: the least percentage of a *measure*, None: no limit.
     """
 
     traces: tuple[RequestedTrace, ...]
     hart: int | None
     range: str
+    by: Readers
     form: str
     output: str
     measure: str
@@ -54,6 +58,7 @@ def add_arguments(parser: CommandParser) -> None:
     group.add_argument("--files", action="store_true", help="how much of each source file ran, instead of functions")
     more = "add the runs in further captures of the same program (its build-id is compared)"
     group.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
+    readers.add_arguments(group)
     group.add_argument("--to", choices=FORMS, default="", help="write the coverage in this form, too")
     group.add_argument("-o", "--output", default="", metavar="OUT", help="the file of --to")
     least = f"exit status {BELOW} if less is covered, {UNSURE} if gaps leave it open whether it is"
@@ -64,10 +69,11 @@ def add_arguments(parser: CommandParser) -> None:
 def run_if_requested(args: argparse.Namespace) -> int | None:
     """Print the table, and write the file, if the command line asks for coverage by source files; else return None.
 
-    Raises CoverageError, RangeError, OutputError, and as `raw.trace_request`, `Session.open_capture` and
-    `Session.harts`.
+    Raises CoverageError, RangeError, OutputError, and as `raw.trace_request` and `read_captures`.
     """
     if not (args.files or args.merge or args.to or args.output or args.of or args.fail_under is not None):
+        if Readers.from_arguments(args) != Readers():
+            raise CoverageError("--jobs and --cluster are for coverage by source files: add --files, or --merge FILE")
         return None
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
@@ -107,7 +113,8 @@ def _request(args: argparse.Namespace) -> CoverageRequest:
         protect_inputs(args.output, [args.capture, *args.merge, *args.elf])
     traces = tuple(raw.trace_request(args, file) for file in (args.capture, *args.merge))
     return CoverageRequest(
-        traces, args.hart, args.range, args.to, args.output, args.of or "lines", args.fail_under
+        traces, args.hart, args.range, Readers.from_arguments(args), args.to, args.output, args.of or "lines",
+        args.fail_under,
     )  # fmt: skip
 
 
@@ -115,9 +122,11 @@ def _programs(request: CoverageRequest, shown: CommandOutput) -> list[ProgramCov
     """Return the coverage of the programs of all traces. Raises CoverageError: one has another program."""
     found: list[ProgramCoverage] = []
     first = None
-    for trace in request.traces:
-        programs, notes = _programs_of(trace, request, shown)
-        shown.say(notes)
+    covered = [CoveredTrace(trace, request.hart, request.range) for trace in request.traces]
+    for trace, (programs, lines) in zip(
+        request.traces, read_captures(covered, request.by, shown.progress), strict=True
+    ):
+        shown.say(lines)
         if request.output:
             protect_inputs(request.output, [program.elf.path for program in programs])
         if first is not None and programs and programs[0].identity != first.identity:
@@ -135,22 +144,41 @@ def _short(program: ProgramCoverage) -> str:
     return f"{kind} {digits[:12]}"
 
 
-def _programs_of(
-    trace: RequestedTrace, request: CoverageRequest, shown: CommandOutput
-) -> tuple[list[ProgramCoverage], list[str]]:
-    session = Session()
-    about = trace.open(session)
-    decoded = session.harts(progress=shown.progress)
-    numbers = [decoded.harts.number(request.hart)] if request.hart is not None else sorted(decoded.harts.histories)
-    if request.range and len(numbers) > 1:
-        raise CoverageError("a RANGE has the numbers of one hart, and there are several: say which one (--hart N)")
-    found: list[ProgramCoverage] = []
-    for hart in numbers:
-        selected = session.selected_or_empty(Context(hart=hart), shown.progress)
-        chosen = Cursor().select(request.range, None, len(selected.history)) if request.range else None
-        part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
-        found += coverage_of(session, selected, part, shown.progress)
-    return merged(found), [*about, *report.histories(decoded.harts), *session.warnings()]
+class CoveredPrograms(NamedTuple):
+    """The coverage of the programs of a trace, and the lines that the user gets about it."""
+
+    programs: list[ProgramCoverage]
+    lines: list[str]
+
+
+class CoveredTrace(NamedTuple):
+    """A trace whose coverage is asked for. *hart*: None: all; *range*: "" for all of it."""
+
+    trace: RequestedTrace | LoadedTrace
+    hart: int | None
+    range: str
+    reads_sources: bool = True
+    """For the conditions of decisions."""
+
+    def with_trace(self, trace: LoadedTrace) -> "CoveredTrace":
+        """Return the same of a trace that has been loaded."""
+        return self._replace(trace=trace)
+
+    def read(self, progress: Progress = silent) -> CoveredPrograms:
+        """Read the trace. Raises CoverageError, RangeError, and as `RequestedTrace.open` and `Session.harts`."""
+        session = Session()
+        about = self.trace.open(session)
+        decoded = session.harts(progress=progress)
+        numbers = [decoded.harts.number(self.hart)] if self.hart is not None else sorted(decoded.harts.histories)
+        if self.range and len(numbers) > 1:
+            raise CoverageError("a RANGE has the numbers of one hart, and there are several: say which one (--hart N)")
+        found: list[ProgramCoverage] = []
+        for hart in numbers:
+            selected = session.selected_or_empty(Context(hart=hart), progress)
+            chosen = Cursor().select(self.range, None, len(selected.history)) if self.range else None
+            part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
+            found += coverage_of(session, selected, part, progress)
+        return CoveredPrograms(merged(found), [*about, *report.histories(decoded.harts), *session.warnings()])
 
 
 class _FileRow(NamedTuple):

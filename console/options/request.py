@@ -33,6 +33,7 @@ from rvtrace_gdb.session.formats.raw_import import (
     with_settings,
 )
 from rvtrace_gdb.session.formats.stream import StreamSource, source_of
+from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
 from rvtrace_gdb.support.inputs import read_input
@@ -197,13 +198,17 @@ class RequestedTrace:
 
         Raises as `capture` and `Session.open_capture`.
         """
+        return self.loaded().open(session, lazily=lazily)
+
+    def loaded(self) -> "LoadedTrace":
+        """Read the file of the trace. Raises as `capture`."""
         dump = self._core_dump()
         if dump is not None:
             capture, elf = dump, None
         else:
             capture = load(self.file) if self.raw is None else self.capture()
             elf = self.programs.only() if self.raw is None else self.elf_of_settings()
-        return session.open_capture(capture, self.name, elf, stop_at_error=self.stop_at_error, lazily=lazily)
+        return LoadedTrace(capture, self.name, elf, self.stop_at_error)
 
     def _core_dump(self) -> Capture | None:
         if self.raw is not None or not is_core_dump_file(self.file):
@@ -212,6 +217,35 @@ class RequestedTrace:
             raise RawError(f"{self.file}: a core dump; which program ran? Give its ELF (--elf FILE)")
         program, *others = (os.path.abspath(elf) for elf in self.programs.elves)
         return esp32_memory.capture_of_core_dump(read_input(self.file), self.file, Image.from_elf(program), others)
+
+
+class LoadedTrace(NamedTuple):
+    """A trace whose file has been read: it can be pickled. *name*: of its file in messages; *elf*: the program that was
+    given for it, None: the capture's.
+    """
+
+    capture: Capture
+    name: str
+    elf: str | None
+    stop_at_error: bool = False
+
+    def loaded(self) -> "LoadedTrace":
+        """Return the trace."""
+        return self
+
+    def open(self, session: Session, *, lazily: bool = False) -> list[str]:
+        """Open the trace as `RequestedTrace.open` does. Raises as `Session.open_capture`."""
+        return session.open_capture(
+            self.capture, self.name, self.elf, stop_at_error=self.stop_at_error, lazily=lazily
+        )
+
+    def program_files(self) -> list[str]:
+        """Return the paths of the ELF files that the trace is read with, whether they are there or not."""
+        capture = self.capture
+        own = [capture.elf.path] if self.elf is None and capture.needs_elf and capture.elf is not None else []
+        given = [] if self.elf is None else [placement(self.elf)[0]]
+        others = [it.identity.path for it in (*capture.elfs, *(it for image in capture.images for it in image.elfs))]
+        return list(dict.fromkeys((*given, *own, *others)))
 
 
 def _file_bytes(file: str) -> bytes:

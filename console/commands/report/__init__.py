@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
+from rvtrace_gdb.console.captures import readers
+from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.commands.report.captures import ProfiledTrace, all_profiles, profiles_of
+from rvtrace_gdb.console.commands.report.captures import ProfiledTrace
 from rvtrace_gdb.console.commands.report.page import check_page, write_page
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -28,6 +31,7 @@ EXAMPLES = (
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
+    ("report a.rvt --merge b.rvt --cluster tcp://host:8786", "read by the workers of a Dask cluster"),
 )
 
 
@@ -37,13 +41,11 @@ class ReportError(RvtraceError):
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What the command line asks for. *jobs*: how many processes read several traces, 0: as many as processors; *html*:
-    the file of the page, "" for rows.
-    """
+    """What the command line asks for. *by*: who reads several traces; *html*: the file of the page, "" for rows."""
 
     traces: tuple[ProfiledTrace, ...]
     choice: ReportChoice
-    jobs: int = 0
+    by: Readers
     html: str = ""
 
 
@@ -72,8 +74,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--each", action="store_true", help="then each hart by itself, too")
     more = "add the runs in further captures, of the same program (its build-id says so) or of others"
     parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
-    jobs = "processes that read several captures (default: one for each processor)"
-    parser.add_argument("--jobs", type=inputs.number_from(1, 1 << 10), default=0, metavar="N", help=jobs)
+    readers.add_arguments(parser)
     page = 'write all of it to OUT as one page for a browser, which needs no other file; "-": standard output'
     parser.add_argument("--html", default="", metavar="OUT", help=page)
     output.add_arguments(parser, "each report: of all harts, or of one")
@@ -100,6 +101,8 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         raise ReportError(f"{args.part[0]}: a page has all sections and the whole trace; leave it out, or --html")
     if args.html and len(files) > 1:
         raise ReportError("--html: a page is of one capture, and --merge adds others")
+    if args.html and args.cluster:
+        raise ReportError("--html: a page is made here, not on a cluster (--cluster)")
     if args.json and args.html == "-":
         raise ReportError("--json and --html - would both write to standard output")
     if args.html:  # before a long trace is read
@@ -114,11 +117,11 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         for file, name in zip(files, names, strict=True)
     )
     choice = ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each)
-    return ReportRequest(traces, choice, args.jobs, args.html)
+    return ReportRequest(traces, choice, Readers.from_arguments(args), args.html)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report. Raises ReportError, CaptureError, RangeError, and as `raw.trace_request` and `profiles_of`."""
+    """Print the report. Raises ReportError, CaptureError, and as `raw.trace_request` and `read_captures`."""
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         if request.html:
@@ -130,9 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _profiles(request: ReportRequest, shown: CommandOutput) -> Iterator[Profile]:
     """Yield the profiles of all harts, and say what there is to say about their traces."""
-    one, *others = request.traces
-    read = all_profiles(request.traces, request.jobs, shown.progress) if others else [profiles_of(one, shown.progress)]
-    for found in read:
+    for found in read_captures(request.traces, request.by, shown.progress):
         shown.say(found.lines)
         yield from found.profiles
 

@@ -32,7 +32,7 @@ def write_page(traced: ProfiledTrace, place: str, shown: CommandOutput) -> None:
     warnings = session.warnings()
     shown.say([*about, *session_report.histories(decoded.harts), *warnings, *hint])
     protect_inputs(place, [elf.path for elf, _ in decoded.image.elves])
-    title = "standard input" if traced.trace.file == "-" else PurePath(traced.trace.file).name
+    title = PurePath(traced.trace.name).name
     page = html_report(session, Context(hart=traced.hart), title, warnings, shown.progress)
     with shown.file(place) as (file, _):
         write_html(page, file)

@@ -1,33 +1,17 @@
-"""Reports of several captures: the same bytes whatever the number of processes; one that dies is made up for."""
+"""Reports of several captures: the same bytes whatever the number of processes."""
 
 import json
-import os
-import signal
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands.report.captures import MergedCaptureError, ProfiledTrace, all_profiles
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.console.options.inputs import Programs
-from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import silent
-from tests.reports.coverage.traced import program, retired, trace
+from tests.console.captures.runs import three_runs
 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three runs of one program, of different lengths and formats."""
-    folder = tmp_path_factory.mktemp("captures")
-    elf = program(folder / "program")
-    pcs = retired(elf)
-    return [
-        trace(elf, pcs, folder / "a.rvt", "--ntrace"),
-        trace(elf, pcs[: len(pcs) // 2], folder / "b.rvt", "--etrace"),
-        trace(elf, pcs[: len(pcs) // 3], folder / "c.rvt", "--ntrace"),
-    ]
+    return three_runs(tmp_path_factory.mktemp("captures"))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -71,29 +55,3 @@ def test_a_capture_that_cannot_be_read(
         assert main(["report", str(captures[0]), "--merge", str(bad), "--jobs", jobs, "--quiet"]) == 1
         [line] = capsys.readouterr().err.splitlines()
         assert str(bad) in line
-
-
-@dataclass(frozen=True)
-class DyingTrace(RequestedTrace):
-    """A trace whose reader is killed as long as there are files to remove in a folder."""
-
-    folder: Path = Path()
-
-    def open(self, session: Session, *, lazily: bool = False) -> list[str]:
-        for file in self.folder.iterdir():
-            file.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().open(session)
-
-
-def test_a_process_that_dies_is_made_up_for(captures: list[Path], tmp_path: Path) -> None:
-    """Once; one that dies again gets a line."""
-    (tmp_path / "first").touch()
-    dying = [DyingTrace(str(capture), None, Programs(), folder=tmp_path) for capture in captures[:2]]
-    traces = [ProfiledTrace(trace, None, "", trace.file) for trace in dying]
-    found = list(all_profiles(traces, 2, silent))
-    assert [profile.harts[0].capture for result in found for profile in result.profiles] == [it.name for it in traces]
-    for number in range(9):
-        (tmp_path / str(number)).touch()
-    with pytest.raises(MergedCaptureError, match="the process that reads it is killed each time: is there"):
-        list(all_profiles(traces, 2, silent))

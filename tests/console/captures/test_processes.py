@@ -1,0 +1,57 @@
+"""Captures that processes read side by side: coverage and profiles for compilers are the same; one that dies is made
+up for.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.captures.readers import MergedCaptureError, Readers
+from rvtrace_gdb.console.captures.reading import read_captures
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.support.errors import silent
+from tests.console.captures.dying import DyingReader
+from tests.console.captures.runs import three_runs
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return three_runs(tmp_path_factory.mktemp("captures"))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([*map(str, words), "--quiet"]) == 0
+    return capsys.readouterr().out
+
+
+def test_coverage_and_profiles_whatever_the_number_of_processes(
+    captures: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = captures
+    for command in (
+        ["coverage", first, "--merge", *others, "--json"],
+        ["pgo", first, *others, "--to", "llvm", "-o", "-"],
+    ):
+        alone = printed(capsys, *command, "--jobs", "1")
+        assert printed(capsys, *command, "--jobs", "3") == alone
+
+
+def test_a_process_that_dies_is_made_up_for(captures: list[Path], tmp_path: Path) -> None:
+    """Once; one that dies again gets a line."""
+    (tmp_path / "first").touch()
+    readers = [DyingReader.of(capture, tmp_path) for capture in captures[:2]]
+    found = list(read_captures(readers, Readers(jobs=2), silent))
+    assert [profile.harts[0].capture for result in found for profile in result.profiles] == list(
+        map(str, captures[:2])
+    )
+    for number in range(9):
+        (tmp_path / str(number)).touch()
+    with pytest.raises(MergedCaptureError, match="the process that reads it is killed each time: is there"):
+        list(read_captures(readers, Readers(jobs=2), silent))
+
+
+def test_who_reads_is_for_source_files(captures: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["coverage", str(captures[0]), "--jobs", "2"]) == 1
+    assert capsys.readouterr().err == (
+        "rvtrace: --jobs and --cluster are for coverage by source files: add --files, or --merge FILE\n"
+    )
