@@ -22,7 +22,8 @@ class HelpPage(NamedTuple):
 RAW = HelpPage("raw", "the options for raw trace bytes, which are in no capture", "decode")
 ENCODER = HelpPage("encoder", "the options of the encoder: what it sends, and how", "encode")
 HARDWARE = HelpPage("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
-PAGES = (RAW, ENCODER, HARDWARE)
+FORMS = HelpPage("forms", "the forms that --to takes", "export")
+PAGES = (RAW, ENCODER, HARDWARE, FORMS)
 ALL = "all"
 
 

@@ -4,6 +4,7 @@ import argparse
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.help_pages import FORMS, group_of
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -15,6 +16,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.files import protect_inputs
 
 EXAMPLES = (
+    ("export demo.rvt --to perfetto -o demo.pftrace", "as a timeline for Perfetto"),
     ("export demo.rvt --to spike -o demo.log", "as the log that Spike writes"),
     ("export demo.rvt --to riscv-dv -o demo.csv", "as the CSV of riscv-dv"),
 )
@@ -26,14 +28,16 @@ def add_arguments(parser: CommandParser) -> None:
         "%(prog)s FILE --to NAME -o OUT [--hart N]\n                      [--range A,B | --time T[,T]] [options]"
     )
     parser.description = (
-        "Writes what the harts ran in the form of another program, as `trace export` does in gdb. "
-        + " ".join(f"{row.name}: {row.help}." for row in export.EXPORTS)
-        + " What the form has and the trace does not is left out, and a message says so."
+        "Writes what the harts ran in the form of another program, as `trace export` does in gdb: "
+        + ", ".join(row.name for row in export.EXPORTS)
+        + ". What the form has and the trace does not is left out, and a message says so."
     )
+    group_of(parser, FORMS, "forms", " ".join(f"{row.name}: {row.help}." for row in export.EXPORTS))
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
     names = [row.name for row in export.EXPORTS]
-    parser.add_argument("--to", required=True, choices=names, metavar="NAME", help="the form, see above")
+    form = "the form: --help-forms explains them"
+    parser.add_argument("--to", required=True, choices=names, metavar="NAME", help=form)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
     one = "the hart (default: all if the form can have several, else the first)"

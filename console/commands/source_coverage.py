@@ -56,7 +56,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options of coverage by source files."""
     group = parser.add_argument_group("coverage by source files, of all harts")
     group.add_argument("--files", action="store_true", help="how much of each source file ran, instead of functions")
-    more = "add the runs in further captures of the same program (its build-id is compared)"
+    more = "add further captures of the same program (by build-id)"
     group.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
     readers.add_arguments(group)
     group.add_argument("--to", choices=FORMS, default="", help="write the coverage in this form, too")

@@ -270,7 +270,7 @@ def run(checked: Check, bench: Bench) -> AssertionResult:
 
 CALLS = "calls LOCATION >= EXPRESSION"
 LATENCY = "interrupt latency [of HANDLER] < EXPRESSION [instructions|ticks]"
-INTERVALS = "intervals of PLACE | from PLACE to PLACE max < EXPRESSION [instructions|ticks]"
+INTERVALS = "intervals [of PLACE|from PLACE to PLACE] max < EXPRESSION [instructions|ticks]"
 INSTRUCTIONS = "instructions >= EXPRESSION"
 ORDER = "order LOCATION LOCATION ..."
 FORMS = (

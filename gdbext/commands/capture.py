@@ -167,8 +167,9 @@ whole, or not at all."""
         if not words:
             exports = _exports()
             results.add({"exports": [{"name": name, "help": text} for name, text in exports]})
+            width = max(len(name) for name, _ in exports)
             for name, text in exports:
-                print_line(f"{name:<11}{text}")
+                print_line(f"{name:<{width}}  {text}")
             return
         if len(words) < 2:
             raise gdb.GdbError(f"The name of an export and of one file are needed. {usage}")

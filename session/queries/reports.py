@@ -43,6 +43,7 @@ from rvtrace_gdb.session.queries.pages import Cursor, RangeError
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import printable
 
 
 class ReportChoice(NamedTuple):
@@ -185,7 +186,7 @@ def _line_rows(profile: Profile, choice: ReportChoice) -> _Rows:
 
 def _line_row(profile: Profile, row: hottest.LineProfile) -> ReportedLine:
     function = hottest.function_name(profile, row.function)
-    return ReportedLine(row.line.path, row.line.name, row.line.line, function, row.instructions, row.times)
+    return ReportedLine(row.line.path, printable(row.line.name), row.line.line, function, row.instructions, row.times)
 
 
 def _block_rows(profile: Profile, choice: ReportChoice) -> _Rows:
@@ -213,7 +214,7 @@ def _branch_rows(profile: Profile, choice: ReportChoice) -> _Rows:
 
 
 def _line_text(line: SourceLine | None) -> str:
-    return "" if line is None else f"{line.name}:{line.line}"
+    return "" if line is None else f"{printable(line.name)}:{line.line}"
 
 
 def _trap_rows(profile: Profile, choice: ReportChoice) -> _Rows:

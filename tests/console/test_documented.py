@@ -49,6 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pcs.txt").write_text("\n".join(pcs))
     encode = ["encode", "--elf", str(folder / "app.elf"), "--pcs", str(log)]
     assert main([*encode, "-o", str(folder / "x.rvt")]) == 0
+    for name in ("a.rvt", "b.rvt", "c.rvt"):
+        (folder / name).write_bytes((folder / "x.rvt").read_bytes())
     assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
     data = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 2000, folder)
     told = [str(data), "--etrace", "--encapsulation", "smi"]
@@ -118,7 +120,7 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
     for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
         done = ended(spelled, place)
         assert (done.returncode, "warning:" in done.stderr + done.stdout) == (0, False), done.stderr
-        output = re.search(r"-o (\S+)", spelled)
+        output = re.search(r"(?:-o|--html) (\S+)", spelled)
         assert done.stdout or (output and (place / output[1]).stat().st_size)
 
 

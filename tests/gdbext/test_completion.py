@@ -19,13 +19,13 @@ OFFERED = {
     "goto -next event trace": ["trace-off", "trace-on"],
     "goto -next f": ["fib", "finish"],
     "goto -wrote oper": ["operation", "operations"],
-    "coverage -": ["-all"],
+    "coverage -": ["-all", "-live"],
     "coverage f": ["fib", "finish"],
     "connect -": ["-listen"],
     "events ex": ["exception"],
 }
 BESIDES = {"goto ": {"begin", "end", "event", "live", "-next", "fib"}, "goto -next ": {"event", "fib"},
-           "coverage ": {"-all", "fib"}}  # fmt: skip
+           "coverage ": {"-all", "-live", "fib"}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ LISTS = (
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
     "trace check", "trace events", "trace find *0x80000088", "trace status", "trace dump 1,200", "trace gaps",
     "trace values", "trace regs", "trace who-wrote $a0", "trace goto begin", "trace position", "trace print $pc",
-    "trace goto live",
+    "trace goto live", "trace report", "trace intervals trap",
 )  # fmt: skip
 RECORDS = (
     "trace ctr show 0,15", "trace ctr show /i 0,15", "trace ctr show /m 0,15", "trace ctr stack", "trace ctr status",
@@ -29,6 +29,7 @@ UNTRIED = {
     "export": "writes a file: tests/console/commands/test_export.py",
     **dict.fromkeys(("start", "stop", "connect", "replay", "live", "enter", "native"), "prints no name of the program"),
     **dict.fromkeys(("save", "open", "close"), "prints no name of the program but the file's"),
+    "top": "needs a target",
     "here": "needs the TUI window", "usb": "needs an adapter", "snapshot": "needs an ESP32 chip",
 }  # fmt: skip
 """Commands that are not tried here, and why."""

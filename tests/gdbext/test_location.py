@@ -53,7 +53,7 @@ def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find ::{name}" for name in ("main", *names[1:5])], gdb)
     assert [re.findall(r"@(\d+)", text) for text in found] == [["19"], ["40"], ["40"], ["62"], ["54"]]
     several = "ns::add<int, long>(int, long) ns::box::operator< main 'ns::box::operator()'"
-    words = "sys.modules['rvtrace_gdb.gdbext.commands.find']._place_words('a::operator new b, c operator delete')"
+    words = "sys.modules['rvtrace_gdb.gdbext.commands.find'].place_words('a::operator new b, c operator delete')"
     found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find {several}", f"python import sys; print({words})"], gdb)
     assert re.findall(r"@(\d+)", found[0]) == ["19", "40", "54", "62"]
     assert found[1] == "['a::operator new', 'b,c', 'operator delete']"

@@ -31,7 +31,6 @@ EXAMPLES = (
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
-    ("report a.rvt --merge b.rvt --cluster tcp://host:8786", "read by the workers of a Dask cluster"),
 )
 
 

@@ -55,7 +55,7 @@ def _add_packages(parent: Xml.Element, files: Iterable[FileCoverage]) -> None:
         packages[posixpath.dirname(file.path)].append(file)
     for folder, inside in sorted(packages.items()):
         name = folder.strip("/").replace("/", ".")
-        package = Xml.SubElement(parent, "package", {"name": _text(name), **_rates(inside)})
+        package = Xml.SubElement(parent, "package", {"name": _xml_text(name), **_rates(inside)})
         classes = Xml.SubElement(package, "classes")
         for file in inside:
             _add_class(classes, file)
@@ -63,7 +63,7 @@ def _add_packages(parent: Xml.Element, files: Iterable[FileCoverage]) -> None:
 
 def _add_class(parent: Xml.Element, file: FileCoverage) -> None:
     name = posixpath.basename(file.path)
-    names = {"name": _text(name), "filename": _text(file.path)}
+    names = {"name": _xml_text(name), "filename": _xml_text(file.path)}
     found = Xml.SubElement(parent, "class", {**names, **_rates([file])})
     methods = Xml.SubElement(found, "methods")
     for function in known_functions(file):
@@ -79,7 +79,7 @@ def _add_class(parent: Xml.Element, file: FileCoverage) -> None:
 
 def _add_method(parent: Xml.Element, function: FunctionCoverage) -> None:
     rates = {"line-rate": _rate(function.instructions), "branch-rate": _rate(function.branches), "complexity": "0"}
-    method = Xml.SubElement(parent, "method", {"name": _text(function.name), "signature": "", **rates})
+    method = Xml.SubElement(parent, "method", {"name": _xml_text(function.name), "signature": "", **rates})
     line = {"number": str(function.line), "hits": str(function.times), "branch": "false"}
     Xml.SubElement(Xml.SubElement(method, "lines"), "line", line)
 
@@ -111,5 +111,5 @@ def _rate(share: Share) -> str:
     return f"{share.covered / share.determined:.4f}" if share.determined else "1.0"
 
 
-def _text(text: str) -> str:
+def _xml_text(text: str) -> str:
     return text.translate(_UNPRINTABLE)

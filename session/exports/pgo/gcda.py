@@ -42,18 +42,18 @@ def gcda_profile(program: ProgramCounts, notes_path: str) -> PgoProfile:
     notes = read_notes(notes_path)
     _check_options(program, notes.functions)
     facts = FlowFacts(program, notes.functions)
-    said: list[str] = [warning(problem) for problem in facts.problems]
+    problems = list(facts.problems)
     counted: list[tuple[FlowFunction, list[int]]] = []
     for function in notes.functions:
         try:
             times = facts.arc_counts(function)
         except Undetermined as why:
-            said.append(warning(f"{function.name}: left out, its counts are not determined: {why}"))
+            problems.append(f"{function.name}: left out, its counts are not determined: {why}")
             continue
         counters = [count for count, arc in zip(times, function.arcs, strict=True) if not arc.on_tree]
         counted.append((function, counters))
     if not counted:
-        reason = said[0].removeprefix("warning: ") if said else "the notes have no functions"
+        reason = problems[0] if problems else "the notes have no functions"
         raise PgoError(f"{notes_path}: no counts are determined: {reason}")
     most = max((count for _, counters in counted for count in counters), default=0)
     out = bytearray(_MAGIC + notes.version + struct.pack("<II", notes.stamp, notes.checksum))
@@ -62,4 +62,4 @@ def gcda_profile(program: ProgramCounts, notes_path: str) -> PgoProfile:
         identity = function.ident, function.lineno_checksum, function.cfg_checksum
         out += struct.pack("<IIIII", _FUNCTION, 12, *identity)
         out += struct.pack(f"<II{len(counters)}Q", _COUNTERS, 8 * len(counters), *counters)
-    return PgoProfile(bytes(out) + bytes(4), len(counted), said)
+    return PgoProfile(bytes(out) + bytes(4), len(counted), list(map(warning, problems)))

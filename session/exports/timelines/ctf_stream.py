@@ -75,25 +75,25 @@ class CtfEvent(NamedTuple):
 
 def entry_fields(address: int, task: int, name: str, *, called: bool) -> bytes:
     """Return the fields of a function that begins."""
-    return _ENTRY.pack(address, task, called) + _text(name)
+    return _ENTRY.pack(address, task, called) + _ctf_string(name)
 
 
 def exit_fields(task: int, name: str) -> bytes:
     """Return the fields of a function that ends."""
-    return _EXIT.pack(task) + _text(name)
+    return _EXIT.pack(task) + _ctf_string(name)
 
 
 def trap_fields(interrupt: int, cause: int, text: str) -> bytes:
     """Return the fields of a trap."""
-    return _TRAP.pack(interrupt, cause if cause < 1 << 63 else NOT_KNOWN) + _text(text)
+    return _TRAP.pack(interrupt, cause if cause < 1 << 63 else NOT_KNOWN) + _ctf_string(text)
 
 
 def missing_fields(what: str, text: str) -> bytes:
     """Return the fields of something that is missing."""
-    return _text(what) + _text(text)
+    return _ctf_string(what) + _ctf_string(text)
 
 
-def _text(text: str) -> bytes:
+def _ctf_string(text: str) -> bytes:
     return text.encode() + b"\0"
 
 

@@ -208,5 +208,5 @@ def test_a_toy_is_one_row_and_one_module(
     facts = {"file": str(tmp_path / "y"), "format": "toy", "hart": 0, "lines": 1}
     assert json.loads(capsys.readouterr().out) == {**facts, "messages": ["2 toys that broke are left out"]}
     with pytest.raises(SystemExit):
-        main(["export", "--help"])
+        main(["export", "--help-forms"])
     assert "toy: a toy." in " ".join(capsys.readouterr().out.split())

@@ -110,7 +110,7 @@ stop
         ("gdb", "x.rvts:1: expected: gdb COMMAND"),
         ("timeout", "x.rvts:1: expected a time as 500ms, 2s or 3min, got: nothing"),
         ("set 3 = 4", "x.rvts:1: expected: set NAME = EXPRESSION | calls LOCATION | instructions | losses"
-         " | interrupt latency ..."),
+         " | interrupt latency ... | intervals ..."),
         ("assert calls fib",
          "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION, with spaces around the operator"),
         ("assert calls fib>=3",

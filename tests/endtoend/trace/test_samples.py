@@ -22,6 +22,7 @@ ELSEWHERE = {
 }
 UNTYPED = {
     "check.md": 1,  # a trace that was damaged
+    "coverage.md": 1,  # while it runs: what comes when is another each time
     "esp32.md": 1,  # a chip
     "export.md": 1,  # nothing of it is shown
     "first-board.md": 1,  # another board; nothing is printed
@@ -32,6 +33,7 @@ UNTYPED = {
     "sifive-v0.md": 1,  # a board
     "tandem.md": 1,  # a core
     "target-description.md": 1,  # nothing is printed
+    "top.md": 1,  # while it runs
     "trace-start.md": 1,  # the usage
     "tui.md": 1,  # a window
     "usb.md": 1,  # an adapter

@@ -43,7 +43,7 @@ def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
     """Their files are compared in tests/console/commands/test_export.py."""
     file = tmp_path / "x y"
     words = ["trace export", "complete trace export ", "complete trace export ri", f"trace export riscv-dv '{file}'"]
-    wrong = ["trace export spike", "trace export vcd x", f"trace export spike {capture}"]
+    wrong = ["trace export spike", "trace export none x", f"trace export spike {capture}"]
     said = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *words, *wrong])
     out = {command: text.strip() for command, text in said.items()}
     names = [row.name for row in EXPORTS]
@@ -53,5 +53,5 @@ def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
     lines = len(file.read_bytes().splitlines())
     assert out[words[-1]].splitlines()[-1] == f"{file}: riscv-dv, {lines} lines" and lines > 10_000
     assert out["trace export spike"].endswith("Usage: trace export NAME FILE [OPTION ...]")
-    assert out["trace export vcd x"] == f"there is no export vcd: the exports are {', '.join(names)}"
+    assert out["trace export none x"] == f"there is no export none: the exports are {', '.join(names)}"
     assert out[wrong[-1]].endswith("it is one of the files that are read")

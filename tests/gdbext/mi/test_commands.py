@@ -22,7 +22,7 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "functions", "calls",
-    "coverage", "report", "who-wrote", "values", "save", "open", "goto", "live", "position",
+    "coverage", "report", "intervals", "who-wrote", "values", "save", "open", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 
