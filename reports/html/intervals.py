@@ -11,8 +11,8 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.history.events import Trap, TrapKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import ExecutionSearch, entries_of
-from rvtrace_gdb.reports.html.axis import INSTRUCTIONS, TICKS
 from rvtrace_gdb.reports.html.histograms import IntervalFigures
+from rvtrace_gdb.reports.html.timeline import INSTRUCTIONS, TICKS
 from rvtrace_gdb.reports.intervals.calls import calls_of
 from rvtrace_gdb.reports.intervals.intervals import HistoryIntervals
 from rvtrace_gdb.reports.intervals.statistics import statistics

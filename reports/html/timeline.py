@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Loss
 from rvtrace_gdb.decode.history.history import Event
-from rvtrace_gdb.reports.html.axis import TICKS, PageAxis
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
 
+TICKS, INSTRUCTIONS = "ticks", "instructions"
+"""The units of the axis."""
 SLICES = 200_000
 """So many slices a page has at most, of all harts together: some 2 MB."""
 MARKS = 4_000
@@ -75,9 +77,9 @@ def hart_timeline(
     calls: CallHistory, hart: int, slices: int = SLICES, progress: Progress = silent
 ) -> PageTimeline:
     """Return the timeline of a hart with that many slices at most. Raises what *progress* raises."""
-    history, axis = calls.history, PageAxis(calls.history)
+    history, axis = calls.history, HistoryAxis(calls.history)
     begin, end = axis(0), axis(len(history))
-    least = 1 if axis.unit == TICKS else 0
+    least = 1 if axis.timed else 0
     if len(calls) > slices:
         least = max((end - begin) // _FINEST, 1)
     while (rows := _rows_of(calls, axis, least, slices, progress)) is None:
@@ -87,12 +89,12 @@ def hart_timeline(
     if axis.goes_back:
         remarks.append("The times of the trace go back, so instructions are counted.")
     return PageTimeline(
-        hart, axis.unit, begin, end, least, rows.names, rows.packed(begin),
+        hart, TICKS if axis.timed else INSTRUCTIONS, begin, end, least, rows.names, rows.packed(begin),
         marks.missing(), marks.traps(), marks.texts, remarks,
     )  # fmt: skip
 
 
-def _rows_of(calls: CallHistory, axis: PageAxis, least: int, most: int, progress: Progress) -> "_SliceRows | None":
+def _rows_of(calls: CallHistory, axis: HistoryAxis, least: int, most: int, progress: Progress) -> "_SliceRows | None":
     """Return the rows of slices that are not shorter than *least*, None if there are more than *most*."""
 
     def is_short(begin: int, end: int) -> bool:
@@ -114,7 +116,7 @@ _PageSlice = tuple[int, int, int, int]
 class _SliceRows:
     """Rows under construction. *unplaced*: calls that are not drawn, and in no slice."""
 
-    def __init__(self, calls: CallHistory, axis: PageAxis) -> None:
+    def __init__(self, calls: CallHistory, axis: HistoryAxis) -> None:
         self._calls, self._axis = calls, axis
         self._open: dict[SliceTrack, list[tuple[int, int]]] = {}
         self._rows: dict[tuple[SliceTrack, int], list[_PageSlice]] = {}
@@ -185,7 +187,7 @@ def _track_name(track: SliceTrack) -> str:
 class _HartMarks:
     """The marks of a hart. *texts*: theirs, by number."""
 
-    def __init__(self, calls: CallHistory, axis: PageAxis) -> None:
+    def __init__(self, calls: CallHistory, axis: HistoryAxis) -> None:
         self._history, self._axis = calls.history, axis
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -198,7 +200,7 @@ class _HartMarks:
         return self._spread(sorted(found))
 
     def _missing_mark(self, begin: int, end: int, event: Event) -> PageMark:
-        since = max(begin - 1, 0) if self._axis.unit == TICKS else begin  # since the last instruction before it
+        since = max(begin - 1, 0) if self._axis.timed else begin  # since the last instruction before it
         text = event.as_gap if event.kind not in LOSSES else f"lost: {event.as_gap}"
         return PageMark(self._axis(since), self._axis(end), self._text(text), 1)
 

@@ -11,13 +11,14 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import SliceBegin, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from rvtrace_gdb.session import version
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import cause, placeless
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame
-from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, Axis
+from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS
 from rvtrace_gdb.session.exports.timelines.ctf_stream import (
     METADATA,
     NOT_KNOWN,
@@ -51,7 +52,7 @@ class TooManyCalls(RvtraceError):
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the events of all harts. Raises TooManyCalls."""
-    axes = [Axis(hart.history) for hart in trace.harts]
+    axes = [HistoryAxis(hart.history) for hart in trace.harts]
     timed = all(axis.timed for axis in axes)
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.USTAR_FORMAT) as archive:
         text = METADATA.format(version=printable(version.tool()), unit=TICKS if timed else INSTRUCTIONS)

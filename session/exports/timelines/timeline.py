@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import DrawnItem, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.missing import cause, placeless
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames
-from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, Axis, resolution_of
+from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, resolution_of
 from rvtrace_gdb.support.errors import Progress
 
 _INSTANTS = 100_000
@@ -42,7 +43,7 @@ class HartTimeline:
     """
 
     def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
-        self.trace, self.axis = trace, Axis(trace.history)
+        self.trace, self.axis = trace, HistoryAxis(trace.history)
         self.unit = TICKS if self.axis.timed else INSTRUCTIONS
         calls = trace.calls(progress)
         self.resolution = resolution_of(trace, self.axis, calls)
