@@ -80,6 +80,7 @@ test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
 	@$(BIN)/python setup.py -q build_ext --inplace # `make check` may have come before the compiler
 	@scripts/setup-dap-clients || true
+	@scripts/setup-speedscope || true
 	$(PYTEST) $(ARGS)
 
 test-long: export RVTRACE_TEST_LONG = 1

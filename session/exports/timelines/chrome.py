@@ -1,11 +1,13 @@
 """A timeline as Chrome's Trace Event Format, which Perfetto, Speedscope and older viewers read: JSON, an event a line.
 
 The harts are its processes, the tracks its threads. Its times are microseconds, with three digits behind the point: a
-thousandth of one is a tick of the trace's time, or an instruction; the name of the process says which.
+thousandth of one is a tick of the trace's time, or an instruction; the name of the process says which. The end of a
+slice has its name, too, which the format leaves open: speedscope ends no slice without it.
 Source: "Trace Event Format", google/trace-viewer.
 """
 
 import json
+from collections import defaultdict
 from typing import BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
@@ -37,6 +39,8 @@ class _ChromeFile:
         self._tracks = 0
         self._is_first = True
         self._counters: dict[Track, str] = {}
+        self._open: dict[Track, list[str]] = defaultdict(list)
+        """What slices that have not ended are called, and their categories."""
 
     def flush(self) -> None:
         """Write what was collected."""
@@ -61,11 +65,13 @@ class _ChromeFile:
 
     def begin(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
-        self._event("B", track, f'"ts": {_time(at)}, {_named(name, category)}{_values(values)}')
+        named = _named(name, category)
+        self._open[track].append(named)
+        self._event("B", track, f'"ts": {_time(at)}, {named}{_values(values)}')
 
     def end(self, at: int, track: Track, values: EventValues) -> None:
         """See `TimelineFile`."""
-        self._event("E", track, f'"ts": {_time(at)}{_values(values)}')
+        self._event("E", track, f'"ts": {_time(at)}, {self._open[track].pop()}{_values(values)}')
 
     def instant(self, at: int, track: Track, name: str, category: str, values: EventValues) -> None:
         """See `TimelineFile`."""
