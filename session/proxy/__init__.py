@@ -6,6 +6,7 @@ live_target       the present: packets that pass, and what announces the past to
 replay_target     the past as gdb's target; `stepping`: packets that resume there, and where they lead
 proxy_state       how packets are answered at the moment, and what is known of the target
 backend           what the proxy asks of the past, and extensions that answer more packets: others implement these
+program_files     the program's file, for debuggers that have none
 calls             calls of other threads, between two packets of gdb
 caretaker         a process that ends gdb's connection at a safe moment when this one is killed
 write_watch       what gdb writes, and where it resumes, noticed in its packets (`monitor_commands`: in its commands for

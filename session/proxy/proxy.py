@@ -238,6 +238,15 @@ class Proxy:
         self._thread = threading.Thread(target=self._run_proxy, name="proxy", daemon=True)
         self._thread.start()
 
+    def wait(self) -> None:
+        """Wait until the proxy has ended: `request_end` was called, or it serves one debugger, which has left."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def request_end(self) -> None:
+        """Let the proxy end soon. A handler of a signal may call this."""
+        self._state.shutdown.request()
+
     def close(self) -> None:
         """End all connections. The caller must not hold the lock: this waits for the proxy's
         thread, which may need it.
@@ -270,6 +279,8 @@ class Proxy:
                 self._wait(error)
             else:
                 self._serve(connection)
+                if self._state.setup.is_once:
+                    break
         if self._stub is not None:
             self._stub.wire.close()
         self._wake.close()

@@ -80,6 +80,9 @@ class ProxySetup(NamedTuple):
     harts            returns the harts of a capture without a stub, the selected one first. Raises RvtraceError
     hold_at_present  gdb that returns to the present stays there until it has shown that to the user: gdb 13 continues
                      the rest of `stepi 7` after "No more reverse-execution history", which would run the target
+    tell             gets each line for the user, of a debugger without rvtrace's commands; stops print them, too. None:
+                     the debugger asks for them
+    is_once          the proxy ends with the first debugger that connects
     """
 
     past: ReplayBackend
@@ -90,6 +93,8 @@ class ProxySetup(NamedTuple):
     xlen: int = 64
     harts: HartList = lambda: [0]
     hold_at_present: bool = False
+    tell: Callable[[str], None] | None = None
+    is_once: bool = False
 
 
 class TargetStatus:
@@ -188,9 +193,10 @@ class Jump(NamedTuple):
 
 
 class SessionExchange:
-    """What the proxy's thread and the session's give each other."""
+    """What the proxy's thread and the session's give each other. *tell*: as in `ProxySetup`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._tell = tell
         self._guard = threading.Lock()
         self._lines: list[str] = []
         self._jump: Jump | None = None
@@ -203,8 +209,11 @@ class SessionExchange:
     def say(self, line: str) -> None:
         """Add a line for the user, unless the same line is waiting already."""
         with self._guard:
-            if line not in self._lines:
-                self._lines.append(line)
+            if line in self._lines:
+                return
+            self._lines.append(line)
+        if self._tell is not None:
+            self._tell(line)
 
     def withdraw(self, line: str) -> None:
         """Remove a line that was reported in another way."""
@@ -269,7 +278,7 @@ class ProxyState:
     def __init__(self, setup: ProxySetup, writes: WriteLog) -> None:
         self.setup = setup
         self.target = TargetStatus(is_there=setup.stub_address is not None, writes=writes)
-        self.present, self.exchange = ReturnToPresent(), SessionExchange()
+        self.present, self.exchange = ReturnToPresent(), SessionExchange(setup.tell)
         self.shutdown, self.calls = Shutdown(), WaitingCalls()
         self.listener: socket | None = None
         self.connection: HartExtensionContext | None = None

@@ -191,7 +191,7 @@ class Router:
             return
         if body[:1] == b"T":
             self._gdb.threads.asked_about(body[1:])
-        if body[:1] in (b"q", b"Q") and self._answers(body):
+        if (body[:1] in (b"q", b"Q") or body.startswith(b"vFile:")) and self._answers(body):
             return
         if mode is ProxyMode.PAST:
             self._replay.take(item)

@@ -307,6 +307,9 @@ class Stepper:
     def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> None:
         """Send a stop reply: *thread* has stopped where it is."""
         self._gdb.threads.stopped(thread, reported_by_stub=False)
+        if self._state.setup.tell is not None:
+            for line in self._exchange.take_lines():
+                self._gdb.print(line)
         self._gdb.send(self.stop_reply(thread, signal, at_end, hit))
 
     def known_registers(self, hart: int | None) -> Mapping[str, int]:

@@ -79,8 +79,9 @@ class TargetXml:
     def of_hart(cls, xlen: int, traced: TracedRegisters | None = None) -> Self:
         """Return the description without a stub. *traced*: which registers the trace has.
 
-        If it has none, the floating-point registers are the widest that a program's ABI may need: gdb refuses a program
-        whose ABI needs wider ones than the target has.
+        It names no operating system: a gdb for programs of GNU/Linux steps those with breakpoints, which
+        needs registers. If the trace has no registers, those for floating point are the widest that a program's ABI may
+        need: gdb refuses a program whose ABI needs wider ones than the target has.
         """
         cpu = _register_rows(
             (name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split())
@@ -98,7 +99,7 @@ class TargetXml:
             features.append(("virtual", _register_rows([("priv", xlen, "int", _PRIVILEGE)])))
         text = (
             '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
-            f"<architecture>riscv:rv{xlen}</architecture>\n"
+            f"<architecture>riscv:rv{xlen}</architecture>\n<osabi>none</osabi>\n"
             + "".join(f'<feature name="org.gnu.gdb.riscv.{name}">\n{rows}</feature>\n' for name, rows in features)
             + "</target>\n"
         )

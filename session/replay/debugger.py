@@ -102,11 +102,24 @@ class Destination(NamedTuple):
     of: int = 0
 
 
-class ProxyDebugger:
-    """A gdb that uses a stub through the proxy, or none."""
+class PlainService(NamedTuple):
+    """What serves debuggers without rvtrace's commands. *tell*, *is_once*: as in `ProxySetup`."""
 
-    def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
-        self._session = session
+    tell: Callable[[str], None]
+    is_once: bool = False
+
+
+class ProxyDebugger:
+    """A gdb that uses a stub through the proxy, or none. *service*: it has not rvtrace's commands."""
+
+    def __init__(
+        self,
+        session: Session,
+        context: Context,
+        extensions: Sequence[Extension] = (),
+        service: PlainService | None = None,
+    ) -> None:
+        self._session, self._service = session, service
         self.context = context
         """The program and settings that gdb sent last."""
         self.timeline = Timeline(self._select, self.past_of)
@@ -229,7 +242,8 @@ class ProxyDebugger:
         self.context = replace(self.context, threads=())  # those of the connection before
         setup = ProxySetup(
             past=self.timeline, lock=self._session.proxy_lock, stub_address=stub, hart_of=self.hart_of,
-            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
+            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=self._service is None,
+            **({} if self._service is None else self._service._asdict()),
         )  # fmt: skip
         proxy = Proxy(setup, self.writes)
         proxy.start(port, path)

@@ -54,13 +54,14 @@ NO_ROWS = {
     "completion": "reads no program",
     "man": "reads no program",
     "gdb-script": "reads no program",
+    "serve": "prints no name of the program",
 }
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
-    "intervals FILE --traps",
+    "intervals FILE --traps", "serve FILE --port 0",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",

@@ -206,6 +206,7 @@ NO_OUTPUT = {
     "usb": "needs an adapter",
     "top": "follows a file until it is interrupted: tests/console/commands/test_top.py",
     "init": "asks the user",
+    "serve": "serves until it is interrupted: tests/console/commands/serve",
 }
 """The verbs whose output is not tried here, and why."""
 

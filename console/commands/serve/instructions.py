@@ -1,0 +1,47 @@
+"""What a user types in a debugger to connect it to `rvtrace serve`."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rvtrace_gdb.support.text import printable
+
+
+class ServedPlace(NamedTuple):
+    """*where*: as gdb takes it. *port*: 0 for a socket. *program*: the path of the program, if it is known."""
+
+    where: str
+    port: int
+    program: str | None
+
+
+def lines(place: ServedPlace) -> Iterator[str]:
+    """Yield the lines that say what to type."""
+    program = "" if place.program is None else f"{shlex.quote(printable(place.program))} "
+    yield f"waiting:  at {printable(place.where)} (Ctrl-C ends it)"
+    yield f"gdb:      gdb-multiarch {program}-ex {shlex.quote(f'target remote {place.where}')}"
+    yield f"LLDB:     lldb {program}-o {shlex.quote(_lldb(place))}"
+    if place.port:
+        yield f"VS Code:  {json.dumps(_launch(place))}"
+    else:
+        yield "VS Code:  takes a port: `rvtrace serve` without --unix"
+
+
+def fields(place: ServedPlace) -> dict[str, object]:
+    """Return the same for programs."""
+    found: dict[str, object] = {"where": place.where, "port": place.port or None, "program": place.program}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _lldb(place: ServedPlace) -> str:
+    return f"gdb-remote {place.port}" if place.port else f"process connect unix-connect://{place.where}"
+
+
+def _launch(place: ServedPlace) -> dict[str, object]:
+    """Return a configuration of VS Code's C/C++ extension."""
+    return {
+        "name": "rvtrace", "type": "cppdbg", "request": "launch", "MIMode": "gdb", "miDebuggerPath": "gdb-multiarch",
+        "program": place.program or "PROGRAM.elf", "miDebuggerServerAddress": f"localhost:{place.port}",
+        "cwd": "${workspaceFolder}",
+    }  # fmt: skip
