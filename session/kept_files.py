@@ -7,7 +7,7 @@ is a hash of everything that it was made of, so that it is never used for anythi
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -16,20 +16,28 @@ from rvtrace_gdb.support.files import NotPrivate, atomic_output, private_folder
 
 FOLDER_VARIABLE = "RVTRACE_CACHE"
 """The environment variable with the folder; empty: nothing is kept."""
-DECODERS = ("decode/history", "decode/ntrace", "decode/etrace", "decode/stepping", "decode/program")
-"""The folders in which it is decided what a history is."""
+DECODERS = ("decode",)
+"""The folders in which, and below which, it is decided what a history is."""
 _ALL_BYTES = 1 << 28
 _SUFFIXES = (".index", ".states")
+_SOURCES = (".py", ".so")
 
 
 @cache
 def sources_of(*folders: str) -> tuple[tuple[str, int, int], ...]:
-    """Return what changes when the code in some folders does, although the version does not: someone is working on
-    it.
+    """Return what changes when the code in some folders of this package does, or in folders inside them, although the
+    version does not: someone is working on it.
     """
-    package = Path(__file__).resolve().parents[1]
-    states = [(file.name, file.stat()) for name in folders for file in sorted((package / name).glob("*.py"))]
-    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in states)
+    return tuple(source_states(Path(__file__).resolve().parents[1], folders))
+
+
+def source_states(package: Path, folders: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the path of each source and each compiled module, its size, and when it was written."""
+    for folder in folders:
+        files = (file for file in (package / folder).rglob("*") if file.suffix in _SOURCES)
+        for file in sorted(files):
+            state = file.stat()
+            yield str(file.relative_to(package)), state.st_size, state.st_mtime_ns
 
 
 def folder_of_kept(environ: Mapping[str, str] = os.environ) -> Path | None:

@@ -12,7 +12,7 @@ from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.version import tool
 
 _FORMAT = 1
-_CODE = (*DECODERS, "decode/reconstruction", "decode/semantics", "session/past", "session/past/reconstructed")
+_CODE = (*DECODERS, "session/past")
 
 
 def states_name(capture: Capture, sink: CapturedSink, selected: SelectedHistory, facts: HartFacts) -> str | None:
