@@ -325,14 +325,17 @@ class ExecutionSearch:
         against = self._query.is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
         return span.begins[k] + self._parts.match_index(span.steps[k].unit.part, left, against)
 
-    def positions(self, progress: Progress = silent) -> "array[int]":
-        """Return the positions of all matches, in order. Raises what *progress* raises."""
-        found = array("Q")
+    def positions(self, progress: Progress = silent, first: int = 0, end: int | None = None) -> "array[int]":
+        """Return the positions of all matches, in order, or of those with the numbers *first* to *end* - 1. Raises what
+        *progress* raises.
+        """
+        found, skipped, end = array("Q"), first, len(self) if end is None else end
         for number, (before, after) in enumerate(pairwise(self._totals)):
-            if before != after:
+            if before != after and before < end and first < after:
                 progress("searching the history (parts)", number, len(self._totals))
+                skipped = before if not found else skipped
                 self._add_positions(self._span(number), found)
-        return found
+        return found[first - skipped : end - skipped]
 
     def _add_positions(self, span: _Span, positions: "array[int]") -> None:
         indices: Computed[tuple[PathPart, bool], array[int]] = Computed(lambda it: self._parts.match_indices(*it))
@@ -421,6 +424,17 @@ class CombinedSearch:
     def positions(self, progress: Progress = silent) -> "array[int]":
         """Return the positions of all matches, in order. Raises what *progress* raises."""
         return array("Q", merge(*(search.positions(progress) for search in self._searches)))
+
+    def positions_in(self, part: range, progress: Progress = silent) -> "array[int]":
+        """Return the positions of the matches in a part of the history, in order, and of the first one behind it.
+        Raises what *progress* raises.
+        """
+        found = (
+            search.positions(progress, search.before(part.start), min(search.before(part.stop) + 1, len(search)))
+            for search in self._searches
+        )
+        inside = array("Q", merge(*found))
+        return inside[: bisect_left(inside, part.stop) + 1]
 
     def before(self, position: int) -> int:
         """Return how many matches are before a position."""

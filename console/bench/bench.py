@@ -341,11 +341,15 @@ class Bench(BenchTarget):
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""
         return Latencies(handler or "", trace_queries.latencies(self.engine, handler))
 
-    def intervals(self, first: str, last: str | None = None, *, ticks: bool = False) -> Intervals:
+    def intervals(
+        self, first: str, last: str | None = None, *, ticks: bool = False, numbers: str = "", time: str = ""
+    ) -> Intervals:
         """Measure the calls of a function, or the traps of a kind, that *first* names, or from *first* to *last*, as
-        `trace intervals` does. *ticks*: the longest are those by the time. Raises RvtraceError.
+        `trace intervals` does. *ticks*: the longest are those by the time. *numbers*, a RANGE, or *time*, "FIRST,LAST"
+        in ticks: those that begin there alone. Raises RvtraceError.
         """
-        return intervals.intervals(self.engine, [first] if last is None else [first, last], ticks)
+        places = [first] if last is None else [first, last]
+        return intervals.intervals(self.engine, places, ticks=ticks, numbers=numbers, time=time)
 
     def check_order(self, *locations: str) -> None:
         """Check that the first execution of each location is after the first execution of the one before it.

@@ -60,12 +60,15 @@ class Intervals(NamedTuple):
     worst: Sequence[WorstInterval]
 
 
-def intervals(engine: Engine, places: Sequence[str], ticks: bool = False) -> Intervals:
+def intervals(
+    engine: Engine, places: Sequence[str], *, ticks: bool = False, numbers: str = "", time: str = ""
+) -> Intervals:
     """Return the calls of a function, or the traps of a kind, that one place names, or from the first of two to the
-    second. *ticks*: the longest are those by the time.
+    second. *ticks*: the longest are those by the time. *numbers*, *time*: where they begin, "": anywhere.
     """
-    option = "--ticks " if ticks else ""
-    command = f"-rvtrace-intervals {option}-- {' '.join(map(quoted, places))}"
+    given = (("--range", numbers), ("--time", time))
+    options = ["--ticks"] * ticks + [f"{name} {quoted(value)}" for name, value in given if value]
+    command = f"-rvtrace-intervals {' '.join([*options, '--', *map(quoted, places)])}"
     found: dict[str, Any] = engine.query(command)["intervals"]
     lengths = {row["unit"]: _lengths(row) for row in found["lengths"]}
     counts = {name: int(found[name]) for name in ("measured", "cut", "began", "open", "ways")}

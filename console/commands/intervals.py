@@ -1,6 +1,7 @@
 """`rvtrace intervals`: how long calls and traps take, and what is between two places, as `trace intervals` in gdb."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +19,18 @@ from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS, answer_of
 from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
 from rvtrace_gdb.session import report
+from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import intervals
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import json_line
+
+_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("intervals demo.rvt --calls on_trap", "how long each call of on_trap took"),
     ("intervals demo.rvt --traps interrupt:7", "the same of the timer's interrupts, from the trap to the return"),
     ("intervals demo.rvt interrupt on_trap", "from each interrupt to the next entry of on_trap"),
+    ("intervals demo.rvt 1000,2000 --calls fib", "of those calls that begin at instructions 1000 to 2000"),
     ("intervals demo.rvt demo.c:36 demo.c:36 --unit ticks", "from each time to the next, by the trace's timestamps"),
 )
 
@@ -33,20 +38,21 @@ EXAMPLES = (
 @dataclass(frozen=True)
 class IntervalsRequest:
     """What the command line asks for. *places*: from the first to the second; one alone: a function, or traps.
-    *hart*: None: all.
+    *hart*: None: all; *part*: where they begin.
     """
 
     trace: RequestedTrace
     places: tuple[IntervalPlace, ...]
     unit: str
     hart: int | None
+    part: HistoryPart
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace intervals`."""
     parser.usage = (
-        "%(prog)s FILE FROM TO [--unit UNIT] [--hart N] [options]\n"
-        "       %(prog)s FILE --calls FUNCTION | --traps [KIND[:CAUSE]]"
+        "%(prog)s FILE FROM TO [RANGE] [--unit UNIT] [--hart N] [options]\n"
+        "       %(prog)s FILE [RANGE] --calls FUNCTION | --traps [KIND[:CAUSE]]"
     )
     parser.description = (
         "Measures intervals: from each time the place FROM came to the next time TO came, each call of a function, or"
@@ -56,7 +62,13 @@ def add_arguments(parser: CommandParser) -> None:
     )
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
-    parser.add_argument("place", nargs="*", metavar="PLACE", help="FROM and TO")
+    parser.add_argument(
+        "place", nargs="*", metavar="PLACE",
+        help="FROM and TO; RANGE: only those that begin at these numbers of the list, with all of their length: A,B or"
+        " A,+N or A,-N, or A for all from A on",
+    )  # fmt: skip
+    time = "only those that begin at this time, or from one time to another, in ticks of the trace"
+    parser.add_argument("--time", default="", metavar="T[,T]", help=time)
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--calls", metavar="FUNCTION", help="each call of this function, from its entry to its return")
     traps = "each trap, to the return from it: trap (default), interrupt, exception, CAUSE, or KIND:CAUSE"
@@ -74,12 +86,17 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the intervals. Raises ListError, LocationError, BadQuery, and as `raw.trace_request`,
+    """Print the intervals. Raises ListError, LocationError, BadQuery, RangeError, BadTime, and as `raw.trace_request`,
     `Session.open_capture` and `Session.harts`.
     """
-    places = _places(args.place, args.calls, args.traps)
+    ranges = [word for word in args.place if _RANGE.fullmatch(word)]
+    if len(ranges) > 1:
+        raise ListError(f"{ranges[0]} and {ranges[1]}: give one RANGE; addresses are written in hexadecimal")
+    places = _places([word for word in args.place if word not in ranges], args.calls, args.traps)
+    part = HistoryPart("".join(ranges), args.time)
+    part.check(1)
     _print(
-        IntervalsRequest(raw.trace_request(args, args.capture), places, args.unit, args.hart),
+        IntervalsRequest(raw.trace_request(args, args.capture), places, args.unit, args.hart, part),
         OutputOptions.from_arguments(args),
     )
     return 0
@@ -115,6 +132,7 @@ def _print(request: IntervalsRequest, options: OutputOptions) -> None:
         harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
         ]  # fmt: skip
+        request.part.check(len(harts))
         for hart in harts:
             shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
 
@@ -122,7 +140,8 @@ def _print(request: IntervalsRequest, options: OutputOptions) -> None:
 def _lines(shown: ShownTrace, request: IntervalsRequest) -> Iterator[str]:
     where = Locations(shown.image)
     first, *last = (parameters(place, where) for place in request.places)
-    params = shown.params(first=first, last=last[0] if last else None, unit=request.unit)
+    part = {"args": request.part.numbers, "time": request.part.time}
+    params = shown.params(first=first, last=last[0] if last else None, unit=request.unit, **part)
     answer = answer_of(intervals.intervals(shown.session, params, shown.output.progress))
     if shown.output.json:
         yield json_line(text.fields(answer, shown))

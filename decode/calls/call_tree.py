@@ -62,9 +62,15 @@ class _Work(NamedTuple):
     summaries: Summaries
 
 
-def call_tree(calls: CallHistory, progress: Progress = silent) -> CallNode:
-    """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
-    return call_tree_work(calls).result(progress)
+def call_tree(calls: CallHistory, progress: Progress = silent, part: range | None = None) -> CallNode:
+    """Return the root of the call tree, which is not a function: below it are the functions without a known caller.
+
+    *part*: only what ran at these positions counts; calls that were under way before are in it without being counted.
+    Raises what *progress* raises.
+    """
+    if part is None or len(part) == len(calls.history):
+        return call_tree_work(calls).result(progress)
+    return CallTreeBuilder(calls).build(calls.steps_between(part, progress), progress)
 
 
 def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:

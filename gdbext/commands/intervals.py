@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find
+from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS, IntervalsAnswer, answer_of
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN, TRAP_RETURN, TRAPS, place_of
 
-_TICKS = "-ticks"
+_TICKS, _TIME = "-ticks", "-time"
 _WORDS = (*TRAPS, TRAP_RETURN, f"{RETURN}:")
 
 
 class IntervalsCommand(Command, name="trace intervals"):
     """Measure calls, traps, or what runs from one place to another.
-    Usage: trace intervals [-ticks] FUNCTION
-           trace intervals [-ticks] trap | interrupt | exception [:CAUSE]
-           trace intervals [-ticks] FROM TO
+    Usage: trace intervals [-ticks] FUNCTION [PART]
+           trace intervals [-ticks] trap | interrupt | exception [:CAUSE] [PART]
+           trace intervals [-ticks] FROM TO [PART]
 
     FUNCTION  each call of it, from its entry to the return of that call
     trap      each trap, from its handler's first instruction to the return
@@ -34,6 +35,9 @@ class IntervalsCommand(Command, name="trace intervals"):
               `trace find`; return:FUNCTION; trap, interrupt or exception, as
               above; trap-return
     nothing   the same as last time
+    PART      only those that begin there, with all of their length: a RANGE
+              of `trace history` (A, A,B or A,+N or A,-N), or -time T[,T]: at
+              a time or from one to another, in ticks of the trace
 
     How many there are, how long they are, in instructions and in ticks where
     the trace has times; which ways they took; what distinguishes the slow
@@ -42,9 +46,9 @@ class IntervalsCommand(Command, name="trace intervals"):
     `trace goto worst` goes to the longest."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        places, unit = parsed(argument, "trace intervals")
-        found = answer(places, unit)
-        _last[:] = [(places, unit)]
+        question = parsed(argument, "trace intervals")
+        found = answer(question)
+        _last[:] = [question]
         print_lines({"lines": found.lines})
         if results.WANTED:
             results.add({"intervals": results.makers["intervals"](found)})
@@ -52,30 +56,57 @@ class IntervalsCommand(Command, name="trace intervals"):
             print_line(line)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        return completion.words_and_places(text, word, (_TICKS, *_WORDS))
+        return completion.words_and_places(text, word, (_TICKS, _TIME, *_WORDS))
 
 
-_last: list[tuple[list[str], str]] = []  # the places and the unit that were used last
+class AskedIntervals(NamedTuple):
+    """What is asked for: the *places*, and the *unit*; *numbers*, a RANGE, or *time*: where they begin, "": all."""
+
+    places: list[str]
+    unit: str = INSTRUCTIONS
+    numbers: str = ""
+    time: str = ""
 
 
-def parsed(argument: str, command: str) -> tuple[list[str], str]:
-    """Return the places and the unit of an argument; those that were used last of an empty one. Raises gdb.GdbError."""
-    words, unit = argument.split(None, 1), INSTRUCTIONS
-    if words and words[0] in (_TICKS, f"-{_TICKS}"):
-        argument, unit = " ".join(words[1:]), TICKS
-    places = find.place_words(argument) if argument.strip() else []
+_last: list[AskedIntervals] = []  # what was asked for last
+
+
+def parsed(argument: str, command: str) -> AskedIntervals:
+    """Return what an argument asks for, of the places that were used last if it names none. Raises gdb.GdbError."""
+    argument, unit, time = _options(argument, command)
+    expression, numbers = split_range(argument)
+    places = find.place_words(expression) if expression else []
     if not places and _last:
-        return _last[0][0], _last[0][1] if unit == INSTRUCTIONS else unit
+        last = _last[0]
+        part = (numbers, time) if numbers or time else (last.numbers, last.time)
+        return AskedIntervals(last.places, last.unit if unit == INSTRUCTIONS else unit, *part)
     if len(places) not in (1, 2):
         raise gdb.GdbError(f"{command}: one function or kind of trap, or two places: see `help trace intervals`.")
-    return places, unit
+    return AskedIntervals(places, unit, numbers, time)
 
 
-def answer(places: list[str], unit: str, command: str = "trace intervals") -> IntervalsAnswer:
+def _options(argument: str, command: str) -> tuple[str, str, str]:
+    """Return an argument without the options before it, the unit, and the time. Raises gdb.GdbError."""
+    unit, time = INSTRUCTIONS, ""
+    while (words := argument.split(None, 1)) and words[0].startswith("-"):
+        option, argument = f"-{words[0].lstrip('-')}", "".join(words[1:])
+        if option == _TICKS:
+            unit = TICKS
+        elif option == _TIME:
+            time, *rest = argument.split(None, 1) or [""]
+            argument = "".join(rest)
+            if not time:
+                raise gdb.GdbError(f"{command}: {_TIME}: which time, in ticks of the trace? T, or FIRST,LAST.")
+        else:
+            raise gdb.GdbError(f"{command}: unknown option {words[0]}. See `help trace intervals`.")
+    return argument, unit, time
+
+
+def answer(question: AskedIntervals, command: str = "trace intervals") -> IntervalsAnswer:
     """Return the session's answer. Raises gdb.GdbError for *command*."""
-    first, *last = (_parameters(place, command) for place in places)
-    more = {"last": last[0]} if last else {}
-    return answer_of(tracer().request("intervals", context=tracer().context(), first=first, unit=unit, **more))
+    first, *last = (_parameters(place, command) for place in question.places)
+    more = {"args": question.numbers, "time": question.time, **({"last": last[0]} if last else {})}
+    return answer_of(tracer().request("intervals", context=tracer().context(), first=first, unit=question.unit, **more))
 
 
 def _parameters(text: str, command: str) -> dict[str, Any]:
@@ -92,7 +123,7 @@ def worst(argument: str, command: str) -> int:
     """
     if not argument.strip() and not _last:
         raise gdb.GdbError(f"{command}: of what? `trace intervals` measures, or name a FUNCTION here.")
-    found = answer(*parsed(argument, command), command)
+    found = answer(parsed(argument, command), command)
     if not found.worst:
         raise gdb.GdbError(f"{command}: {found.name}: none is measured: see `trace intervals`.")
     return found.worst[0].first

@@ -174,8 +174,10 @@ def profile_reports(given: Arguments) -> RowFields:
 def intervals(given: Arguments) -> RowFields:
     """Return the lengths of calls, of traps, or from one place to another."""
     name = "-rvtrace-intervals"
-    places, _ = commands_intervals.parsed(" ".join(given.words), name)
-    found = commands_intervals.answer(places, TICKS if given.options["ticks"] else INSTRUCTIONS, name)
+    unit = TICKS if given.options["ticks"] else INSTRUCTIONS
+    part = ("".join(given.options[option]) for option in ("range", "time"))
+    places = commands_intervals.parsed(" ".join(given.words), name).places
+    found = commands_intervals.answer(commands_intervals.AskedIntervals(places, unit, *part), name)
     return _with_messages({"intervals": interval_fields(found)}, found.lines)
 
 
@@ -250,10 +252,16 @@ def _words(what: str) -> list[str]:
     return [it.word for it in options_of(what) if it.computed]
 
 
+_RANGE = Option("-range", text="a range", shown="A,B", default=())
 _REPORT = (
     *commands_report.OPTIONS,
     Option("-section", text="a section", shown="NAME", default=()),
-    Option("-range", text="a range", shown="A,B", default=()),
+    _RANGE,
+)
+_INTERVALS = (
+    Option("-ticks", default=False),
+    _RANGE,
+    Option("-time", text="a time, or two", shown="T,T", default=()),
 )
 TABLE = (
     MiCommand("info", info),
@@ -270,7 +278,7 @@ TABLE = (
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
-    MiCommand("intervals", intervals, (Option("-ticks", default=False),), "PLACE"),
+    MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
     MiCommand("save", save, (), "FILE"),

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.states import traps_of
-from rvtrace_gdb.decode.history.events import EventKind, Loss, Start, Stop, StopReason
+from rvtrace_gdb.decode.history.events import EventKind, Start, Stop, StopReason
 from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.history.missing import is_placeless
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.reports.coverage.flow_graph import FlowGraph, FlowNode
 from rvtrace_gdb.support.errors import Progress, silent
@@ -57,7 +58,7 @@ def maybe_ran(
         gaps.add(Gap(None, _pc(history, part.start)))
     several = any(program.image_of(context) is not program.base for _, context in history.contexts)
     around = history.events_between(part.start, part.stop + 1)
-    if (several and gaps) or any(_has_no_place(event) for event in around):
+    if (several and gaps) or any(is_placeless(event) for event in around):
         return MaybeRan(everything=True)
     if not gaps and not open_ends:
         return MaybeRan()
@@ -92,10 +93,6 @@ def _is_halt(event: Event) -> bool:
     if event.kind is not EventKind.TRACE_OFF or not isinstance(fact, Stop) or fact.reason is not StopReason.DEBUG_MODE:
         return False
     return isinstance(fact.then, Start) and fact.then.reason.resumes
-
-
-def _has_no_place(event: Event) -> bool:
-    return isinstance(event.fact, Loss) and not event.fact.has_place
 
 
 def _untold(history: History, part: range) -> Iterator[int]:

@@ -26,23 +26,25 @@ MOST = 1_000_000
 """Functions that were called more often are not measured: that takes long."""
 
 
-def interval_figures(calls: CallHistory, hart: str = "", progress: Progress = silent) -> Iterator[IntervalFigures]:
+def interval_figures(
+    calls: CallHistory, hart: str = "", progress: Progress = silent, part: range | None = None
+) -> Iterator[IntervalFigures]:
     """Yield the figures of the traps of a history, and of the calls of functions that were called several times, those
-    with the most instructions first. *hart*: is put in front of their names.
+    with the most instructions first. *hart*: is put in front of their names; *part*: of those that begin there alone.
 
     Raises what *progress* raises.
     """
     for kind, name in ((TrapKind.INTERRUPT, "interrupts"), (TrapKind.EXCEPTION, "exceptions")):
-        intervals = trap_intervals(calls, lambda trap, kind=kind: _is_of(trap, kind), progress)  # type: ignore[misc]
+        intervals = trap_intervals(calls, lambda trap, kind=kind: _is_of(trap, kind), progress, part)  # type: ignore[misc]
         yield from _figures(calls, intervals, hart + name)
-    for function in largest_functions(call_tree(calls, progress)):
+    for function in largest_functions(call_tree(calls, progress, part)):
         image = next((it for it in calls.images if it.function(function) == function), None)
         symbol = None if image is None else image.symbol(function)
         if image is None or symbol is None:
             continue
         entries = _entry_positions(calls, function, image, progress)
         if 1 < len(entries) <= MOST:
-            measured = calls_of(calls, [function], entries, progress).intervals
+            measured = calls_of(calls, [function], entries, progress, part).intervals
             yield from _figures(calls, measured, f"{hart}calls of {symbol[0]}")
 
 

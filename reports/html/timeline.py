@@ -10,8 +10,9 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, Slices, SliceTrack
-from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Loss
+from rvtrace_gdb.decode.history.events import LOSSES, EventKind
 from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
 
@@ -51,7 +52,7 @@ class PageMark(NamedTuple):
 
 
 class PageTimeline(NamedTuple):
-    """The timeline of a hart, from *begin* to *end* of its axis.
+    """The timeline of a hart, from *begin* to *end* of its axis. *partial*: the trace has more.
 
     unit      of the axis: "ticks" or "instructions"
     least     what is shorter is not drawn: calls like that are counted
@@ -64,6 +65,7 @@ class PageTimeline(NamedTuple):
     unit: str
     begin: int
     end: int
+    partial: bool
     least: int
     names: list[tuple[str, bool]]
     rows: list[PageRow]
@@ -74,33 +76,39 @@ class PageTimeline(NamedTuple):
 
 
 def hart_timeline(
-    calls: CallHistory, hart: int, slices: int = SLICES, progress: Progress = silent
+    calls: CallHistory, hart: int, slices: int = SLICES, progress: Progress = silent, part: range | None = None
 ) -> PageTimeline:
-    """Return the timeline of a hart with that many slices at most. Raises what *progress* raises."""
+    """Return the timeline of a hart with that many slices at most. *part*: of these positions alone. Raises what
+    *progress* raises.
+    """
     history, axis = calls.history, HistoryAxis(calls.history)
-    begin, end = axis(0), axis(len(history))
+    part = range(len(history)) if part is None else part
+    begin, end = axis(part.start), axis(part.stop)
     least = 1 if axis.timed else 0
-    if len(calls) > slices:
+    if len(calls) * len(part) > slices * len(history):
         least = max((end - begin) // _FINEST, 1)
-    while (rows := _rows_of(calls, axis, least, slices, progress)) is None:
+    while (rows := _rows_of(calls, part, axis, least, slices, progress)) is None:
         least = 4 * max(least, 1)
-    marks = _HartMarks(calls, axis)
+    marks = _HartMarks(calls, part, axis)
     remarks = [f"{rows.unplaced} calls are too short to be drawn, and in no call that is."] if rows.unplaced else []
     if axis.goes_back:
         remarks.append("The times of the trace go back, so instructions are counted.")
     return PageTimeline(
-        hart, TICKS if axis.timed else INSTRUCTIONS, begin, end, least, rows.names, rows.packed(begin),
-        marks.missing(), marks.traps(), marks.texts, remarks,
+        hart, TICKS if axis.timed else INSTRUCTIONS, begin, end, len(part) < len(history), least, rows.names,
+        rows.packed(begin), marks.missing(), marks.traps(), marks.texts, remarks,
     )  # fmt: skip
 
 
-def _rows_of(calls: CallHistory, axis: HistoryAxis, least: int, most: int, progress: Progress) -> "_SliceRows | None":
+def _rows_of(
+    calls: CallHistory, part: range, axis: HistoryAxis, least: int, most: int, progress: Progress
+) -> "_SliceRows | None":
     """Return the rows of slices that are not shorter than *least*, None if there are more than *most*."""
 
     def is_short(begin: int, end: int) -> bool:
-        return axis(end) - axis(begin) < least
+        crosses = begin < part.start < end or begin < part.stop < end  # that is looked at more closely
+        return not crosses and axis(end) - axis(begin) < least
 
-    slices, rows = Slices(calls, range(len(calls.history)), is_short), _SliceRows(calls, axis)
+    slices, rows = Slices(calls, part, is_short), _SliceRows(calls, axis)
     for item in slices.drawn_items(progress):
         rows.add(item)
         if rows.slices > most:
@@ -187,17 +195,15 @@ def _track_name(track: SliceTrack) -> str:
 class _HartMarks:
     """The marks of a hart. *texts*: theirs, by number."""
 
-    def __init__(self, calls: CallHistory, axis: HistoryAxis) -> None:
-        self._history, self._axis = calls.history, axis
+    def __init__(self, calls: CallHistory, part: range, axis: HistoryAxis) -> None:
+        self._history, self._part, self._axis = calls.history, part, axis
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def missing(self) -> list[PageMark]:
         """Return the gaps, and the losses whose place is not known, where they were noticed."""
-        found = [self._missing_mark(at, at + 1, self._history.gap_at(at)) for at in self._history.gap_positions]
-        placeless = (it for it in self._history.events if isinstance(it.fact, Loss) and not it.fact.has_place)
-        found += [self._missing_mark(it.position, it.position, it) for it in placeless]
-        return self._spread(sorted(found))
+        found = missing_parts(self._history, self._part)
+        return self._spread(sorted(self._missing_mark(it.begin, it.end, it.event) for it in found))
 
     def _missing_mark(self, begin: int, end: int, event: Event) -> PageMark:
         since = max(begin - 1, 0) if self._axis.timed else begin  # since the last instruction before it
@@ -206,7 +212,8 @@ class _HartMarks:
 
     def traps(self) -> list[PageMark]:
         """Return the traps."""
-        events = (it for it in self._history.events if it.kind is EventKind.TRAP)
+        found = self._history.events_between(self._part.start, self._part.stop + 1)
+        events = (it for it in found if it.kind is EventKind.TRAP)
         places = ((self._axis(it.position), it.text) for it in events)
         return self._spread(PageMark(at, at, self._text(text), 1) for at, text in places)
 
@@ -220,7 +227,7 @@ class _HartMarks:
     def _spread(self, marks: Iterable[PageMark]) -> list[PageMark]:
         """Return marks; where there are too many, those near to each other are one, with the text of the first."""
         found = list(marks)
-        whole = self._axis(len(self._history)) - self._axis(0)
+        whole = self._axis(self._part.stop) - self._axis(self._part.start)
         least = max(whole // MARKS, 1)
         while len(found) > MARKS:
             found = list(_joined_marks(found, least))

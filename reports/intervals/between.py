@@ -37,23 +37,27 @@ class IntervalsBetween(NamedTuple):
     overlapping: int
 
 
-def intervals_between(history: History, first: Occurrences, last: Occurrences) -> IntervalsBetween:
-    """Return the intervals from each time *first* came to the first time *last* came after it.
+def intervals_between(
+    history: History, first: Occurrences, last: Occurrences, part: range | None = None
+) -> IntervalsBetween:
+    """Return the intervals from each time *first* came to the first time *last* came after it. *part*: those that begin
+    in it alone.
 
     The same place may be both: then they are its periods.
     """
-    holes, found, unended, cut, overlapping, before = Holes(history), list[HistoryInterval](), list[int](), 0, 0, -1
+    holes, found, overlapping, before = Holes(history), list[HistoryInterval](), 0, -1
+    unended, cut = list[int](), list[int]()
     for begin, end in _pairs(first, last):
         if end is None:
             if holes.are_in(begin, len(history)):
-                cut += 1
+                cut.append(begin)
             else:
                 unended.append(begin)
             continue
-        overlapping += end == before
+        overlapping += end == before and (part is None or begin in part)
         before = end
         found.append(HistoryInterval(begin, end))
-    return IntervalsBetween(collected(history, found, cut=cut, began=0, unended=unended), overlapping)
+    return IntervalsBetween(collected(history, found, cut=cut, began=(), unended=unended, part=part), overlapping)
 
 
 def _pairs(first: Occurrences, last: Occurrences) -> Iterator[tuple[int, int | None]]:

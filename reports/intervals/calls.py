@@ -50,10 +50,14 @@ class Calls(NamedTuple):
 
 
 def calls_of(
-    calls: CallHistory, functions: Sequence[int], entries: "array[int]", progress: Progress = silent
+    calls: CallHistory,
+    functions: Sequence[int],
+    entries: "array[int]",
+    progress: Progress = silent,
+    part: range | None = None,
 ) -> Calls:
-    """Return the calls of the functions that begin at addresses. *entries*: where they were entered, in order. Raises
-    what *progress* raises.
+    """Return the calls of the functions that begin at addresses. *entries*: where they were entered, in order; *part*:
+    the intervals are those that begin in it alone. Raises what *progress* raises.
     """
     found = _Calls(calls, frozenset(functions), entries)
     blocks = len(calls.lowest)
@@ -61,13 +65,15 @@ def calls_of(
         if block % _EVERY == 0:
             progress("measuring calls (parts)", block, blocks)
         found.look_at(block)
-    intervals = collected(calls.history, found.ended, cut=found.cut, began=found.began, unended=found.unended())
+    intervals = collected(
+        calls.history, found.ended, cut=found.cut, began=found.began, unended=found.unended(), part=part
+    )
     return Calls(intervals, found.returns)
 
 
 class _Calls:
     """The calls of some functions, found block by block. *ended*: those that were measured, *returns*: as in `Calls`;
-    *cut*, *began*: as in `HistoryIntervals`.
+    *cut*, *began*: as in `collected`.
     """
 
     def __init__(self, calls: CallHistory, functions: frozenset[int], entries: "array[int]") -> None:
@@ -75,7 +81,7 @@ class _Calls:
         self._next = 0  # the entry that comes next
         self.ended: list[HistoryInterval] = []
         self.returns = array("Q")
-        self.cut = self.began = 0
+        self.cut, self.began = list[int](), list[int]()
         self._open: dict[int, list[_UnendedCall]] = {}  # by stack, the newest last
         self._lowest: dict[int, int] = {}  # by stack: the lowest level that was seen; callers above it are known
 
@@ -151,13 +157,13 @@ class _Calls:
     def _end(self, call: _UnendedCall, position: int) -> None:
         self.returns.append(position)
         if call.begin is None:
-            self.began += 1
+            self.began.append(position)
         else:
             self.ended.append(HistoryInterval(call.begin, position, call.depth))
 
     def _cut_all(self) -> None:
         """In a gap anything may have returned."""
-        self.cut += len(self.unended())
+        self.cut += self.unended()
         self._open.clear()
         self._lowest.clear()
 

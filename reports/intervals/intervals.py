@@ -2,6 +2,9 @@
 
 An interval is measured if both of its ends are known and nothing is missing between them. All others are counted apart:
 those with a gap inside, those that began before the history, and those that it does not show the end of.
+
+A part of a history has the intervals that begin in it, with all of their instructions, even those behind its end: so
+each interval is in one of several parts, and the long ones are not left out because they are long.
 """
 
 from array import array
@@ -9,10 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import LOSSES, EventKind, Loss
 from rvtrace_gdb.decode.history.history import History
-
-_STARTS = frozenset({EventKind.SYNC, EventKind.TRACE_ON})
+from rvtrace_gdb.decode.history.missing import placeless_losses
 
 
 class HistoryInterval(NamedTuple):
@@ -60,20 +61,38 @@ class HistoryIntervals:
 
 
 def collected(
-    history: History, complete: Iterable[HistoryInterval], *, cut: int, began: int, unended: Sequence[int]
+    history: History,
+    complete: Iterable[HistoryInterval],
+    *,
+    cut: Iterable[int],
+    began: Iterable[int],
+    unended: Iterable[int],
+    part: range | None = None,
 ) -> HistoryIntervals:
     """Return intervals, without those that have a gap inside: these are counted with the others that are *cut*.
-    *unended*: where those begin that have not ended where the history ends.
+
+    cut, unended  where the others begin that are cut, and those that have not ended where the history ends
+    began         where those end whose beginning the history does not show
+    part          which positions count, of the beginnings, or of the ends of those without one; None: all
     """
+    begins = counted_positions(history, part)
     intervals, holes = HistoryIntervals(), Holes(history)
-    intervals.cut, intervals.began = cut, began
-    intervals.open, intervals.oldest = len(unended), min(unended, default=None)
-    for one in sorted(complete):
+    intervals.cut = sum(at in begins for at in cut)
+    intervals.began = sum(at in begins for at in began)
+    still = [at for at in unended if at in begins]
+    intervals.open, intervals.oldest = len(still), min(still, default=None)
+    for one in sorted(it for it in complete if it.begin in begins):
         if holes.are_in(one.begin, one.end):
             intervals.cut += 1
         else:
             intervals.append(one)
     return intervals
+
+
+def counted_positions(history: History, part: range | None) -> range:
+    """Return the positions of a part, None: of all; what comes after the last instruction belongs to that."""
+    part = range(len(history)) if part is None else part
+    return range(part.start, part.stop + (part.stop == len(history)))
 
 
 class Holes:
@@ -83,20 +102,10 @@ class Holes:
 
     def __init__(self, history: History) -> None:
         self.gaps: Sequence[int] = history.gap_positions
-        self.doubtful = list(_doubtful_stretches(history))
+        self.doubtful = [range(it.since, it.begin) for it in placeless_losses(history)]
 
     def are_in(self, begin: int, end: int) -> bool:
         """Return whether something is missing, or may be, at positions *begin* to *end* - 1."""
         if bisect_left(self.gaps, begin) != bisect_left(self.gaps, end):
             return True
         return any(stretch.start < end and begin < stretch.stop for stretch in self.doubtful)
-
-
-def _doubtful_stretches(history: History) -> Iterator[range]:
-    """Yield the stretches, each from one synchronization to the loss that is reported after it."""
-    start = 0
-    for event in history.events:
-        if event.kind in LOSSES and isinstance(event.fact, Loss) and not event.fact.has_place:
-            yield range(start, event.position)
-        elif event.kind in _STARTS:
-            start = event.position

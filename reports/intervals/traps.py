@@ -33,25 +33,27 @@ class _OpenTrap(NamedTuple):
     depth: int
 
 
-def trap_intervals(calls: CallHistory, chosen: TrapFilter, progress: Progress = silent) -> HistoryIntervals:
+def trap_intervals(
+    calls: CallHistory, chosen: TrapFilter, progress: Progress = silent, part: range | None = None
+) -> HistoryIntervals:
     """Return the intervals from the first instruction of the handler of each *chosen* trap to the return from it, that
-    instruction included. Raises what *progress* raises.
+    instruction included. *part*: of those that begin in it alone. Raises what *progress* raises.
 
     A trap of which the handler is not seen to begin, or that a gap comes before the end of, is cut.
     """
     history = calls.history
-    found, waiting, cut, unended = list[HistoryInterval](), list[_OpenTrap](), 0, list[int]()
+    found, waiting, cut, unended = list[HistoryInterval](), list[_OpenTrap](), list[int](), list[int]()
     for position, what, trap in merge(*_happenings(calls, progress), key=_POSITION):
         if what == _TRAP:
             asked = isinstance(trap.fact, Trap) and chosen(trap.fact)
             if position >= len(history):
                 unended += [position] * asked
             elif not _handler_ran(history, trap):
-                cut += asked
+                cut += [position] * asked
             else:
                 waiting.append(_OpenTrap(position, asked, sum(one.counts for one in waiting)))
         elif what == _GAP:
-            cut += sum(one.counts for one in waiting)
+            cut += [one.position for one in waiting if one.counts]
             waiting.clear()
         elif waiting:
             ended = waiting.pop()
@@ -59,7 +61,7 @@ def trap_intervals(calls: CallHistory, chosen: TrapFilter, progress: Progress = 
                 found.append(HistoryInterval(ended.position, position, ended.depth))
         # else it returns from a trap that the history does not show, if there was one: programs begin tasks that way
     unended += [one.position for one in waiting if one.counts]
-    return collected(history, found, cut=cut, began=0, unended=unended)
+    return collected(history, found, cut=cut, began=(), unended=unended, part=part)
 
 
 def returns_from_traps(calls: CallHistory, progress: Progress = silent) -> Sequence[int]:

@@ -104,6 +104,7 @@ class IntervalsAnswer(NamedTuple):
     """The intervals in the history of *hart*. *lines*: are printed in any case.
 
     name      what they are: "calls of f", "from f to g", "interrupts"
+    part      they begin at these numbers of `trace history`, first and last; None: at any
     measured  how many were measured; how many more are *cut* by a gap of the trace, *began* before it or in a gap, and
               are *open* where it ends
     open_first  the number of the first instruction of the oldest open one, None: of none; up to the end of the trace it
@@ -119,6 +120,7 @@ class IntervalsAnswer(NamedTuple):
     hart: int
     lines: Sequence[str]
     name: str
+    part: Sequence[int] | None
     measured: int
     cut: int
     began: int

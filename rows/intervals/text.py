@@ -23,7 +23,8 @@ _COLUMN = 14
 
 def lines(answer: IntervalsAnswer, symbols: TextSymbols) -> Iterator[str]:
     """Yield the answer, in lines of 80 columns as far as names allow."""
-    yield symbols.paint("heading", f"{answer.name}: {answer.measured} measured")
+    begun = "" if answer.part is None else f" of those that begin at @{answer.part[0]} to @{answer.part[1]}"
+    yield symbols.paint("heading", f"{answer.name}: {answer.measured} measured{begun}")
     for text in _apart(answer):
         yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     if not answer.measured:
@@ -173,6 +174,8 @@ def fields(answer: IntervalsAnswer, symbols: FieldSymbols) -> RowFields:
     """Return the answer for programs; what is not known, or does not apply, has no field."""
     counts = {name: getattr(answer, name) for name in ("measured", "cut", "began", "open", "again")}
     made: RowFields = {"hart": answer.hart, "what": answer.name, **counts, "unit": answer.unit}
+    if answer.part is not None:
+        made["first"], made["last"] = answer.part
     if answer.open_first is not None:
         made.update({"open-first": answer.open_first, "open-instructions": answer.open_instructions})
         made["open-ticks"] = answer.open_ticks

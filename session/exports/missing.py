@@ -1,27 +1,20 @@
-"""What a trace does not show of what a hart ran, by its cause: losses, and stretches that were not traced."""
+"""The names of what a trace does not show of what a hart ran: losses, and stretches that were not traced."""
 
 from collections import Counter
 
 from rvtrace_gdb.decode.history.events import LOSSES, Loss, Start, Stop
 from rvtrace_gdb.decode.history.history import Event, History
+from rvtrace_gdb.decode.history.missing import missing_parts
 
 UNKNOWN_TIMES = "gaps in the trace, where nobody knows what ran"
 """What forms without a place for gaps leave out, for `Written.left_out`."""
 
 
 def missing(history: History, part: range | None = None) -> Counter[str]:
-    """Return how often each cause left something out, by the name of the cause: of all gaps, or those at the positions
-    of a *part*, and of the losses whose place in the history is not known.
+    """Return how often each cause left something out, by the name of the cause: everywhere, or what is missing, or may
+    be, at the positions of a *part*.
     """
-    gaps = (position for position in history.gap_positions if part is None or position in part)
-    found: Counter[str] = Counter(cause(history.gap_at(position)) for position in gaps)
-    found.update(cause(event) for event in placeless(history))
-    return found
-
-
-def placeless(history: History) -> list[Event]:
-    """Return the losses that have no gap, because it is not known where in a stretch something is missing."""
-    return [event for event in history.events if isinstance(event.fact, Loss) and not event.fact.has_place]
+    return Counter(cause(it.event) for it in missing_parts(history, part))
 
 
 def cause(event: Event) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import Export, ExportedTrace
-from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.history_part import positions_of_numbers, positions_of_times
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -50,7 +50,7 @@ def exported(
 ) -> ExportedTrace:
     """Return the trace to write: that of the hart that *context* asks for, or the first; all, if the form has them.
 
-    Raises ExportError, RangeError, and what `Session.selected` raises.
+    Raises ExportError, RangeError, BadTime, and what `Session.selected` raises.
     """
     options.check(export)
     found = _selected(session, context, export, progress)
@@ -78,27 +78,8 @@ def _trace(session: Session, selected: SelectedHistory, options: ExportOptions) 
     length = len(selected.history)
     part = range(length)
     if options.range is not None:
-        part = _numbers(options.range, length)
+        part = positions_of_numbers(options.range, length)
     elif options.time is not None:
-        part = _times(options.time, selected)
-    exact = None if options.exact is None else _numbers(options.exact, length)
+        part = positions_of_times(options.time, selected)
+    exact = None if options.exact is None else positions_of_numbers(options.exact, length)
     return ExportedTrace(session, selected, part=part, exact=exact, resolution=options.resolution)
-
-
-def _numbers(text: str, length: int) -> range:
-    """Return the positions of a RANGE. Raises RangeError."""
-    chosen = Cursor().select(text, None, length)
-    return range(chosen.begin - 1, chosen.end - 1)
-
-
-def _times(text: str, selected: SelectedHistory) -> range:
-    first, comma, last = text.partition(",")
-    if not first.isdecimal() or (comma and not last.isdecimal()):
-        raise ExportError(f"time {text}: give a time in ticks, or two: FIRST,LAST")
-    begin, end = int(first), int(last if comma else first)
-    if end < begin:
-        raise ExportError(f"time {text}: the second time is earlier than the first one")
-    try:
-        return range(*selected.history.positions_of_times(begin, end))
-    except LookupError:
-        raise ExportError(f"time {text}: the trace of hart {selected.hart} has no timestamps") from None

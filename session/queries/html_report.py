@@ -1,7 +1,8 @@
 """The report of a trace as a page of HTML (`reports.html`): its figures, from the histories of all harts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.reports.coverage.source_coverage import source_coverage
@@ -14,6 +15,7 @@ from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.extra_library import library
+from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.queries.program_coverage import coverage_of
 from rvtrace_gdb.session.queries.reports import hart_profiles
 from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory, call_history
@@ -22,44 +24,65 @@ from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress, silent
 
 
-def html_report(
-    session: Session, context: Context, title: str, remarks: Sequence[str] = (), progress: Progress = silent
-) -> HtmlReport:
-    """Return the figures of a page, of all harts or of the one that *context* asks for.
+class ReportedPart(NamedTuple):
+    """What a page is about of a hart: some positions of its history, and the profile of what ran there."""
 
-    Raises LibraryMissing where no page can be made of them, what *progress* raises, and as `Session.selected`.
+    hart: SelectedHistory
+    positions: range
+    profile: Profile
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know: that it is not all."""
+        length, part = len(self.hart.history), self.positions
+        if len(part) == length:
+            return []
+        return [f"Hart {self.hart.hart}: instructions {part.start + 1:,} to {part.stop:,} of {length:,} alone."]
+
+
+def html_report(
+    session: Session,
+    context: Context,
+    title: str,
+    remarks: Sequence[str] = (),
+    progress: Progress = silent,
+    args: str = "",
+) -> HtmlReport:
+    """Return the figures of a page, of all harts or of the one that *context* asks for. *args*: as in `hart_profiles`.
+
+    Raises LibraryMissing where no page can be made of them, what *progress* raises, and as `hart_profiles`.
     """
     library("jinja2", "jinja2", "an HTML report")
-    profiles = hart_profiles(session, context, progress=progress)
-    selected = [session.selected(replace(context, hart=hart), progress) for hart in profiles]
-    return report_of_harts(session, selected, profiles.values(), title, remarks, progress)
+    profiles = hart_profiles(session, context, args, progress=progress)
+    parts = []
+    for hart, profile in profiles.items():
+        selected = session.selected(replace(context, hart=hart), progress)
+        parts.append(ReportedPart(selected, HistoryPart(args).positions(selected), profile))
+    return report_of_parts(session, parts, title, remarks, progress)
 
 
-def report_of_harts(
+def report_of_parts(
     session: HistorySource,
-    harts: Sequence[SelectedHistory],
-    profiles: Iterable[Profile],
+    parts: Sequence[ReportedPart],
     title: str,
     remarks: Sequence[str] = (),
     progress: Progress = silent,
 ) -> HtmlReport:
-    """Return the figures of a page about some harts, of each of which there is a profile. Raises what *progress*
-    raises.
-    """
+    """Return the figures of a page about some harts. Raises what *progress* raises."""
     timelines: list[PageTimeline] = []
     intervals: list[IntervalFigures] = []
     covered: list[ProgramCoverage] = []
-    for hart in harts:
+    for hart, positions, _ in parts:
         calls = call_history(session, hart, progress)
-        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(harts), progress))
-        intervals += interval_figures(calls, f"hart {hart.hart}: " if len(harts) > 1 else "", progress)
-        covered += coverage_of(session, hart, progress=progress, conditions=False)
+        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions))
+        intervals += interval_figures(calls, f"hart {hart.hart}: " if len(parts) > 1 else "", progress, positions)
+        covered += coverage_of(session, hart, positions, progress, conditions=False)
     return HtmlReport(
         title=title,
         made_by=tool(),
-        profile=sum_of(profiles),
+        profile=sum_of(it.profile for it in parts),
         timelines=timelines,
         sources=source_pages(source_coverage(merged(covered), progress)),
         intervals=intervals,
-        remarks=list(remarks),
+        remarks=[*(line for it in parts for line in it.remarks), *remarks],
     )

@@ -1,16 +1,18 @@
 """The method of the session protocol for intervals: `trace intervals`.
 
-    intervals {context, first, last, unit} -> `rows.intervals.answer.IntervalsAnswer`
+    intervals {context, first, last, unit, args, time} -> `rows.intervals.answer.IntervalsAnswer`
 
 From each time the place *first* came to the next time the place *last* came. Without *last*: of the calls of the
 function that is *first*, or of the traps that *first* is. A place is an object: *place*, its kind of
 `rows.intervals.places`, *cause* of a trap, and for "execution" and "return" the parameters of a search, as in
-`session.rpc.pages`. *unit*: "instructions" (default) or "ticks", in which lengths are compared.
+`session.rpc.pages`. *unit*: "instructions" (default) or "ticks", in which lengths are compared. *args*, a RANGE of
+`trace history`, or *time*, "T" or "FIRST,LAST" in ticks: only intervals that begin there; without them: all.
 """
 
 from collections.abc import Callable, Mapping
 
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS
+from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.queries.intervals.answer import MeasuredIntervals
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
@@ -20,13 +22,18 @@ from rvtrace_gdb.support.errors import Progress
 
 
 def intervals(session: Session, params: Params, progress: Progress) -> JsonMessage:
-    """Return the intervals, see the module. Raises BadRequest, BadQuery, and as `Session.history`."""
+    """Return the intervals, see the module. Raises BadRequest, BadQuery, RangeError, BadTime, and as
+    `Session.history`.
+    """
     first = params.interval_place("first")
     if first is None:
         raise BadRequest("intervals: first is needed")
     unit = params.choice("unit", UNITS) if params.given("unit") else INSTRUCTIONS
-    query = IntervalQuery(first, params.interval_place("last"), unit)
     it = session.selected(params.context(), progress)
+    asked = HistoryPart(params.text("args", ""), params.text("time", ""))
+    asked.check(1)
+    part = asked.positions(it) if any(asked) else None
+    query = IntervalQuery(first, params.interval_place("last"), unit, part)
     calls = call_history(session, it, progress)
     kept = session.cached(MeasuredIntervals, it.history, lambda: MeasuredIntervals(it, calls))
     return kept.answer(query, progress)._replace(lines=it.lines)._asdict()

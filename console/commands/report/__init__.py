@@ -96,8 +96,8 @@ def _request(args: argparse.Namespace) -> ReportRequest:
     if len(ranges) > 1:
         raise ReportError(f"{ranges[0]} and {ranges[1]}: give one RANGE")
     files = [args.capture, *args.merge]
-    if args.html and args.part:
-        raise ReportError(f"{args.part[0]}: a page has all sections and the whole trace; leave it out, or --html")
+    if args.html and sections:
+        raise ReportError(f"{sections[0]}: a page has all sections; leave it out, or --html")
     if args.html and len(files) > 1:
         raise ReportError("--html: a page is of one capture, and --merge adds others")
     if args.html and args.cluster:

@@ -33,7 +33,7 @@ def write_page(traced: ProfiledTrace, place: str, shown: CommandOutput) -> None:
     shown.say([*about, *session_report.histories(decoded.harts), *warnings, *hint])
     protect_inputs(place, [elf.path for elf, _ in decoded.image.elves])
     title = PurePath(traced.trace.name).name
-    page = html_report(session, Context(hart=traced.hart), title, warnings, shown.progress)
+    page = html_report(session, Context(hart=traced.hart), title, warnings, shown.progress, traced.range)
     with shown.file(place) as (file, _):
         write_html(page, file)
     if shown.json:

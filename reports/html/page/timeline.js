@@ -60,7 +60,8 @@ class Timeline {
 
   rangeText() {
     const { hart, begin, end, length, span } = this.view;
-    const whole = span >= length ? "the whole trace" : `${(100 * span / length).toPrecision(2)} % of the trace`;
+    const of = hart.partial ? "part" : "trace";
+    const whole = span >= length ? `the whole ${of}` : `${(100 * span / length).toPrecision(2)} % of the ${of}`;
     return `Hart ${hart.hart}, ${hart.unit} ${numberText(hart.begin + begin)} to ${numberText(hart.begin + end)}: ${whole}.`;
   }
 

@@ -37,5 +37,5 @@ def _lines(trace: ExportedTrace, progress: Progress) -> Iterator[str]:
         if stack.own:
             frames = (names.name(frame).replace(";", ",") for frame in stack.frames)
             yield f"{root};{';'.join(frames)} {stack.own}"
-    for what, times in sorted(missing(trace.history).items()):
+    for what, times in sorted(missing(trace.history, trace.part).items()):
         yield f"{root};[{what}, {counted(times, 'time')}] 0"

@@ -119,5 +119,5 @@ def _mappings(trace: ExportedTrace) -> Iterator[str]:
 
 def loss_lines(trace: ExportedTrace) -> Iterator[str]:
     """Yield lines that say what is missing; they are remarks for every reader."""
-    for what, times in sorted(missing(trace.history).items()):
+    for what, times in sorted(missing(trace.history, trace.part).items()):
         yield f"# hart {trace.hart}: {what}, {counted(times, 'time')}"

@@ -134,5 +134,5 @@ class _PprofProfile:
 
 
 def _comments(trace: ExportedTrace) -> Iterator[str]:
-    for what, times in sorted(missing(trace.history).items()):
+    for what, times in sorted(missing(trace.history, trace.part).items()):
         yield f"hart {trace.hart}: {what}, {counted(times, 'time')}"

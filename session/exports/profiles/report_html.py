@@ -15,11 +15,13 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
     """Write the page. Raises LibraryMissing, and what *progress* raises."""
     library("jinja2", "jinja2", NAME)
     from rvtrace_gdb.reports.html.report import write_html  # which needs it
-    from rvtrace_gdb.session.queries.html_report import report_of_harts
+    from rvtrace_gdb.session.queries.html_report import ReportedPart, report_of_parts
 
-    profiles = [hart_profile(hart.calls(progress), hart.hart, progress=progress) for hart in trace.harts]
-    harts = [hart.selected for hart in trace.harts]
-    write_html(report_of_harts(trace.session, harts, profiles, _title(trace), progress=progress), file)
+    parts = []
+    for hart in trace.harts:
+        profile = hart_profile(hart.calls(progress), hart.hart, positions=hart.part, progress=progress)
+        parts.append(ReportedPart(hart.selected, hart.part, profile))
+    write_html(report_of_parts(trace.session, parts, _title(trace), progress=progress), file)
     return Written()
 
 

@@ -60,7 +60,7 @@ def _samples(trace: ExportedTrace, frames: _FrameTable, progress: Progress) -> I
     for stack in call_stacks(trace, progress):
         if stack.own:
             yield [_frame_number(frame, names, frames, numbers) for frame in stack.frames], stack.own
-    for what, times in sorted(missing(trace.history).items()):
+    for what, times in sorted(missing(trace.history, trace.part).items()):
         yield [frames.number(f"[{what}, {counted(times, 'time')}]")], 0
 
 

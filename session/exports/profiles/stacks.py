@@ -37,8 +37,10 @@ class CallStack(NamedTuple):
 
 
 def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]:
-    """Yield the different call stacks of a hart, callers first, in the order of their addresses."""
-    root = call_tree(trace.calls(progress), progress)
+    """Yield the different call stacks of the part of a hart that is written, callers first, in the order of their
+    addresses.
+    """
+    root = call_tree(trace.calls(progress), progress, trace.part)
     waiting: list[tuple[tuple[StackFrame, ...], CallNode]] = [((), root)]
     done = 0
     while waiting:

@@ -12,9 +12,9 @@ from typing import BinaryIO, Protocol
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.decode.history.missing import is_placeless
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.exports.missing import placeless
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -90,8 +90,7 @@ def _cuts(trace: ExportedTrace, events: list[int]) -> list[int]:
 def _happened(trace: ExportedTrace) -> dict[int, list[Event]]:
     """Return the traps, and the losses whose place is not known, by position."""
     found = defaultdict[int, list[Event]](list)
-    known = set(map(id, placeless(trace.history)))
     for event in trace.history.events_between(trace.part.start, trace.part.stop + 1):
-        if event.kind is EventKind.TRAP or id(event) in known:
+        if event.kind is EventKind.TRAP or is_placeless(event):
             found[event.position].append(event)
     return found

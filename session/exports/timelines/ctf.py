@@ -14,9 +14,10 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import SliceBegin, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
+from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.session import version
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.missing import cause, placeless
+from rvtrace_gdb.session.exports.missing import cause
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame
 from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS
 from rvtrace_gdb.session.exports.timelines.ctf_stream import (
@@ -116,7 +117,5 @@ def _trap_events(trace: ExportedTrace) -> Iterator[CtfEvent]:
 
 def _missing_events(trace: ExportedTrace) -> Iterator[CtfEvent]:
     """Yield the gaps, and the losses whose place is not known where they were noticed."""
-    history, part = trace.history, trace.part
-    gaps = [history.gap_at(position) for position in history.gap_positions if position in part]
-    for event in (*gaps, *(event for event in placeless(history) if event.position in part)):
-        yield CtfEvent(event.position, EventId.MISSING, missing_fields(cause(event), printable(event.as_gap)))
+    for it in missing_parts(trace.history, trace.part):
+        yield CtfEvent(it.begin, EventId.MISSING, missing_fields(cause(it.event), printable(it.event.as_gap)))

@@ -7,8 +7,9 @@ from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import DrawnItem, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.exports.missing import cause, placeless
+from rvtrace_gdb.session.exports.missing import cause
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames
 from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, resolution_of
 from rvtrace_gdb.support.errors import Progress
@@ -76,14 +77,8 @@ class HartTimeline:
 
     def missing(self) -> Iterator[MissingStretch]:
         """Yield the gaps, and the losses whose place is not known: those at the place where they were noticed."""
-        part, history = self.trace.part, self.trace.history
-        for position in history.gap_positions:
-            if position in part:
-                event = history.gap_at(position)
-                yield self._stretch(position, position + 1, event)
-        for event in placeless(history):
-            if event.position in part:
-                yield self._stretch(event.position, event.position, event)
+        for it in missing_parts(self.trace.history, self.trace.part):
+            yield self._stretch(it.begin, it.end, it.event)
 
     def _stretch(self, begin: int, end: int, event: Event) -> MissingStretch:
         since = max(begin - 1, 0) if self.axis.timed else begin  # since the last instruction before it

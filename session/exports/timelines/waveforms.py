@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.missing import placeless_losses
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.exports.missing import cause, placeless
+from rvtrace_gdb.session.exports.missing import cause
 from rvtrace_gdb.session.exports.profiles.stacks import NO_SYMBOL
 from rvtrace_gdb.session.exports.timelines.waveform_axis import WaveformAxis
 from rvtrace_gdb.support.errors import Progress
@@ -64,7 +65,7 @@ class HartSignals:
         self._contexts = [(0, trace.history.context_at(part.start)), *trace.history.contexts]
         events = trace.history.events_between(part.start, part.stop)
         self._traps = {event.position: event.fact for event in events if event.kind is EventKind.TRAP}
-        self._lost = {event.position for event in placeless(trace.history)}
+        self._lost = {it.begin for it in placeless_losses(trace.history)}
         self._cause: SignalValue = UNKNOWN
 
     def levels(self, progress: Progress) -> Iterator[Levels]:

@@ -74,12 +74,13 @@ class _Answer:
         self._durations = durations(self._history, self._intervals)
 
     def _measured(self) -> IntervalsBetween:
-        query, occurrences = self._query, Finder(self._calls, self._program, self._progress)
+        query, occurrences = self._query, Finder(self._calls, self._program, self._progress, self._query.part)
         if query.last is not None:
             first, last = occurrences.of(query.first), occurrences.of(query.last)
-            return intervals_between(self._history, first, last)
+            return intervals_between(self._history, first, last, query.part)
         if query.first.search is None:
-            return IntervalsBetween(trap_intervals(self._calls, query.first.trap_filter(), self._progress), 0)
+            chosen = query.first.trap_filter()
+            return IntervalsBetween(trap_intervals(self._calls, chosen, self._progress, query.part), 0)
         return IntervalsBetween(occurrences.calls_of_function(query.first).intervals, 0)
 
     def answer(self) -> IntervalsAnswer:
@@ -91,6 +92,7 @@ class _Answer:
             hart=self._selected.hart,
             lines=[],
             name=query.name,
+            part=None if query.part is None else (history_number(query.part.start), query.part.stop),
             measured=len(intervals),
             cut=intervals.cut,
             began=intervals.began,
@@ -172,20 +174,25 @@ def _in_order(ticks: int | None, length: int, number: int, unit: str) -> tuple[i
 
 
 class Finder:
-    """Finds places in the history of *calls*. *program*: its programs."""
+    """Finds places in the history of *calls*. *program*: its programs; *part*: the positions that intervals begin at.
+    """
 
-    def __init__(self, calls: CallHistory, program: ContextImages, progress: Progress) -> None:
-        self._calls, self._program, self._progress = calls, program, progress
+    def __init__(
+        self, calls: CallHistory, program: ContextImages, progress: Progress, part: range | None = None
+    ) -> None:
+        self._calls, self._program, self._progress, self._part = calls, program, progress, part
 
     def of(self, place: PlaceQuery) -> Occurrences:
-        """Return when a place came. Raises BadQuery: too often, or it is no function."""
+        """Return when a place came, in the part and for the first time after it. Raises BadQuery: too often, or it is
+        no function.
+        """
         if place.kind == RETURN:
             return Occurrences(self.calls_of_function(place).returns, Order.RETURN)
         if place.kind == TRAP_RETURN:
             return Occurrences(returns_from_traps(self._calls, self._progress), Order.RETURN)
         if place.search is None:
             return Occurrences(trap_positions(self._calls.history, place.trap_filter()), Order.TRAP)
-        return Occurrences(self._positions(place.search))
+        return Occurrences(self._positions_in_part(place.search))
 
     def calls_of_function(self, place: PlaceQuery) -> Calls:
         """Return the calls of a function, without those that are inlined. Raises BadQuery."""
@@ -193,15 +200,23 @@ class Finder:
         if search is None or not search.function:
             raise BadQuery(f"{place.name if search is None else search.name} is not a function, which alone has calls")
         functions = (search.first, *search.functions)
-        return calls_of(self._calls, functions, self._positions(search._replace(others=())), self._progress)
+        found = self._search(search._replace(others=()))
+        if len(found) > MOST:
+            raise BadQuery(f"{search.name} came {len(found)} times, and at most {MOST} calls are measured at once")
+        return calls_of(self._calls, functions, found.positions(self._progress), self._progress, self._part)
 
-    def _positions(self, search: ExecutionQuery) -> "array[int]":
+    def _positions_in_part(self, search: ExecutionQuery) -> "array[int]":
+        found, part = self._search(search), self._part or range(len(self._calls.history))
+        times = found.before(part.stop) - found.before(part.start)
+        if times > MOST:
+            many = f"{search.name} came {times} times, and at most {MOST} intervals are measured at once"
+            raise BadQuery(f"{many}: give a RANGE")
+        return found.positions_in(part, self._progress)
+
+    def _search(self, search: ExecutionQuery) -> CombinedSearch:
         queries = search.queries(self._program.base)
         searches = [ExecutionSearch(self._calls, query, self._progress) for query in queries]
-        times = sum(map(len, searches))
-        if times > MOST:
-            raise BadQuery(f"{search.name} came {times} times, and at most {MOST} intervals are measured at once")
-        return CombinedSearch(searches, len(self._calls.history)).positions(self._progress)
+        return CombinedSearch(searches, len(self._calls.history))
 
 
 def _lengths_row(unit: str, lengths: Sequence[int], resolution: int) -> LengthsRow | None:

@@ -38,12 +38,14 @@ class PlaceQuery(NamedTuple):
 
 class IntervalQuery(NamedTuple):
     """Asks for intervals: from *first* to *last*; without *last*, of the calls of the function *first*, or of the traps
-    that *first* is. *unit*: in which they are compared, see `rows.intervals.answer`.
+    that *first* is. *unit*: in which they are compared, see `rows.intervals.answer`; *part*: the positions that they
+    begin at, None: any.
     """
 
     first: PlaceQuery
     last: PlaceQuery | None = None
     unit: str = INSTRUCTIONS
+    part: range | None = None
 
     @property
     def name(self) -> str:

@@ -244,6 +244,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from report' -l html -x -d 'write
 complete -c rvtrace -n '__fish_seen_subcommand_from report' -l json -d 'print a JSON object on standard output for each report: of all ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from top' -l top -x -d 'rows of each section (default 10; on a terminal as many as fit), 0: all'
 complete -c rvtrace -n '__fish_seen_subcommand_from top' -l json -d 'print a JSON object on standard output for each table, at most five ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l time -x -d 'only those that begin at this time, or from one time to another, in ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l calls -x -d 'each call of this function, from its entry to its return'
 complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l traps -x -d 'each trap, to the return from it: trap (default), interrupt, ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from intervals' -l unit -x -a 'instructions ticks' -d 'what is compared: instructions (default), or ticks of the trace\'s ...'

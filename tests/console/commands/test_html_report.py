@@ -1,12 +1,14 @@
 """`rvtrace report --html`: what the shell says; the page itself is tested in tests/reports/html."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.exports import extra_library
+from tests.helpers.reference_streams import golden
 from tests.session.exports.exported import elf, options, stream
 
 ELF = elf("towers")
@@ -25,11 +27,23 @@ def test_the_page_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert page.read_bytes() == first
 
 
+def test_a_part_says_that_it_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, other = tmp_path / "part.html", tmp_path / "export.html"
+    assert main(["report", *WORDS, "101,1100", "--html", str(page), "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["instructions"] == 1000
+    assert main(["export", *WORDS, "--to", "report-html", "--range", "101,1100", "-o", str(other), "--quiet"]) == 0
+    whole = golden("towers")[0]
+    timeline = {"begin": 100, "end": 1100, "partial": "true"}
+    for file in (page, other):
+        assert f"Hart 0: instructions 101 to 1,100 of {whole:,} alone." in file.read_text()
+        assert '<dd id="instructions">1,000</dd>' in file.read_text()
+        assert all(re.search(rf'"{name}": ?{value}\b', file.read_text()) for name, value in timeline.items())
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--html", "x", "1,5"], "1,5: a page has all sections and the whole trace; leave it out, or --html"),
-        (["--html", "x", "lines"], "lines: a page has all sections and the whole trace; leave it out, or --html"),
+        (["--html", "x", "lines"], "lines: a page has all sections; leave it out, or --html"),
         (["--html", "-", "--json"], "--json and --html - would both write to standard output"),
         (["--html", str(ELF)], str(ELF)),
     ],

@@ -3,6 +3,7 @@ times; and traces with a hole.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,11 +41,13 @@ class Traced(NamedTuple):
     def function(self, name: str) -> PlaceQuery:
         return PlaceQuery("execution", ExecutionQuery(name, symbol_address(self.elf, name), function=True))
 
-    def answer(self, first: PlaceQuery, last: PlaceQuery | None = None, unit: str = "instructions") -> IntervalsAnswer:
+    def answer(
+        self, first: PlaceQuery, last: PlaceQuery | None = None, unit: str = "instructions", part: range | None = None
+    ) -> IntervalsAnswer:
         images = ContextImages(self.image)
         selected = SelectedHistory(self.history, images, 0, [])
         measured = MeasuredIntervals(selected, CallHistory(self.history, images))
-        return measured.answer(IntervalQuery(first, last, unit), silent)
+        return measured.answer(IntervalQuery(first, last, unit, part), silent)
 
     def calls(self, name: str) -> list[tuple[int, int]]:
         images = ContextImages(self.image)
@@ -137,6 +140,31 @@ def test_from_one_place_to_another(it: Traced) -> None:
         answer = it.answer(PlaceQuery("trap"), place)
         assert answer.measured == len(known) and answer.open == len(waits) - len(known)
         assert not known or answer.lengths[0].total == sum(known)
+
+
+def test_a_part_has_those_that_begin_in_it(it: Traced) -> None:
+    """With all of their length, of calls, traps and from one place to another; three parts add up to the whole."""
+    function = symbol_address(it.elf, functions_of(it)[0])
+    every, place = calls(it.run, function), it.function(functions_of(it)[0])
+    hits = [at for at, one in enumerate(it.run) if one.pc == function]
+    traced_traps = traps(it.run, TIMER)
+    queries: list[tuple[PlaceQuery, PlaceQuery | None, list[tuple[int, int]]]] = [
+        (place, None, every),
+        (PlaceQuery("interrupt"), None, traced_traps),
+        (place, place, list(pairwise(hits)) if len(hits) == len(it.calls(place.name)) else []),
+    ]
+    middle = every[len(every) // 2] if every else traced_traps[len(traced_traps) // 2]
+    borders = (0, middle[0] + 1, middle[1] + 7, len(it.run))
+    for first, last, expected in queries:
+        whole, parts = it.answer(first, last), list[IntervalsAnswer]()
+        for part in (range(*ends) for ends in pairwise(borders)):
+            parts.append(it.answer(first, last, part=part))
+            begun = [end - begin for begin, end in expected if begin in part]
+            if expected:
+                assert parts[-1].measured == len(begun) and parts[-1].part == (part.start + 1, part.stop)
+                assert [row.total for row in parts[-1].lengths[:1]] == [sum(begun)] * bool(begun)
+        for name in ("measured", "cut", "began", "open", "again"):
+            assert sum(getattr(one, name) for one in parts) == getattr(whole, name), name
 
 
 def test_what_a_loss_cuts_is_counted_apart(tmp_path: Path) -> None:
