@@ -6,7 +6,7 @@ from rvtrace_gdb.decode.history.events import LOSSES, Loss, Start, Stop
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.history.missing import missing_parts
 
-UNKNOWN_TIMES = "gaps in the trace, where nobody knows what ran"
+UNKNOWN_TIMES = "gaps in the trace, where nobody knows what ran,"
 """What forms without a place for gaps leave out, for `Written.left_out`."""
 
 

@@ -61,7 +61,11 @@ class _RanInstruction(NamedTuple):
 
 
 class TandemOfPast:
-    """The groups of a past. *program*: what ran; *supervisor*: the hart may have S-mode."""
+    """The groups of a past. *program*: what ran; *supervisor*: the hart may have S-mode.
+
+    *gaps*: of each gap of the history the number of the group behind it and its position: groups cannot say that
+    something is missing.
+    """
 
     def __init__(self, past: Past, program: ContextImages, *, supervisor: bool = True) -> None:
         traced = past.traced_registers()
@@ -73,22 +77,32 @@ class TandemOfPast:
         self._destinations, self._mask = destinations(program.xlen), (1 << program.xlen) - 1
         self._cuts = Cuts(self._history, 0)
         self._codes: dict[tuple[int, int], Instr | None] = {}
+        self.gaps: list[tuple[int, int]] = []
+        self._made = 0
 
     def pieces(self, progress: Progress = silent) -> Iterator[bytes]:
         """Yield the bytes of groups, in order. Raises what *progress* raises."""
-        widths, end = self.parameters.widths, len(self._history)
+        end = len(self._history)
+        self._made = 0
+        self.gaps.clear()
         ran: _RanInstruction | None = None
         for position in range(end + 1):  # a past that executes goes forward only: each state is asked once
             if not position % _OFTEN:
                 progress("writing what is known (instructions)", position, end)
             if ran is not None:
-                yield encode_group(Group(tuple(self._retired(ran, position))), widths)
+                yield self._encoded(self._retired(ran, position))
             ran = None
-            if position < end and (pc := self._history.pc(position)) != GAP:
+            if position < end and (pc := self._history.pc(position)) == GAP:
+                self.gaps.append((self._made, position))
+            elif position < end:
                 instr = self._executed_instruction(position, pc)
                 for elements in self._from_elsewhere(position, pc, instr):
-                    yield encode_group(Group(tuple(elements)), widths)
+                    yield self._encoded(elements)
                 ran = None if instr is None else _RanInstruction(pc, instr, self._accessed_address(position, instr))
+
+    def _encoded(self, elements: Iterable[Element]) -> bytes:
+        self._made += 1
+        return encode_group(Group(tuple(elements)), self.parameters.widths)
 
     def _from_elsewhere(self, position: int, pc: int, instr: Instr | None) -> Iterator[list[Element]]:
         """Yield the groups of what happened before the instruction at a position."""

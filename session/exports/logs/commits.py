@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.logs.spike_text import Spelled, spelled
 from rvtrace_gdb.session.exports.logs.tandem import tandem_trace
+from rvtrace_gdb.session.exports.missing import UNKNOWN_TIMES
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import GroupChange, Groups, GroupTexts, Row
@@ -128,11 +129,17 @@ def _written_value(groups: Groups, row: Row, regno: int, named: int | None) -> i
     return before & _SOFTWARE_AND_TIMER | (after if named == csrs.MIP else before) & _SEIP
 
 
+NO_BYTES = "parts of the trace that cannot be read"
 NO_ADDRESS = "instructions whose address is not known"
 NO_MODE = "commits of instructions whose privilege mode is not known"
 NO_TRAP = "traps whose cause or place is not told"
 NO_VALUE = "registers whose new value the trace does not tell"
-"""What is counted in *left_out*, as the user reads it: each of the four above."""
+"""What is counted in *left_out*, as the user reads it: each of the five above."""
+
+
+def missing_part(mark: Break) -> str:
+    """Return as what something that is missing is counted in *left_out*."""
+    return NO_BYTES if mark.loss else UNKNOWN_TIMES
 
 
 class Commits(NamedTuple):

@@ -18,14 +18,20 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
 from rvtrace_gdb.decode.tandem.wording import F, X
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.logs.commits import NO_ADDRESS, NO_VALUE, Spelling, commits_of, written_registers
+from rvtrace_gdb.session.exports.logs.commits import (
+    NO_ADDRESS,
+    NO_VALUE,
+    Spelling,
+    commits_of,
+    missing_part,
+    written_registers,
+)
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.tandem.groups import Groups, Row
 from rvtrace_gdb.views.tandem.plain_rows import AT_ONCE, PlainRows
 
 COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
-NO_BYTES = "parts of the trace that cannot be read"
 _MEMORY = re.compile(r"(-?\d+)\((\w+)\)")
 
 
@@ -40,7 +46,7 @@ class TraceCsv:
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         """Yield the rows of some groups, each with its end of line without the line feed."""
         for row in rows:
-            self.left_out[NO_BYTES] += len(row.lost)
+            self.left_out.update(map(missing_part, row.lost))
             if row.instr is None or row.initializes or row.loose:
                 continue
             if row.pc is None:
@@ -107,5 +113,5 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
         for lines in plain.pages(commits.numbers(progress), AT_ONCE):
             count += len(lines)
             file.write(rows(lines).encode() if lines else b"")
-        table.left_out[NO_BYTES] += len(commits.losses_at_end())
+        table.left_out.update(map(missing_part, commits.losses_at_end()))
     return Written(count, table.left_out)

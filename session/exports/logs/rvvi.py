@@ -25,6 +25,7 @@ from rvtrace_gdb.session.exports.logs.commits import (
     NO_VALUE,
     Spelling,
     commits_of,
+    missing_part,
     written_registers,
 )
 from rvtrace_gdb.support.errors import Progress, silent
@@ -34,7 +35,6 @@ from rvtrace_gdb.views.tandem.groups import Groups, Row, trap_words
 from rvtrace_gdb.views.tandem.plain_rows import AT_ONCE, PlainRows
 
 NO_INSTRUCTION = "traps whose instruction is not known"
-NO_BYTES = "parts of the trace that cannot be read"
 _GOES_ON = " \\"
 """At the end of a line that the next one continues."""
 
@@ -74,7 +74,7 @@ class RvviText:
 
     def lost(self, mark: Break) -> str:
         """Return the line for what is missing."""
-        self.left_out[NO_BYTES] += 1
+        self.left_out[missing_part(mark)] += 1
         return _comment(f"{mark.why}; trace byte {mark.offset:#x}")
 
     def _event(self, row: Row, pc: int) -> str:

@@ -3,10 +3,14 @@
 from dataclasses import replace
 from typing import BinaryIO
 
+from rvtrace_gdb.decode.history.events import Loss, Note, Stop
+from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode, tandem_of
+from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
+from rvtrace_gdb.session.exports.missing import UNKNOWN_TIMES
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from rvtrace_gdb.session.past.as_tandem import TandemOfPast
 from rvtrace_gdb.session.past.choice import PastSource, past_of
@@ -26,11 +30,12 @@ class NoValues(RvtraceError):
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> Written:
     """Write a capture. Raises NoValues, NoTrace."""
-    capture = trace.session.capture()
+    capture, left_out = trace.session.capture(), dict[str, int]()
     if tandem_of(trace.history) is None:
         capture = known_as_tandem(trace.session, trace.selected, f"hart {trace.hart}", progress)
+        left_out[UNKNOWN_TIMES] = len(trace.history.gap_positions)
     file.write(capture_file.dump(capture))
-    return Written()
+    return Written(None, left_out)
 
 
 def known_as_tandem(session: PastSource, selected: SelectedHistory, name: str, progress: Progress = silent) -> Capture:
@@ -46,12 +51,22 @@ def known_as_tandem(session: PastSource, selected: SelectedHistory, name: str, p
 
 
 def tandem_trace(trace: ExportedTrace, progress: Progress = silent) -> DecodedTandem:
-    """Return the tandem trace of a history, or what is known of the values in it as one. Raises NoValues."""
+    """Return the tandem trace of a history, or what is known of the values in it as one, with its gaps.
+
+    Raises NoValues.
+    """
     found = tandem_of(trace.history)
     if found is not None:
         return found
     groups, data = _groups(trace.session, trace.selected, f"hart {trace.hart}", progress)
-    return decode(data, trace.program, groups.parameters, progress=progress)
+    found = decode(data, trace.program, groups.parameters, progress=progress)
+    found.index.breaks += [_break(group, trace.history.gap_at(position)) for group, position in groups.gaps]
+    return found
+
+
+def _break(group: int, gap: Event) -> Break:
+    assert isinstance(gap.fact, Loss | Stop | Note)
+    return Break(group, max(gap.offset, 0), gap.fact, loss=gap.is_loss)
 
 
 def _groups(

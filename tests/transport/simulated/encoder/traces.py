@@ -44,9 +44,11 @@ PLACES = {
 }
 
 
-def compiled(folder: Path, march: str, origin: int = LOW, user: str = "user.c") -> Path:
+def compiled(folder: Path, march: str, origin: int = LOW, user: str = "user.c", *options: str) -> Path:
     """kernel.S with a program in user mode."""
-    return compile_for_hart(folder, PROGRAMS / "kernel.S", PROGRAMS / user, march=march, origin=origin)
+    return compile_for_hart(
+        folder, PROGRAMS / "kernel.S", PROGRAMS / user, march=march, origin=origin, options=options
+    )
 
 
 class Traced(NamedTuple):

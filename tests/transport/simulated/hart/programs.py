@@ -9,7 +9,9 @@ _ABI = {"rv64imac": "lp64", "rv64imafdc": "lp64d", "rv64ima": "lp64", "rv32imac"
         "rv32ima": "ilp32"}  # fmt: skip
 
 
-def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0000) -> Path:
+def build(
+    folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0000, options: tuple[str, ...] = ()
+) -> Path:
     """A bare-metal ELF in *folder*, linked to *origin*, from sources of tests/programs/hart or elsewhere.
 
     Zicsr and Zifencei are part of I here (ISA specification 2.2), so that *march* names a library GCC has.
@@ -18,7 +20,7 @@ def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0
     elf = folder / f"{paths[-1].stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", "-misa-spec=2.2", f"-mabi={_ABI[march]}"]
     command += ["-mcmodel=medany", "-O2", "-nostdlib", "-ffreestanding", f"-I{SOURCES}", "-T", str(SOURCES / "hart.ld")]
-    command.append(f"-Wl,--defsym=__origin={origin:#x}")
+    command += [f"-Wl,--defsym=__origin={origin:#x}", *options]
     elf.write_bytes(elf_bytes([*command, *map(str, paths), "-lgcc"], paths))
     return elf
 
