@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
@@ -19,6 +20,8 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import Problem, RowPiece, coloured_rows, columns, json_line, rows
 
+PAGE: ContextVar[int] = ContextVar("page", default=0)
+"""How many rows of a list the commands in this context show at once, as gdb's do; 0: all."""
 WIDE_ENOUGH = 100  # columns, as gdbext.screen.WIDE_ENOUGH
 COLOURS_WHEN = ("auto", "always", "never")
 _AS_IT_IS = ("utf-8", "utf8")

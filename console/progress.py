@@ -9,12 +9,18 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Self
 
 from rvtrace_gdb.gdbext import progress_bar
+from rvtrace_gdb.support.errors import Progress, silent
 
 _TURN = 0.1  # seconds
+
+
+WATCH: ContextVar[Progress] = ContextVar("watch", default=silent)
+"""Gets the progress of commands, too: it may raise Cancelled."""
 
 
 class ProgressLine:
@@ -50,6 +56,7 @@ class ProgressLine:
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None:
         """Report progress, as `support.errors.Progress`. The label may end with a unit, see `gdbext.progress_bar`."""
+        WATCH.get()(label, done, total)
         if self._line is None:
             return
         with self._lock:

@@ -20,6 +20,7 @@ from rvtrace_gdb.gdbext import blocks, harts, neutral, screen, source_lines
 from rvtrace_gdb.gdbext.disassembly import DisassemblyTexts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.rows.happened_text import annotation_line, happened_line
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, HistoryRow, Place
 from rvtrace_gdb.rows.list_text import TextPaint
 
@@ -68,22 +69,11 @@ def current_mark(hart: int | None = None) -> Mark:
 
 def event_line(events: Iterable[Happened], time: str = "") -> str:
     """Return the line for the events between two instructions, and their time."""
-    return f"     [{'; '.join([*(_fact(*event) for event in events), *([time] if time else [])])}]"
+    return happened_line(events, _place_text, time)
 
 
-def _annotation_line(annotation: Annotation) -> str:
-    time = (
-        ""
-        if annotation.time is None
-        else f"time {annotation.time}" + ("" if annotation.ticks is None else f", {annotation.ticks:+}")
-    )
-    return event_line(annotation.events, time)
-
-
-def _fact(kind: str, text: str, place: Place | None, names_kind: bool) -> str:
-    """Return the text of one event."""
-    fact = text if names_kind else f"{kind.replace('-', ' ')}: {text}"
-    return fact if place is None else f"{fact}, at {address_text(*place)}"
+def _place_text(place: Place) -> str:
+    return address_text(*place)
 
 
 @contextlib.contextmanager
@@ -180,7 +170,7 @@ class Lister:
         events = {it.number: it for it in between}
         for number, pc, text, function, offset in rows:
             if number in events:
-                yield f"{numbering(None)}\t{_annotation_line(events.pop(number))}"
+                yield f"{numbering(None)}\t{annotation_line(events.pop(number), _place_text)}"
             if pc is None:
                 yield f"{numbering(number)}\t{paint('gap', f'[{text}]')}"
                 continue
@@ -190,7 +180,7 @@ class Lister:
             body = self.body(pc, text, function, offset) if text else self.body(pc)
             yield f"{numbering(number)}\t{marker}{body}"
         for annotation in events.values():
-            yield f"{numbering(None)}\t{_annotation_line(annotation)}"
+            yield f"{numbering(None)}\t{annotation_line(annotation, _place_text)}"
 
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(screen.address(pc, self._digits), "address")

@@ -453,6 +453,15 @@ class Session:
         other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]
 
+    def share(self, other: "Session") -> None:
+        """Have the trace of another session, with what was decoded and found in it, and the pages that were shown.
+
+        Raises `NoTrace`.
+        """
+        self._decoded_capture, self._cache = other.require_capture(), other._cache
+        self.searches = other.searches
+        self._target_line, self.opened = other._target_line, other.opened
+
     def capture(self) -> Capture:
         """Return the capture that `save` would write now. Raises `NoTrace`."""
         return self._refreshed().capture

@@ -189,6 +189,8 @@ class RequestedTrace:
         """Read the trace, and return it as a capture. Raises CaptureError, BadSnapshot, `RawError`, and as
         `of_program`.
         """
+        if self.file in OPEN_TRACES:
+            return OPEN_TRACES[self.file].session.capture()
         if self.raw is not None:
             return self.of_program().capture(_file_bytes(self.file), None)
         return self._core_dump() or load(self.file)
@@ -198,6 +200,8 @@ class RequestedTrace:
 
         Raises as `capture` and `Session.open_capture`.
         """
+        if self.file in OPEN_TRACES:
+            return OPEN_TRACES[self.file].open(session)
         return self.loaded().open(session, lazily=lazily)
 
     def loaded(self) -> "LoadedTrace":
@@ -217,6 +221,22 @@ class RequestedTrace:
             raise RawError(f"{self.file}: a core dump; which program ran? Give its ELF (--elf FILE)")
         program, *others = (os.path.abspath(elf) for elf in self.programs.elves)
         return esp32_memory.capture_of_core_dump(read_input(self.file), self.file, Image.from_elf(program), others)
+
+
+class OpenTrace(NamedTuple):
+    """The trace of a session of this process, which commands show beside it. *about*: what was said of it."""
+
+    session: Session
+    about: tuple[str, ...]
+
+    def open(self, session: Session) -> list[str]:
+        """Let another session have the trace, as `RequestedTrace.open` does. Raises NoTrace."""
+        session.share(self.session)
+        return list(self.about)
+
+
+OPEN_TRACES: dict[str, OpenTrace] = {}
+"""The traces that commands find open, by the name that stands for the file."""
 
 
 class LoadedTrace(NamedTuple):

@@ -174,6 +174,12 @@ class ExtensionContext(Protocol):
     def extended(self, packet: bytes) -> bytes | None:
         """Return an extension's answer to *packet*, None if none of them answers it. Raises RvtraceError."""
 
+    def print(self, line: str) -> None:
+        """Print a line on gdb's console, while gdb waits for a stop, or for the answer to a monitor command."""
+
+    def is_interrupted(self) -> bool:
+        """Return whether gdb sent Ctrl-C or disconnected, while something is worked on for it."""
+
     def live_pc(self) -> int | None:
         """Return the pc of gdb's current thread in the present, None if the stub does not report
         it. Raises StubGone.

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.serve.instructions import ServedPlace, fields, lines
+from rvtrace_gdb.console.commands.serve.monitor import Monitor
+from rvtrace_gdb.console.main import COMMANDS
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
-from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.request import OPEN_TRACES, OpenTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.progress import on_signals
 from rvtrace_gdb.session import report
@@ -29,6 +31,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
+_LIVE = "the live trace"
 _MOST_PORT = (1 << 16) - 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -136,8 +139,9 @@ def _stub_address(text: str) -> StubAddress:
 
 
 def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> int:
-    if request.trace is not None:
-        _open(session, request.trace, shown)
+    file = _LIVE if request.trace is None else request.trace.name
+    about = () if request.trace is None else _open(session, request.trace, shown)
+    OPEN_TRACES[file] = OpenTrace(session, about)
 
     def say(line: str) -> None:
         shown.say([f"rvtrace serve: {printable(line)}"])
@@ -145,10 +149,11 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     context = Context(elf=request.elf, target_file=request.target, values=request.values)
     program = _program_path(request, session)
     files = ProgramFiles(lambda: program)
+    monitor = Monitor(session, file, COMMANDS, replays=request.trace is not None)
     debugger = ProxyDebugger(
         session,
         context,
-        (Btrace(session), RegisterBatches(), *([] if program is None else [files])),
+        (monitor, Btrace(session), RegisterBatches(), *([] if program is None else [files])),
         PlainService(say, request.is_once),
     )
     session.debugger = debugger
@@ -160,12 +165,13 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     return 0
 
 
-def _open(session: Session, trace: RequestedTrace, shown: CommandOutput) -> None:
-    """Open the trace, decode it, and say what it has."""
+def _open(session: Session, trace: RequestedTrace, shown: CommandOutput) -> tuple[str, ...]:
+    """Open the trace, decode it, and say what it has. Returns what is said of the capture itself."""
     about = trace.open(session)
     decoded = session.harts(progress=shown.progress)
     hints = hints_of_history(session.capture(), decoded, shown.progress)
     shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hints])
+    return tuple(about)
 
 
 def _program_path(request: ServeRequest, session: Session) -> str | None:

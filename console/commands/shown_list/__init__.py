@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console.output import CommandOutput
+from rvtrace_gdb.console.output import PAGE, CommandOutput
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
@@ -39,7 +39,7 @@ class ShownTrace(NamedTuple):
         yield from self.heading(what)
         given = self.modifiers if not self.output.json else {it.word for it in options_of(what)}
         columns = {word: True for word in computed_words(what) if word in given}
-        params = self.params(what=what, size=0, **columns, **parameters)
+        params = self.params(what=what, size=PAGE.get(), **columns, **parameters)
         found = pages.LISTS[what](self.session, params, pages.Range.from_params(params), self.output.progress)
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])

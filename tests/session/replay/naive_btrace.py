@@ -111,6 +111,12 @@ class Target:
     def extended(self, packet: bytes) -> bytes | None:
         raise AssertionError(packet)
 
+    def print(self, line: str) -> None:
+        raise AssertionError(line)
+
+    def is_interrupted(self) -> bool:
+        return False
+
     def say(self, line: str) -> None:
         self.said.append(line)
 

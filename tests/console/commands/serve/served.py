@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.machine import build
@@ -57,9 +57,26 @@ def _moments() -> Iterator[Moment]:
 class Packets(Rsp):
     """A client that sends the packets of a test and no others."""
 
+    def __enter__(self) -> Self:
+        return self
+
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._received = b""
+
+    def monitor(self, command: str) -> list[str]:
+        """The lines that the server prints for a command."""
+        answer = self.ask(f"qRcmd,{command.encode().hex()}")
+        said = b""
+        while answer.startswith("O") and answer != "OK":
+            said += bytes.fromhex(answer[1:])
+            answer = self._answer()
+        assert answer == "OK", answer
+        return said.decode().splitlines()
+
+    def place(self) -> int:
+        """The address of the instruction that runs next."""
+        return int.from_bytes(bytes.fromhex(self.ask("p20")), "little")
 
 
 class Server(NamedTuple):

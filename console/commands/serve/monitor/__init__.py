@@ -1,0 +1,262 @@
+"""`monitor trace ...` in every debugger: rvtrace's commands, sent by the packet qRcmd.
+
+A debugger prints what comes back: gdb `monitor trace functions`, LLDB `process plugin packet monitor trace functions`.
+Other commands are those of the stub, and pass. Source: GDB manual, "General Query Packets" (qRcmd).
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from rvtrace_gdb.console.commands import Subcommand
+from rvtrace_gdb.console.commands.serve.monitor.page import PageFull, PrintedPage
+from rvtrace_gdb.console.commands.serve.monitor.places import PastPlaces
+from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import (
+    arguments,
+    help_text,
+    is_cut,
+    is_of_thread,
+    verbs,
+)
+from rvtrace_gdb.console.options.request import OPEN_TRACES
+from rvtrace_gdb.console.output import PAGE
+from rvtrace_gdb.console.progress import WATCH
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.proxy.backend import ExtensionContext
+from rvtrace_gdb.session.proxy.stepping import ReplayProgress
+from rvtrace_gdb.session.replay.debugger import ProxyDebugger
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.text import columns
+
+PREFIX = b"qRcmd,"
+NAMES = ("trace", "rvtrace")
+ROWS = 10
+"""Rows of a list in a page, as in gdb."""
+_MOST = 10_000  # lines of anything
+_NO_TARGET = "there is no target, only its trace: `monitor trace help`"
+_ABOUT = """\
+Usage: monitor trace COMMAND [ARGUMENT ...]
+
+`monitor trace help COMMAND` explains one. A list shows {size} rows, at first the
+last ones; with - after it those before, without it those after them. `monitor
+trace size N` sets how many, 0: all. A RANGE is shown whole.
+"""
+
+
+class OwnCommand(NamedTuple):
+    """A command that the shell has not, or has in another form: one line of help, more of it, and what it does."""
+
+    help: str
+    usage: str
+    run: Callable[["MonitorRequest", Sequence[str]], Iterable[str]]
+
+
+class MonitorRequest(NamedTuple):
+    """A request of a client. *size*: rows in a page, 0 for all."""
+
+    session: Session
+    debugger: ProxyDebugger
+    hart: int | None
+    progress: Progress
+    size: int
+
+    @property
+    def places(self) -> PastPlaces:
+        return PastPlaces(self.session, self.debugger, self.hart, self.progress)
+
+
+OWN: Mapping[str, OwnCommand] = {
+    "history": OwnCommand(
+        "list the instructions that ran",
+        "monitor trace history [/rf] [RANGE]\n\nRANGE: nothing, the next ones; - those before; N; A,B; A,+N; A,-N.",
+        lambda request, words: request.places.history(words, request.size),
+    ),
+    "goto": OwnCommand(
+        "go to a place in the past",
+        "monitor trace goto NUMBER | begin | end | live\n"
+        "       monitor trace goto [-next] FUNCTION | FILE:LINE | *ADDRESS\n"
+        "       monitor trace goto [-next] event [KIND ...] [NUMBER]\n"
+        "       monitor trace goto first | last KIND | event\n"
+        "       monitor trace goto -wrote $REGISTER | SYMBOL | ADDRESS[,SIZE]\n\n"
+        "The debugger is there after the next command that runs the program, such as\n"
+        "`stepi` (LLDB: `thread step-inst`), which stops there.",
+        lambda request, words: request.places.goto(words),
+    ),
+    "position": OwnCommand(
+        "say where the debugger is in the past",
+        "monitor trace position",
+        lambda request, words: [request.places.position()],
+    ),
+}
+"""The commands of this folder, by their names."""
+
+
+class _LastPage(NamedTuple):
+    """The page that was shown last: which command, and which of its lines."""
+
+    words: tuple[str, ...]
+    begin: int
+    end: int
+
+
+class Monitor:
+    """The `Extension` with rvtrace's commands. *file*: the name of the trace that is served, a key of `OPEN_TRACES`.
+
+    *commands*: the table of the shell's; *own*: others besides `OWN`. *replays*: there is no stub whose
+    commands these could be.
+    """
+
+    prefixes = (PREFIX,)
+
+    def __init__(
+        self,
+        session: Session,
+        file: str,
+        commands: Sequence[Subcommand],
+        own: Mapping[str, OwnCommand] | None = None,
+        *,
+        replays: bool = True,
+    ) -> None:
+        self._session, self._file, self._replays = session, file, replays
+        self._commands = commands
+        self._own = {**OWN, **(own or {})}
+        self._size = ROWS
+        self._last: _LastPage | None = None
+
+    def features(self) -> str:
+        return ""
+
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
+        try:
+            text = bytes.fromhex(packet[len(PREFIX) :].decode()).decode()
+        except ValueError:
+            return None
+        words = _words(text)
+        if words[:1] == ["help"] and self._replays:
+            words.insert(0, NAMES[0])
+        if not words or words[0] not in NAMES:
+            if not self._replays:
+                return None
+            connection.print(_NO_TARGET)
+            return b"OK"
+        with connection.lock:
+            self._print(words[1:], connection)
+        return b"OK"
+
+    def _print(self, words: list[str], connection: ExtensionContext) -> None:
+        """Print what a command says, or what is wrong with it."""
+        debugger, progress = self._session.debugger, ReplayProgress(connection.is_interrupted, connection.print)
+        assert isinstance(debugger, ProxyDebugger)
+        request = MonitorRequest(self._session, debugger, connection.hart, progress, self._size)
+        try:
+            for line in self._lines(words, request):
+                connection.print(columns(line))
+        except RvtraceError as error:
+            connection.print(columns(str(error)))
+
+    def _lines(self, words: list[str], request: MonitorRequest) -> Iterable[str]:
+        name, rest = (words[0], words[1:]) if words else ("help", [])
+        if name in ("help", "--help", "-h"):
+            return self._help(rest)
+        if name == "size":
+            return self._set_size(rest)
+        if name in self._own:
+            return self._own[name].run(request, rest)
+        row = next((row for row in verbs(self._commands) if row.name == name), None)
+        if row is None:
+            return [f"there is no command `trace {name}` here: `monitor trace help` lists them"]
+        return self._shell(row, rest, request)
+
+    def _set_size(self, words: list[str]) -> list[str]:
+        if words:
+            if len(words) > 1 or not words[0].isdecimal() or len(words[0]) > 6:
+                return ["trace size: give a number of rows, 0 for all"]
+            self._size = int(words[0])
+        return [f"A page has {self._size} rows." if self._size else "A list is shown whole."]
+
+    # Help
+
+    def _help(self, words: list[str]) -> Iterator[str]:
+        if not words:
+            yield from _ABOUT.format(size=self._size or "all").splitlines()
+            yield ""
+            for name, line in self.command_table():
+                yield f"{name:<12}{line}"
+            return
+        name = words[0]
+        row = next((row for row in verbs(self._commands) if row.name == name), None)
+        if name in self._own:
+            yield from f"{self._own[name].help.capitalize()}.\nUsage: {self._own[name].usage}".splitlines()
+        elif row is not None:
+            yield from help_text(row).splitlines()
+        else:
+            yield f"there is no command `trace {name}` here: `monitor trace help` lists them"
+
+    def command_table(self) -> Iterator[tuple[str, str]]:
+        """Yield each command with its line of help."""
+        yield from ((name, own.help) for name, own in self._own.items())
+        yield from ((row.name, row.help) for row in verbs(self._commands) if row.name not in self._own)
+        yield "size", "set how many rows of a list are shown at once"
+
+    # Commands of the shell
+
+    def _shell(self, row: Subcommand, words: list[str], request: MonitorRequest) -> list[str]:
+        turn = words.pop() if words[-1:] in (["-"], ["+"]) else ""
+        args = arguments(row, self._file, words)
+        if turn and not is_cut(row.name):
+            args.range = turn
+        if is_of_thread(row.name) and getattr(args, "hart", 0) is None:
+            args.hart = request.hart if self._has_hart(request) else None
+        if getattr(args, "at", 0) is None and getattr(args, "place", None):
+            args.at = request.places.number() if self._is_before_end(request) else None
+        if hasattr(args, "values"):
+            args.values = request.debugger.context.values
+        begin, end = self._extent(row, tuple(words), getattr(args, "range", ""), back=turn == "-")
+        page = PrintedPage(begin, end, self._preamble_lines(request))
+        more = not _is_whole(lambda: args.run(args), page, request)
+        self._last = _LastPage((row.name, *words), begin, end if more else 0)
+        return [*page.lines, *(["The same command again shows more."] if more else [])]
+
+    def _extent(self, row: Subcommand, words: tuple[str, ...], numbers: object, *, back: bool) -> tuple[int, int]:
+        """Return which lines are shown: the next page of what was shown last, the one before it, or the first."""
+        size = self._size if is_cut(row.name) and not numbers and self._size else _MOST
+        last, begin = self._last, 0
+        if last is not None and last.words == (row.name, *words):
+            begin = max(last.begin - size, 0) if back else last.end
+        return begin, begin + size
+
+    def _has_hart(self, request: MonitorRequest) -> bool:
+        return request.hart in self._session.harts(request.debugger.context, request.progress).harts.histories
+
+    def _is_before_end(self, request: MonitorRequest) -> bool:
+        number = request.places.number()
+        return number is not None and number <= len(request.debugger.timeline.selected(request.hart).history)
+
+    def _preamble_lines(self, request: MonitorRequest) -> frozenset[str]:
+        """Return the lines that each command of the shell begins with: the server has said them."""
+        decoded = self._session.harts(request.debugger.context, request.progress)
+        said = [*OPEN_TRACES[self._file].about, *report.histories(decoded.harts), *self._session.warnings()]
+        return frozenset(columns(line) for line in [*said, *report.checks(decoded.checked or ())])
+
+
+def _is_whole(run: Callable[[], object], page: PrintedPage, request: MonitorRequest) -> bool:
+    """Let a command of the shell print on a page. Returns whether that has everything."""
+    tokens = WATCH.set(request.progress), PAGE.set(request.size)
+    try:
+        with page.taking(), suppress(SystemExit):
+            run()
+    except PageFull:
+        return False
+    finally:
+        WATCH.reset(tokens[0])
+        PAGE.reset(tokens[1])
+    return True
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

@@ -1,0 +1,163 @@
+"""`history`, `goto` and `position` of `monitor trace`: what is about the place where the debugger is."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.console.options.locations import Locations, memory_place
+from rvtrace_gdb.decode.tandem.wording import regno_of
+from rvtrace_gdb.rows.happened_text import annotation_line
+from rvtrace_gdb.rows.list_rows import Annotation, Place
+from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
+from rvtrace_gdb.session.rpc import analysis, pages
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.views import text_rows
+from rvtrace_gdb.views.addresses import address_text
+from rvtrace_gdb.views.disassembly import Disassemblers
+
+_NUMBER = re.compile(r"-?[0-9]{1,30}")
+_LEADS = "The next step goes there, and stops: `stepi`; in LLDB `thread step-inst`."
+_ENDS: dict[str, dict[str, Any]] = {"first": {"nth": 1}, "last": {"last": True}}
+
+
+class PlaceUsage(RvtraceError):
+    """Words that are no place."""
+
+
+class PastPlaces(NamedTuple):
+    """The places of a debugger's thread. *hart*: its hart."""
+
+    session: Session
+    debugger: ProxyDebugger
+    hart: int | None
+    progress: Progress
+
+    def number(self) -> int | None:
+        """Return the number of the instruction that runs next, None in the present."""
+        return self.debugger.number(self.hart)
+
+    def history(self, words: Sequence[str], size: int) -> Iterator[str]:
+        """Yield the lines of `history`. Raises ModifierError, RangeError."""
+        shape, numbers = text_rows.Modifiers.split(" ".join(words))
+        selected = self._selected()
+        at = self.number()
+        shown = {"events": True, "times": True, "args": numbers, "size": size, "at": at}
+        params = Params({"context": {"hart": selected.hart}, **shown}, "history")
+        page = pages.LISTS["history"](self.session, params, pages.Range.from_params(params), self.progress)
+        yield from page.lines
+        begin, end, notice = page.selection
+        happened = [] if page.events is None or begin >= end else list(page.events(begin, end))
+        yield from _instruction_lines(selected, begin, end, shape, at, happened)
+        if notice:
+            yield notice
+
+    def position(self) -> str:
+        """Return where the debugger is."""
+        number = self.number()
+        if number is None:
+            return "In the present."
+        length = len(self.debugger.timeline.selected(self.hart).history)
+        return f"In the past, at instruction {_place_text(number, length)}."
+
+    def goto(self, words: Sequence[str]) -> Iterator[str]:
+        """Let the next resumption lead to a place, and yield what is there.
+
+        Raises PlaceUsage, NoPlace, LocationError.
+        """
+        self.debugger.context = replace(self.debugger.context, thread_hart=self.hart)
+        leads = self._destination(list(words))
+        yield from leads.lines
+        if leads.number is None:
+            yield from [] if leads.lines else ["The present. " + _LEADS]
+            return
+        selected = self.debugger.timeline.selected(self.hart)
+        yield from _instruction_lines(selected, leads.number, leads.number + 1, text_rows.Modifiers(), None, ())
+        yield f"[{_place_text(leads.number, len(selected.history))}] {_LEADS}"
+
+    def _destination(self, words: list[str]) -> Destination:
+        it, progress = self.debugger, self.progress
+        if words == ["live"]:
+            return it.go_live()
+        if len(words) == 1 and (words[0] in ("begin", "start", "end") or _NUMBER.fullmatch(words[0])):
+            number = {"begin": 1, "start": 1, "end": -1}.get(words[0])
+            return it.go_to(int(words[0]) if number is None else number, progress)
+        if words[:1] in (["-wrote"], ["--wrote"]):
+            return it.go_to(self._writer(words[1:]), progress)
+        found = self._search(words)
+        query = Params({"context": {"hart": self.hart}, **found}, "goto").list_query()
+        nth = -1 if found.get("last") else found.get("nth")
+        return it.go_to_found(query, nth, found["direction"], progress)
+
+    def _search(self, words: list[str]) -> dict[str, Any]:
+        """Return the parameters of a search, as `trace goto` in gdb takes it. Raises PlaceUsage, LocationError."""
+        forward = words[:1] in (["-next"], ["--next"])
+        rest, direction = (words[1:], 1) if forward else (words, -1)
+        if not rest:
+            raise PlaceUsage("trace goto: where to? A number, begin, end, live, FUNCTION, event: `trace help goto`")
+        if rest[0] == "event":
+            nth = int(rest.pop()) if len(rest) > 1 and rest[-1].isdecimal() else None
+            return {"what": "events", "kinds": rest[1:], "nth": nth, "direction": direction}
+        if rest[0] in _ENDS and len(rest) > 1 and set(rest[1:]) <= {"event", *KINDS}:
+            kinds = [kind for kind in rest[1:] if kind != "event"]
+            return {"what": "events", "kinds": kinds, **_ENDS[rest[0]], "direction": direction}
+        where = Locations(self._selected().program.base).search(" ".join(rest))
+        return {"what": "executions", "direction": direction, **where}
+
+    def _writer(self, words: list[str]) -> int:
+        """Return the number of the instruction that wrote a place last. Raises PlaceUsage."""
+        selected, text = self._selected(), " ".join(words)
+        name = text.removeprefix("$")
+        place: dict[str, Any] = {"name": text}
+        where = None if text.startswith("$") else memory_place(text, selected.program.base)
+        if where is not None:
+            place["where"] = list(where)
+        elif name == "pc" or regno_of(name) is not None:
+            place = {"name": f"${name}", "register": name}
+        else:
+            what = text or "nothing"
+            raise PlaceUsage(f"trace goto -wrote: {what}: give $REGISTER, ADDRESS, ADDRESS,SIZE or a symbol")
+        context = {"hart": selected.hart, "values": self.debugger.context.values}
+        number = self.number()
+        at = None if number is None or number > len(selected.history) else number
+        found = analysis.who_wrote(self.session, Params({"context": context, "at": at, **place}, "goto"), self.progress)
+        if found["writer"] is None or found["writer"]["number"] is None:
+            raise PlaceUsage(" ".join(found["none"]) or "it was written in no instruction")
+        return int(found["writer"]["number"])
+
+    def _selected(self) -> SelectedHistory:
+        context = replace(self.debugger.context, thread_hart=self.hart)
+        return self.session.selected_of_thread(context, self.progress)
+
+
+def _place_text(number: int, length: int) -> str:
+    return f"{number} of {length}" if number <= length else f"end of {length}"
+
+
+def _instruction_lines(
+    selected: SelectedHistory,
+    begin: int,
+    end: int,
+    shape: text_rows.Modifiers,
+    at: int | None,
+    happened: Sequence[Annotation],
+) -> Iterator[str]:
+    """Yield the lines of instructions, with what happened before them. *at*: the number that has the mark."""
+    program, before = selected.program, {it.number: it for it in happened}
+
+    def place(where: Place) -> str:
+        symbol = program.base.symbol(where[0]) if len(where) == 1 else where[1:]
+        return address_text(where[0], program.xlen, symbol)
+
+    with Disassemblers(program) as source:
+        lines = text_rows.lines(selected.history, source, program.xlen, begin, end, shape)
+        for number, line in enumerate(lines, begin):
+            if number in before:
+                yield f"\t{annotation_line(before.pop(number), place)}"
+            yield line.replace("\t   ", "\t=> ", 1) if number == at else line
+    for it in before.values():
+        yield f"\t{annotation_line(it, place)}"

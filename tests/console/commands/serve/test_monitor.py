@@ -1,0 +1,131 @@
+"""`monitor trace ...`: what a client without rvtrace's commands gets, against gdb with them and what ran."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.serve.monitor import OWN
+from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import ELSEWHERE, parser_of, verbs
+from rvtrace_gdb.console.main import COMMANDS
+from tests.console.commands.serve.served import Packets, Served, Server, capture, serving
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.session.board import DEMO
+
+AS_IN_GDB = (
+    "functions", "functions ", "functions -", "functions /ci 3,9", "history", "history 17", "history /r 30,+3",
+    "find leaf", "find leaf -", "find leaf fib -from 200", "events", "events trace-on", "gaps", "calls", "calls /n 2",
+    "check", "position",
+)  # fmt: skip
+"""What gdb's own command prints, from the same place."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return capture(tmp_path_factory.mktemp("monitor"))
+
+
+@pytest.fixture(scope="module")
+def server(served: Served) -> Iterator[Server]:
+    with serving(served.file) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Packets]:
+    with server.client() as client:
+        client.ask("?")
+        client.ask("qXfer:features:read:target.xml:0,3000")
+        yield client
+
+
+def test_lists_are_those_of_gdbs_commands(served: Served, client: Packets) -> None:
+    begin = [SOURCE, f"trace open {served.file}", "trace replay", "set trace functions fold off"]
+    said = run_gdb(DEMO, [*begin, "trace goto 400", *(f"trace {words}" for words in (*AS_IN_GDB, "who-wrote $sp"))])
+    assert client.monitor("trace goto 400")[-1].startswith("[400 of 700]")
+    client.ask("s")
+    for words in AS_IN_GDB:
+        printed = [line for line in said[f"trace {words}"].splitlines() if "urther back" not in line]
+        assert client.monitor(f"trace {words}") == printed, words
+    assert set(client.monitor("trace who-wrote $sp")) <= set(said["trace who-wrote $sp"].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [("400", 400), ("-1", 700), ("begin", 1), ("end", 700), ("*0x80000062", None), ("-next leaf", None)],
+)
+def test_the_next_step_leads_to_the_place(served: Served, client: Packets, words: str, number: int | None) -> None:
+    moments = served.moments
+    if number is None:
+        pc = {"leaf": 0x8000004C}.get(words.split()[-1], 0x80000062)
+        found = [n for n, moment in enumerate(moments[:-1], 1) if moment.pc == pc]
+        number = found[0] if words.startswith("-next") else found[-1]
+        if words.startswith("-next"):
+            client.monitor("trace goto begin")
+            client.ask("s")
+    assert client.monitor(f"trace goto {words}")[-1].startswith(f"[{number} of 700]")
+    assert client.ask("s").startswith("T05")
+    assert client.place() == moments[number - 1].pc
+    assert client.monitor("trace position") == [f"In the past, at instruction {number} of 700."]
+    client.ask("s")
+    assert client.place() == moments[number].pc if number < 700 else True
+
+
+def test_the_writer_of_a_register(served: Served, client: Packets) -> None:
+    moments = served.moments
+    writer = max(n for n in range(1, len(moments)) if moments[n].x[2] != moments[n - 1].x[2])
+    assert f"[{writer} of 700]" in client.monitor("trace goto -wrote $sp")[-1]
+    client.ask("s")
+    earlier = max(n for n in range(1, writer) if moments[n].x[2] != moments[n - 1].x[2])
+    assert any(line.startswith(f"{earlier}\t") for line in client.monitor("trace who-wrote sp"))
+
+
+def test_every_command_answers_in_lines_and_none_takes_a_file(client: Packets, tmp_path: Path) -> None:
+    listed = [line.split()[0] for line in client.monitor("help")[6:]]
+    assert set(listed) >= {*OWN, "functions", "calls", "find", "events", "gaps", "who-wrote", "values", "status"}
+    assert {row.name for row in verbs(COMMANDS)} <= set(listed) and not set(ELSEWHERE) & set(listed)
+    file = tmp_path / "out"
+    for name in listed:
+        said = "\n".join(client.monitor(f"trace help {name}")) if name != "size" else "Usage"
+        assert re.search("[Uu]sage", said) and not re.search(r" FILE\b(?!:)", said) and "rvtrace " not in said, said
+        words = {"find": "find leaf", "intervals": "intervals leaf", "who-wrote": "who-wrote $a0"}.get(name, name)
+        said = "\n".join(client.monitor(f"trace {words}"))
+        assert said and "Traceback" not in said, name
+    for row in verbs(COMMANDS):
+        parser, open_to_clients = CommandParser(prog=row.name), parser_of(row)._option_string_actions
+        row.add_arguments(parser)
+        for option, action in parser._option_string_actions.items():
+            if action.metavar and re.search("FILE|DIR|PATH|OUT|ADDRESS", str(action.metavar)):
+                assert option not in open_to_clients, f"{row.name} {option}"
+    for words in ("report --html", "coverage --output", "functions --elf"):
+        assert "unrecognized arguments" in client.monitor(f"trace {words} {file}")[0]
+    assert not file.exists()
+
+
+def test_what_is_wrong_is_a_line(client: Packets) -> None:
+    for words, problem in {
+        "trace nonsense": "there is no command `trace nonsense` here",
+        "trace goto nowhere": "nowhere: neither a function of the program, nor an address",
+        "trace goto 701": "there is no number 701 in the history, which has 1 to 700",
+        "trace functions /x": "Invalid modifier: x.",
+        "trace functions 900,905": "Range out of bounds: numbers go from 1 to",
+        "trace 'functions": "there is no command `trace 'functions` here",
+        "reset halt": "there is no target, only its trace: `monitor trace help`",
+        "trace size x": "trace size: give a number of rows",
+        "trace who-wrote": "the following arguments are required: PLACE",
+    }.items():
+        (line,) = client.monitor(words)
+        assert problem in line
+
+
+def test_pages_of_another_size(client: Packets) -> None:
+    assert client.monitor("trace size 3") == ["A page has 3 rows."]
+    try:
+        assert [line.split()[0] for line in client.monitor("trace dump")[:3]] == ["1", "2", "3"]
+        assert [line.split()[0] for line in client.monitor("trace dump")[:3]] == ["4", "5", "6"]
+        assert [line.split()[0] for line in client.monitor("trace dump -")[:3]] == ["1", "2", "3"]
+        assert len(client.monitor("trace history 1")) == 3
+    finally:
+        client.monitor("trace size 10")
