@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+from rvtrace_gdb.decode.program.elf import Symbol
 from rvtrace_gdb.decode.program.image import read_elf
 from tests.helpers.compiled import elf_bytes
 
@@ -33,5 +34,14 @@ def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:
 @cache
 def symbol_address(elf: Path, name: str) -> int:
     """Return the address of a symbol of the program."""
-    symbols = [symbol for section in read_elf(str(elf)).sections for symbol in section.symbols]
-    return next(symbol.address for symbol in symbols if symbol.name == name)
+    return next(symbol.address for symbol in _symbols(elf) if symbol.name == name)
+
+
+@cache
+def symbol_size(elf: Path, name: str) -> int:
+    """Return how many bytes a function of the program has."""
+    return next(symbol.size for symbol in _symbols(elf) if symbol.name == name)
+
+
+def _symbols(elf: Path) -> list[Symbol]:
+    return [symbol for section in read_elf(str(elf)).sections for symbol in section.symbols]

@@ -1,11 +1,11 @@
 """What a simulated hart did, instruction by instruction; and its calls and traps, found by the registers.
 
-A call lasts from a function's first instruction to the first one at its return address with the stack pointer that it
-had. A trap lasts from the handler's first instruction to the one after its `mret`.
+A call lasts from a function's first instruction, which a trap may delay, up to what runs after the return to its return
+address with the stack pointer that it had, or after the return of a `longjmp` that gives its stack away. A trap lasts
+from the handler's first instruction to the one after its `mret`.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.session.board import board
 
 MCAUSE, MRET = 0x342, 0x3020_0073
+RETURNS = (0x8082, 0x8067)
+INTERRUPT = 1 << 63
 RA, SP = 1, 2
 
 
@@ -70,12 +72,26 @@ class Observer:
         pass
 
 
-def calls(run: Sequence[Retired], function: int) -> list[tuple[int, int]]:
-    """The calls of a function that return: (first instruction, the one after the last)."""
-    steps = enumerate(pairwise(run), 1)
-    entered = [at for at, (before, here) in steps if here.pc == function and _is_call(before, here)]
-    ends = ((at, next((k for k in range(at + 1, len(run)) if _is_back(run[k], run[at])), None)) for at in entered)
-    return [(at, end) for at, end in ends if end is not None]
+def calls(
+    run: Sequence[Retired], function: int, size: int = 0, longjmp: range = range(0)
+) -> list[tuple[int, int]]:
+    """The calls of a function that return: (first instruction, the one after the last). *size*: of the function in
+    bytes, to know what jumps to it from elsewhere; *longjmp*: the code that unwinds.
+    """
+    began = {end: begin for begin, end, _ in returned_traps(run)}
+    found = []
+    for at, here in enumerate(run):
+        if here.pc != function or not at:
+            continue
+        before = run[at - 1]
+        if began.get(at):  # the first instruction, if what was hit by the trap had led there
+            before = run[began[at] - 1]
+        outside = size and before.pc not in range(function, function + size)
+        if not (_is_call(before, here) or outside) or (before.code == MRET and not before.traps):
+            continue
+        returns = (k for k in range(at + 1, len(run)) if _ends(run[k - 1], here, longjmp))
+        found += [(at, end) for end in (next(returns, None),) if end is not None]
+    return found
 
 
 def _is_call(before: Retired, here: Retired) -> bool:
@@ -83,20 +99,28 @@ def _is_call(before: Retired, here: Retired) -> bool:
     return here.ra - before.pc in (2, 4)
 
 
-def _is_back(here: Retired, entry: Retired) -> bool:
-    return here.pc == entry.ra and here.sp == entry.sp
+def _ends(last: Retired, entry: Retired, longjmp: range) -> bool:
+    """Whether an instruction is a return that ends a call."""
+    if last.code not in RETURNS:
+        return False
+    return (last.ra == entry.ra and last.sp == entry.sp) or (last.pc in longjmp and last.sp >= entry.sp)
 
 
-def traps(run: Sequence[Retired], cause: int) -> list[tuple[int, int]]:
-    """The traps with a cause that return."""
+def interrupts(run: Sequence[Retired]) -> list[tuple[int, int]]:
+    """The interrupts that return."""
+    return sorted((begin, end) for begin, end, why in returned_traps(run) if why >= INTERRUPT)
+
+
+def returned_traps(run: Sequence[Retired]) -> list[tuple[int, int, int]]:
+    """The traps that return, with their causes."""
     waiting: list[tuple[int, int]] = []
     found = []
     for at, here in enumerate(run):
         if at and run[at - 1].code == MRET and waiting:
             begin, why = waiting.pop()
-            found += [(begin, at)] if why == cause else []
+            found.append((begin, at, why))
         waiting += [(at, why) for why in here.traps]
-    return sorted(found)
+    return found
 
 
 def traced(elf: Path, folder: Path, instructions: int) -> tuple[SelectedHistory, list[Retired]]:

@@ -19,15 +19,20 @@ from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuer
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import silent
 from tests.decode.calls.call_histories import in_small_blocks
-from tests.helpers.cross_compiler import EXAMPLES, compile_program, symbol_address
+from tests.helpers.cross_compiler import EXAMPLES, compile_program, symbol_address, symbol_size
 from tests.reports.coverage.traced import decoded, program, trace
 from tests.reports.coverage.traced import retired as retired_pcs
-from tests.reports.intervals.golden import Retired, calls, traced, traps
+from tests.reports.intervals import golden
+from tests.reports.intervals.golden import Retired, interrupts, traced
 
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
-LENGTH = 30_000
-FUNCTIONS = {"demo": ("fib", "classify", "add", "main"), "latency": ("work", "log_word", "crc_of")}
-TIMER = 1 << 63 | 7
+LENGTHS = {"demo": 30_000, "latency": 30_000, "nesting": 12_000}
+FUNCTIONS = {
+    "demo": ("fib", "classify", "add", "main"),
+    "latency": ("work", "log_word", "crc_of"),
+    "nesting": ("fib", "dive", "even", "odd", "leaf", "on_timer", "on_soft", "handle", "longjmp", "try_it"),
+}
+NESTING = Path(__file__).parent / "nesting.c"
 
 
 class Traced(NamedTuple):
@@ -55,22 +60,44 @@ class Traced(NamedTuple):
         return [(one.begin, one.end) for one in finder.calls_of_function(self.function(name)).intervals]
 
 
-@pytest.fixture(scope="module", params=["demo", "latency"])
+@pytest.fixture(scope="module", params=FUNCTIONS)
 def it(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Traced:
     folder = tmp_path_factory.mktemp(request.param)
-    elf = compile_program(folder, EXAMPLES / f"{request.param}.c")
-    selected, run = traced(elf, folder, LENGTH)
+    optimized = request.param == "nesting"  # calls become jumps
+    source = NESTING if optimized else EXAMPLES / f"{request.param}.c"
+    elf = compile_program(folder, source, options=("-O2",) if optimized else ())
+    selected, run = traced(elf, folder, LENGTHS[request.param])
     assert [one.pc for one in run] == list(selected.history.pcs())
     return Traced(elf, selected.history, selected.program.base, run)
 
 
+def calls(it: Traced, name: str) -> list[tuple[int, int]]:
+    """What the hart says of the calls of a function."""
+    known = _KNOWN.get((it.elf, name))
+    if known is None:
+        longjmp = range(0)
+        if name_of(it) == "nesting":
+            start = symbol_address(it.elf, "longjmp")
+            longjmp = range(start, start + symbol_size(it.elf, "longjmp"))
+        known = golden.calls(it.run, symbol_address(it.elf, name), symbol_size(it.elf, name), longjmp)
+        _KNOWN[it.elf, name] = known
+    return known
+
+
+_KNOWN: dict[tuple[Path, str], list[tuple[int, int]]] = {}
+
+
+def name_of(it: Traced) -> str:
+    return it.elf.name.partition("-")[0]
+
+
 def functions_of(it: Traced) -> Sequence[str]:
-    return FUNCTIONS[it.elf.name.partition("-")[0]]
+    return FUNCTIONS[name_of(it)]
 
 
 def test_calls(it: Traced) -> None:
     for name in functions_of(it):
-        expected = calls(it.run, symbol_address(it.elf, name))
+        expected = calls(it, name)
         assert it.calls(name) == expected, name
         answer = it.answer(it.function(name))
         lengths = sorted(end - begin for begin, end in expected)
@@ -82,7 +109,7 @@ def test_calls(it: Traced) -> None:
 
 
 def test_interrupts(it: Traced) -> None:
-    expected = traps(it.run, TIMER)
+    expected = interrupts(it.run)
     assert expected
     answer = it.answer(PlaceQuery("interrupt"))
     lengths = [end - begin for begin, end in expected]
@@ -98,7 +125,7 @@ def test_interrupts(it: Traced) -> None:
 def test_times(it: Traced) -> None:
     """Wrong by the resolution at most, which is what the hart's own clock says."""
     for name in functions_of(it):
-        expected = calls(it.run, symbol_address(it.elf, name))
+        expected = calls(it, name)
         answer = it.answer(it.function(name), unit=TICKS)
         if not expected:
             continue
@@ -113,7 +140,7 @@ def test_ways(it: Traced) -> None:
     """Those are one way that retired the same instructions."""
     for name in functions_of(it):
         ways: dict[tuple[int, ...], list[int]] = {}
-        for begin, end in calls(it.run, symbol_address(it.elf, name)):
+        for begin, end in calls(it, name):
             ways.setdefault(tuple(one.pc for one in it.run[begin:end]), []).append(begin)
         answer = it.answer(it.function(name))
         assert answer.ways == len(ways)
@@ -125,7 +152,7 @@ def test_ways(it: Traced) -> None:
 def test_from_one_place_to_another(it: Traced) -> None:
     """From each entry to the next return from any call; and from an interrupt to the next entry."""
     for name in functions_of(it):
-        every = calls(it.run, symbol_address(it.elf, name))
+        every = calls(it, name)
         place = it.function(name)
         entries = [at for at, one in enumerate(it.run) if one.pc == symbol_address(it.elf, name)]
         if not every or len(it.calls(name)) != len(entries):
@@ -145,9 +172,9 @@ def test_from_one_place_to_another(it: Traced) -> None:
 def test_a_part_has_those_that_begin_in_it(it: Traced) -> None:
     """With all of their length, of calls, traps and from one place to another; three parts add up to the whole."""
     function = symbol_address(it.elf, functions_of(it)[0])
-    every, place = calls(it.run, function), it.function(functions_of(it)[0])
+    every, place = calls(it, functions_of(it)[0]), it.function(functions_of(it)[0])
     hits = [at for at, one in enumerate(it.run) if one.pc == function]
-    traced_traps = traps(it.run, TIMER)
+    traced_traps = interrupts(it.run)
     queries: list[tuple[PlaceQuery, PlaceQuery | None, list[tuple[int, int]]]] = [
         (place, None, every),
         (PlaceQuery("interrupt"), None, traced_traps),
