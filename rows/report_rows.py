@@ -63,7 +63,9 @@ class ReportedCall(NamedTuple):
 
 
 class ReportedLine(NamedTuple):
-    """A source line: how many instructions of it ran, and how often the one that ran most did. *path*: of the file."""
+    """A source line: how many instructions of it ran, how often the one that ran most did, and the ticks, of which so
+    many are an *estimate*. *path*: of the file.
+    """
 
     path: str
     file: str
@@ -71,15 +73,21 @@ class ReportedLine(NamedTuple):
     function: str
     instructions: int
     times: int
+    ticks: int
+    estimate: int
 
 
 class ReportedBlock(NamedTuple):
-    """A basic block of *size* instructions: how often it ran, and how many instructions that are."""
+    """A basic block of *size* instructions: how often it ran, how many instructions that are, and the ticks, of which
+    so many are an *estimate*.
+    """
 
     place: Place
     size: int
     times: int
     instructions: int
+    ticks: int
+    estimate: int
 
 
 class ReportedEdge(NamedTuple):

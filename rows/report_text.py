@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Callable, Protocol
 
 from rvtrace_gdb.rows.list_rows import Place
@@ -106,7 +106,7 @@ def _function_lines(rows: Sequence[ReportedFunction], report: ProfileReport, sym
         ticks = f"{own:>12}{total:>12}" if timed else ""
         share, name = _share(row.own, report.instructions), _function_text(row.place, symbols)
         yield f"{share:>6}{row.own:>12}{row.total:>12}{row.calls or '-':>9}{ticks}  {name}"
-    yield from _tick_note(rows, report)
+    yield from _tick_note((row.own_estimate for row in rows), report, "functions")
 
 
 def _call_lines(rows: Sequence[ReportedCall], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
@@ -121,24 +121,36 @@ def _call_lines(rows: Sequence[ReportedCall], report: ProfileReport, symbols: Re
         yield f"{share:>7}{row.total:>12}{row.own:>12}{row.calls or '-':>9}{ticks}  {name}{more}"
 
 
-def _tick_note(rows: Sequence[ReportedFunction], report: ProfileReport) -> Iterator[str]:
-    if report.ticks is not None and any(row.own_estimate for row in rows):
-        yield "~ shared out by instructions, where several functions ran between two known times"
+def _tick_note(estimates: Iterable[int], report: ProfileReport, several: str) -> Iterator[str]:
+    if report.ticks is not None and any(estimates):
+        yield f"~ shared out by instructions, where several {several} ran between two known times"
 
 
 def _line_lines(rows: Sequence[ReportedLine], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
-    yield f"{'%':>6}{'instructions':>14}{'times':>12}  line"
+    yield f"{'%':>6}{'instructions':>14}{'times':>12}{_ticks_heading(report)}  line"
     for row in rows:
         at = f"{row.file}:{row.line}"
         name = f"  {symbols.paint('function', row.function)}" if row.function else ""
-        yield f"{_share(row.instructions, report.instructions):>6}{row.instructions:>14}{row.times:>12}  {at}{name}"
+        figures = f"{row.instructions:>14}{row.times:>12}{_ticks_column(row, report)}"
+        yield f"{_share(row.instructions, report.instructions):>6}{figures}  {at}{name}"
+    yield from _tick_note((row.estimate for row in rows), report, "lines")
+
+
+def _ticks_heading(report: ProfileReport) -> str:
+    return "" if report.ticks is None else f"{'ticks':>12}"
+
+
+def _ticks_column(row: ReportedLine | ReportedBlock, report: ProfileReport) -> str:
+    return "" if report.ticks is None else f"{_ticks(row.ticks, row.estimate):>12}"
 
 
 def _block_lines(rows: Sequence[ReportedBlock], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
-    yield f"{'%':>6}{'instructions':>14}{'times':>12}{'size':>6}  begins at"
+    yield f"{'%':>6}{'instructions':>14}{'times':>12}{'size':>6}{_ticks_heading(report)}  begins at"
     for row in rows:
         place, share = symbols.address_text(row.place), _share(row.instructions, report.instructions)
-        yield f"{share:>6}{row.instructions:>14}{row.times:>12}{row.size:>6}  {place}"
+        figures = f"{row.instructions:>14}{row.times:>12}{row.size:>6}{_ticks_column(row, report)}"
+        yield f"{share:>6}{figures}  {place}"
+    yield from _tick_note((row.estimate for row in rows), report, "blocks")
 
 
 def _edge_lines(rows: Sequence[ReportedEdge], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:

@@ -20,7 +20,7 @@ from rvtrace_gdb.reports.profile.model import (
 )
 from rvtrace_gdb.support.errors import RvtraceError
 
-VERSION = 1
+VERSION = 2
 """Rises when the form changes."""
 _NODE = ("parent", "function", "trap", "calls", "own", "ticks", "shared", "unsettled")
 _T = TypeVar("_T")
@@ -41,6 +41,8 @@ def to_json(profile: Profile) -> dict[str, Any]:
         "code": [[*place, *facts] for place, facts in profile.code.items()],
         "ran": [[*place, times] for place, times in profile.ran.items()],
         "steps": [[*one, *other, times] for (one, other), times in profile.steps.items()],
+        "ticks": [[*place, ticks] for place, ticks in profile.ticks.items()],
+        "spans": [[*place, last, ticks] for (place, last), ticks in profile.spans.items()],
         "tree": [[getattr(node, name) for name in _NODE] for node in profile.tree],
         "traps": [[list(cause), *tally] for cause, tally in profile.traps.items()],
         "gaps": [[list(cause), *tally] for cause, tally in profile.gaps.items()],
@@ -66,6 +68,8 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         code={(row[0], row[1]): _facts(row[2:]) for row in data["code"]},
         ran={(program, address): int(times) for program, address, times in data["ran"]},
         steps={((a, b), (c, d)): int(times) for a, b, c, d, times in data["steps"]},
+        ticks={(program, address): int(ticks) for program, address, ticks in data["ticks"]},
+        spans={((program, first), last): int(ticks) for program, first, last, ticks in data["spans"]},
         tree=[TreeNode(parent, _place(function), *rest) for parent, function, *rest in data["tree"]],
         traps={TrapCause(*cause): _traps(*tally) for cause, *tally in data["traps"]},
         gaps={GapCause(*cause): _gaps(*tally) for cause, *tally in data["gaps"]},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
@@ -85,7 +86,23 @@ def build(
             nodes[at].own += node.own
             nodes[at].ticks += shares.known[id(node)]
     _add_shared(nodes, calls, shares, numbers, progress)
+    _add_code_ticks(profile, places, calls, shares, progress)
     return shares.timed
+
+
+def _add_code_ticks(
+    profile: Profile, places: CodePlaces, calls: CallHistory, shares: TickShares, progress: Progress
+) -> None:
+    """Add the shares of instructions, and what is known of some that follow each other."""
+    for number, of_program in by_program(shares.instruction_steps()).items():
+        image = calls.images[number]
+        for pc, ticks in sorted(coverage.step_counts(of_program, progress)[0].items()):
+            place = places.place(image, pc)
+            profile.ticks[place] = profile.ticks.get(place, 0) + ticks
+    for span, ticks in sorted(shares.spans.items()):
+        image = calls.images[span.program]
+        key = places.place(image, span.first), places.place(image, span.last)[1]
+        profile.spans[key] = profile.spans.get(key, 0) + ticks
 
 
 def _add_shared(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rvtrace_gdb.reports.profile.code_ticks import code_ticks
 from rvtrace_gdb.reports.profile.model import NO_LINE, NOWHERE, CodePlace, InstructionFacts, Profile, SourceLine
 
 _GO_ON = ("", "trap")
@@ -32,18 +33,22 @@ class FunctionProfile(NamedTuple):
 
 
 class LineProfile(NamedTuple):
-    """A source line: how many *instructions* of it ran, and how often the one of them that ran most did (*times*)."""
+    """A source line: how many *instructions* of it ran, how often the one of them that ran most did (*times*), and how
+    many *ticks* passed in it, of which so many are an *estimate* (`reports.profile.ticks`).
+    """
 
     line: SourceLine
     function: CodePlace
     instructions: int
     times: int
+    ticks: int = 0
+    estimate: int = 0
 
 
 class BlockProfile(NamedTuple):
     """Instructions that follow each other, from *start* to *end* - 1, where the program came in at the first one alone,
-    and left at the last one: how many there are (*size*), how often the first one ran (*times*), and how many
-    *instructions* ran in all.
+    and left at the last one: how many there are (*size*), how often the first one ran (*times*), how many
+    *instructions* ran in all, and how many *ticks* passed, of which so many are an *estimate*.
     """
 
     start: CodePlace
@@ -52,6 +57,8 @@ class BlockProfile(NamedTuple):
     size: int
     times: int
     instructions: int
+    ticks: int = 0
+    estimate: int = 0
 
 
 class EdgeProfile(NamedTuple):
@@ -151,12 +158,17 @@ def hot_lines(profile: Profile) -> list[LineProfile]:
             continue
         row = found.get(facts.line) or LineProfile(profile.lines[facts.line], facts.function, 0, 0)
         found[facts.line] = row._replace(instructions=row.instructions + times, times=max(row.times, times))
+    ticks = code_ticks(profile, {place: profile.code.get(place, _UNKNOWN).line for place in profile.ran})
+    for number, (passed, estimate) in ticks.items():
+        if number in found:
+            found[number] = found[number]._replace(ticks=passed, estimate=estimate)
     return sorted(found.values(), key=lambda row: (-row.instructions, row.line))
 
 
 def hot_blocks(profile: Profile) -> list[BlockProfile]:
     """Return the basic blocks that ran, as far as the trace shows where blocks begin."""
     found: list[BlockProfile] = []
+    numbers: dict[CodePlace, int] = {}  # of the block of each instruction
     leaders = _leaders(profile)
     for place in sorted(profile.ran):
         facts, times = profile.code.get(place, _UNKNOWN), profile.ran[place]
@@ -166,6 +178,9 @@ def hot_blocks(profile: Profile) -> list[BlockProfile]:
             found[-1] = last._replace(end=grown[0], size=grown[1], instructions=grown[2])
         else:
             found.append(BlockProfile(place, place[1] + facts.length, facts.function, 1, times, times))
+        numbers[place] = len(found) - 1
+    for number, (passed, estimate) in code_ticks(profile, numbers).items():
+        found[number] = found[number]._replace(ticks=passed, estimate=estimate)
     return sorted(found, key=lambda row: (-row.instructions, row.start))
 
 

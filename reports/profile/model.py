@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 CodePlace = tuple[int, int]
 """The number of a program, and an address in its file."""
+CodeSpan = tuple[CodePlace, int]
+"""From a place to an address, which is included."""
 NOWHERE: CodePlace = (-1, -1)
 """The function of code without a symbol."""
 NO_LINE = -1
@@ -211,6 +213,8 @@ class Profile:
     code      what is known of each instruction that ran
     ran       how often each ran
     steps     how often the program went from one instruction to another; what traps did to that is not in it
+    ticks     the shares of each instruction of the time, in ticks of 2**32 parts; estimates, as a whole
+    spans     the ticks that passed while only code from a place to an address ran
     tree      the calls, callers before what they called
     traps, gaps  by their causes
     """
@@ -222,6 +226,8 @@ class Profile:
     code: dict[CodePlace, InstructionFacts] = field(default_factory=dict)
     ran: dict[CodePlace, int] = field(default_factory=dict)
     steps: dict[tuple[CodePlace, CodePlace], int] = field(default_factory=dict)
+    ticks: dict[CodePlace, int] = field(default_factory=dict)
+    spans: dict[CodeSpan, int] = field(default_factory=dict)
     tree: list[TreeNode] = field(default_factory=list)
     traps: dict[TrapCause, TrapTally] = field(default_factory=dict)
     gaps: dict[GapCause, GapTally] = field(default_factory=dict)

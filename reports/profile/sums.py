@@ -51,6 +51,9 @@ class ProfileSum:
         _add_counts(self.result.ran, {moved.place(place): times for place, times in profile.ran.items()})
         steps = {(moved.place(one), moved.place(other)): times for (one, other), times in profile.steps.items()}
         _add_counts(self.result.steps, steps)
+        _add_counts(self.result.ticks, {moved.place(place): ticks for place, ticks in profile.ticks.items()})
+        spans = {(moved.place(place), last): ticks for (place, last), ticks in profile.spans.items()}
+        _add_counts(self.result.spans, spans)
         self._add_tree(profile, moved)
         for cause, tally in profile.traps.items():
             self.result.traps[cause] = self.result.traps.get(cause, TrapTally()).plus(tally)

@@ -7,6 +7,9 @@ instructions between them, and nothing in the trace says how long each took. So
 - else the time is shared out among them, the same for each instruction, as perf and TRACE32 do. Such shares are
   estimates, and are kept apart (`TreeNode.shared`). What they add up to is known again for a function in which, or
   below which, all of these instructions ran (`TreeNode.unsettled` is what is not);
+- the same holds for lines and blocks of code: each instruction has its share (`TickShares.instruction_steps`). Where
+  all of them ran in one call of one function, it is kept between which addresses (`TickShares.spans`): a line or a
+  block that has all of these addresses has that time for certain;
 - where a gap is among them, or the clock was set back, it is not known what ran, or how long: nobody gets that time,
   and `HartTotals.timed` is without it. What ran before the first time and after the last one has none either.
 """
@@ -15,24 +18,52 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
-from rvtrace_gdb.decode.history.history import GAP, RepeatPath, Times
+from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath, Times
 from rvtrace_gdb.support.errors import Progress
 
 FRACTION = 32
 """Shares are kept in ticks of 2**32 parts, so that what is rounded down is nothing."""
 _SHORT = 8  # pieces; intervals of as many are counted before they are shared out
 _GROUPS_AT_MOST = 1 << 16
+_LONG = 64  # instructions that are not repetitions
 _DEEPER = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL, StackOperationKind.TRAP})
 _SIDEWAYS = frozenset({StackOperationKind.SWITCH, StackOperationKind.JUMP, StackOperationKind.REPEAT})
 
 _IntervalSteps = tuple[tuple[int, int], ...]
 """What ran between two times: the numbers of steps, and how many instructions each of them stands for."""
+
+
+class CodeSpan(NamedTuple):
+    """The addresses *first* to *last* of a *program*, a number of `CallHistory.images`."""
+
+    program: int
+    first: int
+    last: int
+
+
+class _PartExtents:
+    """The least and the greatest address in parts of a history, which keeps them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def of_part(self, part: PathPart) -> tuple[int, int]:
+        """Return them."""
+        if isinstance(part, RepeatPath):
+            return self.of_part(part.path)
+        found = self._known.get(id(part))
+        if found is None:
+            inside = (part,) if isinstance(part, tuple) else filter(len, part.parts)
+            ends = [(min(it), max(it)) if isinstance(it, tuple) else self.of_part(it) for it in inside]
+            found = self._known[id(part)] = min(low for low, _ in ends), max(high for _, high in ends)
+        return found
 
 
 class TickShares:
@@ -41,6 +72,8 @@ class TickShares:
     known      ticks by the id of the node in which they passed
     settled    ticks that were shared out, by the id of the lowest node in or below which all of them passed
     shared     ticks * 2**FRACTION that were shared out, by the step that they passed in
+    inside     the same of those that are known to have passed in one node: the shares of its instructions
+    spans      the ticks of these, by the addresses between which all ran
     timed      the sum of known and shared ticks
     """
 
@@ -49,6 +82,9 @@ class TickShares:
         self.known: Counter[int] = Counter()
         self.settled: Counter[int] = Counter()
         self.shared: Counter[CallStep] = Counter()
+        self.inside: Counter[CallStep] = Counter()
+        self.spans: Counter[CodeSpan] = Counter()
+        self._extents = _PartExtents()
         self.timed = 0
         self._groups: Counter[_IntervalSteps] = Counter()
         self._alone: dict[int, CallNode | None] = {}
@@ -77,8 +113,6 @@ class TickShares:
     def piece(self, step: CallStep, begin: int, end: int) -> int:
         """Return the number of a step that stands for a piece of what a step leads to."""
         part = step.unit.part
-        if self._node_alone(step) is not None:
-            return step.number
         if isinstance(part, RepeatPath) and not (begin % part.path.count or end % part.path.count):
             return step.number  # each round is like all
         return self._calls.piece(step, begin, end).number
@@ -94,15 +128,36 @@ class TickShares:
             sizes[number] += size
         taken = [(self._calls.different_steps[number], size) for number, size in sizes.items()]
         alone = {id(node): node for step, _ in taken for node in (self._node_alone(step),)}
-        if len(alone) == 1 and None not in alone.values():
-            self.known[next(iter(alone))] += ticks
-            return
-        total = sum(size for _, size in taken)
+        is_known = len(alone) == 1 and None not in alone.values()
+        total, shares = sum(size for _, size in taken), self.inside if is_known else self.shared
         for step, size in taken:
-            self.shared[step] += (ticks << FRACTION) * size // (total * step.unit.part.count)
+            shares[step] += (ticks << FRACTION) * size // (total * step.unit.part.count)
+        if is_known:
+            self.known[next(iter(alone))] += ticks
+            span = self._common_span(step for step, _ in taken)
+            if span is not None:
+                self.spans[span] += ticks
+            return
         common = _common(self._lowest(step) for step, _ in taken)
         if common is not None:
             self.settled[id(common)] += ticks
+
+    def instruction_steps(self) -> Mapping[CallStep, int]:
+        """Return the ticks * 2**FRACTION of each instruction of a step, by the step."""
+        return self.shared + self.inside
+
+    def _common_span(self, steps: Iterable[CallStep]) -> "CodeSpan | None":
+        """Return the addresses at which some steps ran that are all in one call of one function; None if so much ran
+        that it was hardly one line.
+        """
+        program, ends = 0, list[tuple[int, int]]()
+        for step in steps:
+            part = step.unit.part
+            if part.count > _LONG and not isinstance(part, RepeatPath):
+                return None
+            program = step.state.program
+            ends.append(self._extents.of_part(part))
+        return CodeSpan(program, min(first for first, _ in ends), max(last for _, last in ends))
 
     def _node_alone(self, step: CallStep) -> CallNode | None:
         """Return the node in which all instructions of a step ran, None if there are several."""

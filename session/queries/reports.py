@@ -186,7 +186,7 @@ def _line_rows(profile: Profile, choice: ReportChoice) -> _Rows:
 
 def _line_row(profile: Profile, row: hottest.LineProfile) -> ReportedLine:
     function = hottest.function_name(profile, row.function)
-    return ReportedLine(row.line.path, printable(row.line.name), row.line.line, function, row.instructions, row.times)
+    return ReportedLine(row.line.path, printable(row.line.name), row.line.line, function, *row[2:])
 
 
 def _block_rows(profile: Profile, choice: ReportChoice) -> _Rows:

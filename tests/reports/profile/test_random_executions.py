@@ -5,6 +5,7 @@ import pickle
 import random
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from rvtrace_gdb.decode.history.history import GAP, Times
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.reports.profile import as_json, hottest
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
-from rvtrace_gdb.reports.profile.model import NOWHERE, CodePlace, Profile
+from rvtrace_gdb.reports.profile.model import NOWHERE, CodePlace, Profile, SourceLine
 from rvtrace_gdb.reports.profile.sums import sum_of
 from tests.decode.calls.call_histories import in_small_blocks
 from tests.decode.calls.test_call_history_properties import Case
@@ -90,6 +91,38 @@ def test_branches_and_blocks(seed: int) -> None:
             assert target == follows and instruction.itype in (IType.NONE, IType.EXCEPTION), "inside a block"
 
 
+def check_code_ticks(case: Case, profile: Profile, times: list[tuple[int, int]], runs: list[int]) -> None:
+    """Blocks, and lines of 20 bytes: known where one of them, in one run of a function, has all of an interval."""
+    blocks = {place(pc): row.start[1] for row in hottest.hot_blocks(profile) for pc in range(row.start[1], row.end)}
+    profile.lines = [SourceLine("a.c", "a.c", number) for number in range(1 << 12)]
+    profile.code = {
+        at: facts._replace(line=(at[1] - min(profile.code)[1]) // 20) for at, facts in profile.code.items()
+    }
+    pieces: dict[str, tuple[dict[CodePlace, int], Mapping[int, hottest.BlockProfile | hottest.LineProfile]]] = {
+        "blocks": (blocks, {row.start[1]: row for row in hottest.hot_blocks(profile)}),
+        "lines": (
+            {at: facts.line for at, facts in profile.code.items()},
+            {row.line.line: row for row in hottest.hot_lines(profile)},
+        ),
+    }
+    for numbers, rows in pieces.values():
+        sure, most, shares = Counter[int](), Counter[int](), defaultdict[int, Fraction](Fraction)
+        for (begin, before), (end, after) in pairwise(times):
+            ran = [numbers[place(pc)] for pc in case.pcs[begin:end] if pc != GAP]
+            if after < before or GAP in case.pcs[begin:end]:
+                continue
+            for number in ran:
+                shares[number] += Fraction(after - before, len(ran))
+            if len(set(ran)) == 1:
+                most[ran[0]] += after - before
+                sure[ran[0]] += 0 if any(begin < run < end for run in runs) else after - before
+        for number, row in rows.items():
+            assert abs(row.ticks - shares[number]) <= 1
+            assert row.ticks - row.estimate <= most[number], "nothing is said to be certain that is not"
+            if shares[number] == sure[number]:
+                assert (row.ticks, row.estimate) == (sure[number], 0)
+
+
 @each_seed(range(400, 600), share=20)
 def test_time(seed: int) -> None:
     """Shares by function: known where one run of it has the whole interval, else the same for each instruction."""
@@ -102,6 +135,7 @@ def test_time(seed: int) -> None:
     case.history.times = Times(array("Q", known_at), array("Q", times))
     profile = hart_profile(case.calls)
     runs = [run.begin for run in case.calls.functions(1, len(case.calls) + 1)]
+    check_code_ticks(case, profile, list(zip(known_at, times, strict=True)), runs)
     known, shared, timed = Counter[CodePlace](), defaultdict[CodePlace, Fraction](Fraction), 0
     for (begin, before), (end, after) in pairwise(zip(known_at, times, strict=True)):
         pcs = case.pcs[begin:end]
