@@ -1,4 +1,5 @@
-"""The pictures in docs/images: sessions of the real gdb, in a real terminal, on the simulated target.
+"""The pictures in docs/images: sessions of the real gdb, in a real terminal, on the simulated target; and the page of
+a report, in Chromium.
 
 `python scripts/screenshots.py [NAME ...]` makes them all, or some. Needs what `make test` needs, and port 3333.
 """
@@ -6,6 +7,7 @@
 import argparse
 import dataclasses
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,10 +20,12 @@ from screenshot_svg import picture
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.capture import file
 from rvtrace_gdb.support.errors import RvtraceError
+from tests.helpers.chromium import chromium
 from tests.terminal import Terminal
 
 IMAGES = demo.HOME / "docs" / "images"
 CAPTURE = demo.BUILD / "damaged.rvt"
+PAGE = "report"
 HOLE = slice(480, 520)  # bytes of the trace that are destroyed in CAPTURE
 
 QUIET = ["set confirm off", "set pagination off", "set tui active-border-mode normal"]
@@ -90,12 +94,16 @@ SHOTS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SHOTS)}; all without")
-    names = parser.parse_args().names or list(SHOTS)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join([*SHOTS, PAGE])}; all without")
+    names = parser.parse_args().names or [*SHOTS, PAGE]
     os.chdir(demo.HOME)
     IMAGES.mkdir(parents=True, exist_ok=True)
     try:
         for name in names:
+            if name == PAGE:
+                (IMAGES / f"{PAGE}.png").write_bytes(page_of_report())
+                print(f"docs/images/{PAGE}.png")
+                continue
             (IMAGES / f"{name}.svg").write_text(picture(screen_of(SHOTS[name]), SHOTS[name].title))
             print(f"docs/images/{name}.svg")
     except RvtraceError as error:
@@ -169,6 +177,27 @@ def at_prompt(screen: str) -> bool:
     return lines[-1] in ("(gdb)", "(rvtrace)")
 
 
+def page_of_report() -> bytes:
+    """The page of a trace with timer interrupts and a hole, down to the table of calls."""
+    demo.BUILD.mkdir(parents=True, exist_ok=True)
+    script, whole, broken = (demo.BUILD / name for name in ("page.rvts", "whole.rvt", "latency.rvt"))
+    shown, elf = broken.with_suffix(".html"), demo.HOME / "build" / "examples" / "latency.elf"
+    subprocess.run(["make", "-s", str(elf.relative_to(demo.HOME))], check=True)
+    script.write_text("\n".join(["connect", "load", "break finish", "start -timestamps", "run until finish", "save"]))
+    rvtrace("run", "--sim", "--elf", elf, script, "-o", whole)
+    dig(whole, slice(3916, 4416), broken)
+    rvtrace("report", broken, "--html", shown)
+    with chromium() as page:
+        page.appearance(1280, 1400)
+        page.show(shown)
+        return page.picture()
+
+
+def rvtrace(*words: str | Path) -> None:
+    """A command that prints nothing."""
+    subprocess.run([sys.executable, "-m", "rvtrace_gdb", *map(str, words), "--quiet"], check=True)
+
+
 def damage(elf: Path) -> None:
     """A capture of the demo with a hole in it."""
     whole = demo.BUILD / "whole.rvt"
@@ -176,11 +205,16 @@ def damage(elf: Path) -> None:
     with session(elf, shot) as terminal:
         for command in shot.typed:
             enter(terminal, command)
+    dig(whole, HOLE, CAPTURE)
+
+
+def dig(whole: Path, hole: slice, broken: Path) -> None:
+    """Destroy some bytes of a capture's trace."""
     trace = file.load(whole)
     sink = trace.sinks[0]
     data = bytearray(sink.data)
-    data[HOLE] = bytes(HOLE.stop - HOLE.start)
-    file.save(dataclasses.replace(trace, sinks=(dataclasses.replace(sink, data=bytes(data)),)), CAPTURE)
+    data[hole] = bytes(hole.stop - hole.start)
+    file.save(dataclasses.replace(trace, sinks=(dataclasses.replace(sink, data=bytes(data)),)), broken)
 
 
 if __name__ == "__main__":

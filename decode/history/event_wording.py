@@ -81,8 +81,13 @@ def _loss(loss: Loss) -> str:
         detail = (difference_text(str(made), str(sent), int(offset), timing=bool(timing)),)
     if loss.cause is LossCause.COUNT_UNKNOWN:
         detail = (*detail[:2], " or ".join(map(str, detail[2:])))
-    text = loss.cause.text.format(*detail)
+    text = loss.cause.text.format(*map(_short, detail))
     return text if loss.start is None else f"{fact_text(loss.start)}{text}"
+
+
+def _short(detail: int | str) -> int | str:
+    """Return a number of noise, which may have hundreds of digits, in a few words."""
+    return f"at least 2^{detail.bit_length() - 1}" if isinstance(detail, int) and detail >> 64 else detail
 
 
 def difference_text(encoded: str, sent: str, offset: int, *, timing: bool) -> str:

@@ -49,7 +49,8 @@ class Timeline {
     pen.fillStyle = theme.track;
     pen.fillRect(0, 0, width, 28);
     pen.fillStyle = theme.alarm;
-    for (const it of view.missing) pen.fillRect(it.begin / view.length * width - 1, 4, 2, 20);
+    const scale = width / view.length;
+    for (const it of view.missing) pen.fillRect(it.begin * scale - 1, 4, Math.max((it.end - it.begin) * scale, 2), 20);
     const x = view.begin / view.length * width, wide = Math.max(view.span / view.length * width, 3);
     pen.fillStyle = theme.accent;
     pen.globalAlpha = 0.22;

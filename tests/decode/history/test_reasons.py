@@ -3,7 +3,17 @@
 N-Trace 1.0, table of SYNC, and of EVCODE; E-Trace 2.0 does not say why (UNSPECIFIED, TRACING_STARTS).
 """
 
-from rvtrace_gdb.decode.history.events import HALTS, LOSSES, MAYBE_HALTS, ONLY_SAY_WHERE, StartReason, StopReason
+from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.events import (
+    HALTS,
+    LOSSES,
+    MAYBE_HALTS,
+    ONLY_SAY_WHERE,
+    Loss,
+    LossCause,
+    StartReason,
+    StopReason,
+)
 from rvtrace_gdb.decode.reconstruction import happenings
 from rvtrace_gdb.rows import list_text
 from rvtrace_gdb.session.past import register_writers, saved_facts
@@ -48,3 +58,10 @@ def test_each_reason_to_stop() -> None:
     assert STOPS.keys() == set(StopReason)
     assert {reason for reason, what in STOPS.items() if what == HALTED} == HALTS
     assert {reason for reason, what in STOPS.items() if what != NOT} == MAYBE_HALTS
+
+
+def test_noise_is_said_in_a_few_words() -> None:
+    """500 bytes of zeros are a count of 3,000 bits."""
+    count = 1 << 2996
+    said = fact_text(Loss(LossCause.ICNT_TOO_LARGE, ("ResourceFull", count.bit_length(), 22, count)))
+    assert said == "ResourceFull: I-CNT has 2997 bits, more than 22, and is at least 2^2996 halfwords ahead of HIST"

@@ -210,6 +210,11 @@ def test_what_a_screen_reader_finds(shown: Page) -> None:
     assert [roles[one] for one in ("banner", "main", "contentinfo", "navigation")] == [1, 1, 1, 1]
     controls = [name for role, name in found if role in ("button", "searchbox", "combobox", "application", "link")]
     assert len(controls) > 20 and all(controls)
+    # Names say what is pressed without what is around it.
+    buttons = [name for role, name in found if role == "button"]
+    assert len(set(buttons)) == len(buttons)
+    opened = [name.rpartition(": ")[2] for role, name in found if role == "DisclosureTriangle" and ": " in name]
+    assert sorted(opened) == sorted(name for role, name in found if role == "figure") and len(opened) > 3
     shown.value("document.body.focus()")
     shown.key("Tab")
     assert shown.value("document.activeElement.className") == "skip"
