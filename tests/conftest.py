@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from rvtrace_gdb.console.bench import rig
 from rvtrace_gdb.support.system import frozen_startup
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG, some_of
 from tests.helpers.started_python import python_stub
 
 # How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
@@ -58,6 +58,20 @@ def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: three for two processors, because a quarter of the time a test waits: for a timer, a start, an end."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return processors + (processors + 1) // 2
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough(smaller): for the long run alone; see tests/helpers/amounts.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is for the long run, unless the command line names a test."""
+    if LONG or any("::" in argument for argument in config.args):
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,6 +9,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import SOURCE, killed, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import compile_program, demo
 
 OTHER = """
@@ -162,6 +163,7 @@ def test_a_capture_that_is_none(tmp_path: Path) -> None:
         assert str(path) in line and words[name] in line, name
 
 
+@thorough("endtoend/trace/test_failures.py::test_openocd_is_started_anew")
 def test_openocd_dies(rig: Rig, tmp_path: Path) -> None:
     """What was read before is kept, can be listed and saved; gdb stays usable."""
     capture = tmp_path / "kept.rvt"

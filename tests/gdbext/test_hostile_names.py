@@ -9,6 +9,7 @@ from tests.console.test_hostile_names import captured
 from tests.endtoend.trace.test_find import names
 from tests.gdbext.ctr.test_commands import connected
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
+from tests.helpers.amounts import thorough
 from tests.helpers.hostile_program import SHOWN, hostile, unfit
 from tests.helpers.started_python import rvtrace
 
@@ -63,6 +64,7 @@ def test_lists(gdb: str, folder: Path) -> None:
     assert all(name in said["hostile"]["trace functions 1,200"] for name in SHOWN[:2])
 
 
+@thorough("test_lists")
 @some_gdbs
 def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
     """Of the simulated hart, where gdb is connected and in a capture; what the command line says of that, too."""

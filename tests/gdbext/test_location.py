@@ -86,7 +86,7 @@ def test_names_are_demangled_in_all_lists(gdb: str) -> None:
     assert not any("_ZN" in text for text in said)
 
 
-@pytest.mark.parametrize("gdb", [GDB, GDB18 or GDB, *long_only(GDB16 or GDB)])
+@pytest.mark.parametrize("gdb", [GDB18 or GDB, *long_only(GDB, GDB16 or GDB)])
 def test_a_rust_program(tmp_path: Path, gdb: str) -> None:
     """gdb's language is Rust as soon as it stops in the program, and has no type `void`."""
     from rvtrace_gdb.console.main import main

@@ -8,6 +8,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.console.options.beginnings import beginning
 from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb, some_gdbs
+from tests.helpers.amounts import thorough
 
 CASES = HOME / "tests" / "data" / "cases"
 MOVED, OTHER = CASES / "moved", CASES / "other-program"
@@ -82,6 +83,7 @@ def test_the_past_follows_a_program_that_is_loaded_in_it(gdb: str) -> None:
     assert "@1601\t" in said["trace find leaf 1,1"] and "instruction 1601 of" in said["trace position"]
 
 
+@thorough("endtoend/test_messages.py::test_wrong_program")
 def test_a_wrong_second_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No target is there whose memory could have changed."""
     from tests.helpers import reference_streams

@@ -7,6 +7,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 
@@ -81,6 +82,7 @@ def test_the_guessed_os_abi_is_set_aside_while_tracing(rig: Rig) -> None:
     assert '"auto"' in out['print $_gdb_setting("osabi")']
 
 
+@thorough("test_the_guessed_os_abi_is_set_aside_while_tracing")
 def test_an_os_abi_the_user_chose_is_left_alone(rig: Rig) -> None:
     commands = [*connect(rig), "set osabi GNU/Linux", "trace start", "stepi", "trace status", "trace stop"]
     commands += ["show osabi"]

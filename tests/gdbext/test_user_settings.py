@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import demo
 
 ANSWERS = Path(__file__).with_name("answers.py")
@@ -65,6 +65,7 @@ def test_answers_are_the_same(capture: tuple[Path, Path], what: str, gdb: str, t
     assert differences(elf, commands, f"{table}, PAST", gdb, tmp_path) >= (3 if what == "languages" else 5)
 
 
+@thorough("test_answers_are_the_same")
 @some_gdbs
 def test_answers_on_a_target_are_the_same(capture: tuple[Path, Path], gdb: str, tmp_path: Path) -> None:
     """In Ada the name of a function is a call of it, in the program."""

@@ -1,6 +1,6 @@
-"""How many random cases a test tries: some in `make test`, all of them in `make test-long` (RVTRACE_TEST_LONG=1).
+"""How much a test tries, and which tests run: some in `make test`, all of it in `make test-long` (RVTRACE_TEST_LONG=1).
 
-The cases follow from their numbers, so that the some are the first of all, and the same each time.
+Random cases follow from their numbers, so that the some are the first of all, and the same each time.
 """
 
 import inspect
@@ -10,15 +10,17 @@ from functools import wraps
 from itertools import product
 from typing import Any, TypeVar
 
+import pytest
+
 LONG = os.environ.get("RVTRACE_TEST_LONG", "0") not in ("", "0")
-_SHARE, _STRIDE = 5, 3
+_SHARE, _STRIDE = 10, 3
 _Case = TypeVar("_Case")
 
 
 def some_of(count: int, share: int = _SHARE) -> int:
-    """Return how many of *count* cases are tried: a fifth, but 10 at least; in the long run all of them.
+    """Return how many of *count* cases are tried: a tenth, but 10 at least; in the long run all of them.
 
-    *share*: another part than a fifth, where so few take every way through what is tested.
+    *share*: another part than a tenth, where so few take every way through what is tested.
     """
     return count if LONG else min(count, max(10, count // share))
 
@@ -34,6 +36,15 @@ def long_only(*cases: _Case) -> tuple[_Case, ...]:
     Nothing otherwise.
     """
     return cases if LONG else ()
+
+
+def thorough(smaller: str) -> pytest.MarkDecorator:
+    """Leave a test to the long run; it also runs when the command line names it (`FILE::TEST`).
+
+    *smaller*: the test in `make test` that proves a smaller case of the same: one of the same file, or
+    `endtoend/trace/test_options.py::test_what_is_in_force_is_said`, by its place in tests/.
+    """
+    return pytest.mark.thorough(smaller)
 
 
 def crossed(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -22,6 +22,7 @@ from tests.console.interruption import busy, interrupt, meanwhile
 from tests.console.scripts.script_runs import Truth, run_on, run_script
 from tests.gdbext.gdb_process import HOME
 from tests.helpers import checked_captures
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.wait import until
 
@@ -280,6 +281,7 @@ def test_values_are_the_same_in_every_language(tmp_path: Path) -> None:
                 bench.number("$nosuch")
 
 
+@thorough("test_values_are_the_same_in_every_language")
 def test_a_script_on_a_rust_program(tmp_path: Path) -> None:
     folder = HOME / "tests" / "data" / "cases" / "rust"
     words = ["run", str(folder / "t.rvts"), "--sim", "--elf", str(folder / "app.elf"), "--quiet"]
@@ -293,6 +295,7 @@ def test_the_check_of_a_trace(past: Past) -> None:
     assert found.agree > 0
 
 
+@thorough("test_the_check_of_a_trace")
 def test_a_check_in_a_script(tmp_path: Path) -> None:
     """One message of a loop came twice: it is a loss from the check on."""
     sound = checked_captures.capture(tmp_path, "--btm", "--sync-mode", "messages")

@@ -25,6 +25,7 @@ from rvtrace_gdb.session.program import GIVE_IT
 from rvtrace_gdb.support.errors import silent
 from tests.console.captures.dying import DyingReader
 from tests.console.captures.runs import three_runs
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import HOME
 from tests.reports.coverage.traced import PROGRAMS, program, retired, trace
 
@@ -192,6 +193,7 @@ def test_without_the_extra(
     assert error.endswith("-m pip install distributed (or 'rvtrace-gdb[cluster]')\n")
 
 
+@thorough("test_the_result_is_that_without_a_cluster_and_a_killed_worker_is_made_up_for")
 def test_a_cluster_that_goes_away(running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First its workers, then its scheduler, while that has something to read. The last test: nothing is left."""
     for process in running.workers:

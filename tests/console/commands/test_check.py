@@ -14,6 +14,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.decode.tandem.corpus import DATA
 from tests.helpers import checked_captures
+from tests.helpers.amounts import thorough
 
 ETRACE = ("--etrace", "--sync-mode", "packets")
 NTRACE = ("--btm", "--sync-mode", "messages")
@@ -86,6 +87,7 @@ def test_one_message_came_twice(sound: Path, damaged: tuple[Path, int], run: Run
     assert all(len(line) <= 80 for line in text)
 
 
+@thorough("test_one_message_came_twice")
 def test_it_is_a_loss_of_the_other_commands(damaged: tuple[Path, int], run: Run) -> None:
     """With --check, and without it they are what they were. The numbers of the instructions stay."""
     file, _ = damaged
@@ -105,6 +107,7 @@ def test_it_is_a_loss_of_the_other_commands(damaged: tuple[Path, int], run: Run)
     assert line.endswith(" agree, 1 differs: damaged")
 
 
+@thorough("decode/check/test_sound_traces.py::test_encoders_whose_freedoms_show_in_one_interval")
 def test_an_encoder_that_is_built_otherwise(sound: Path, tmp_path: Path, run: Run) -> None:
     """Messages of an encoder that synchronizes after 32, and registers that say 16: no interval has the period."""
     other = checked_captures.capture(tmp_path, *NTRACE, "--sync-max", "1")

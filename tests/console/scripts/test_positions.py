@@ -11,6 +11,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.console.scripts.script_runs import run_script
 from tests.console.scripts.test_run import Board
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import compile_program, demo
 
 PROGRAM = Path(__file__).resolve().parents[2] / "programs" / "vectored.c"
@@ -58,6 +59,7 @@ def test_of_a_capture_file_it_does_not(board: Board, tmp_path: Path) -> None:
     assert done.asserts == [True, False, True]
 
 
+@thorough("gdbext/replay/test_position_display.py::test_an_event_is_named")
 def test_an_interrupt_that_has_just_come_to_its_handler(tmp_path: Path) -> None:
     elf = compile_program(tmp_path, PROGRAM)
     text = (

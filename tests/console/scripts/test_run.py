@@ -16,6 +16,7 @@ from rvtrace_gdb.session.capture.file import load
 from tests.console.interruption import busy, when_it_runs
 from tests.console.scripts.script_runs import Run, Truth, run_script
 from tests.gdbext.gdb_process import GDBS, HOME, gdb_environ
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.started_python import python_stub
 from tests.helpers.wait import until
@@ -109,6 +110,7 @@ def test_a_place_that_is_not_reached(board: Board, tmp_path: Path) -> None:
     assert done.report["captures"][0]["file"] == str(tmp_path / "o.rvt")
 
 
+@thorough("test_a_place_that_is_not_reached")
 def test_a_stop_elsewhere(board: Board, tmp_path: Path) -> None:
     done = board.run(tmp_path, "break start_timer\nrun until finish")
     assert done.status == 1
@@ -123,6 +125,7 @@ def test_a_stop_elsewhere(board: Board, tmp_path: Path) -> None:
     assert "x.rvts: error: 8 steps, 1 assertion, 0 failed, " in lines[-1]
 
 
+@thorough("test_from_connecting_to_saving")
 def test_running_for_some_time(board: Board, tmp_path: Path) -> None:
     done = board.run(tmp_path, "run until done\nrun for 300ms\ntimeout 200ms\nrun")
     ran = done.report["steps"][5]

@@ -9,6 +9,7 @@ import pytest
 
 from rvtrace_gdb.decode.executed.readers import LogError
 from tests.decode.executed.reading import executed_pcs, read, told
+from tests.helpers.amounts import thorough
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "ntrace-reference"
 HOME = Path(__file__).resolve().parents[3]
@@ -80,6 +81,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:
 """Its own peak: what getrusage says is at least that of the tests, which started it."""
 
 
+@thorough("decode/check/test_long_traces.py::test_memory_does_not_grow")
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     """In KiB, of the whole process."""
     peaks = []

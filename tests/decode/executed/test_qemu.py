@@ -19,7 +19,7 @@ from tests.helpers.amounts import crossed, long_only, some_of
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.qemu import run_qemu
 
-STEPS = some_of(30_000)
+STEPS = some_of(30_000, 5)
 SOURCES: dict[str, tuple[str | Path, ...]] = {
     "calls_and_traps": ("start.S", PROGRAMS / "calls_and_traps.c"),
     "workload": ("start.S", "workload.c"),

@@ -11,7 +11,7 @@ import pytest
 from tests.ctr_model.model import Instruction, Model, Write
 from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Setting, Shown, check, run_each, run_once
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.qemu10 import RV32_CPU, running
 
@@ -19,6 +19,7 @@ U, S, M, RASEMU, STE, MTE, BPFRZ, LCOFIFRZ = (1 << bit for bit in (0, 1, 2, 7, 8
 NESTED = HOME / "tests" / "programs" / "ctr" / "nested.c"
 
 
+@thorough("test_gdb_goes_back_in_the_records")
 def test_rv32(tmp_path: Path) -> None:
     """Transfer types cannot be chosen there, and it is said; everything else is as with RV64."""
     elf = demo(tmp_path, "rv32imac_zicsr")
@@ -29,6 +30,7 @@ def test_rv32(tmp_path: Path) -> None:
     assert "it cannot omit taken branches" in run.said[start]
 
 
+@thorough("test_gdb_goes_back_in_the_records")
 @pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[-1:])
 def test_stops_and_steps_leave_no_trace(tmp_path: Path, gdb: str) -> None:
     way = [*(f"stepi {n}" for n in range(1, 9)), "next", "step", "break classify", "continue  ", "next 2", "delete"]
@@ -52,6 +54,7 @@ def test_gdb_goes_back_in_the_records(tmp_path: Path, gdb: str) -> None:
 DEPTHS = (16, 64)
 
 
+@thorough("gdbext/ctr/test_stack.py::test_it_reads_as_gdbs_backtrace")
 def test_the_calls_under_way(tmp_path: Path) -> None:
     """RAS emulation: what the hart keeps are the calls that gdb finds, as far as its entries go."""
     elf = compile_program(tmp_path, NESTED)

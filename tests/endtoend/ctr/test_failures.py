@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running
 
@@ -50,6 +50,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     return [{command: said[spelt] for command, spelt in spelling.items()} for spelling in names]
 
 
+@thorough("gdbext/ctr/test_commands.py::test_a_stretch_leads_from_one_record_to_the_next")
 def test_records_of_nothing_but_branches_not_taken(stories: list[dict[str, str]]) -> None:
     said = stories[0]
     assert ", only not-taken branches\n" in said[ONLY]
@@ -79,6 +80,7 @@ def test_stopped_while_disconnected_and_started_again(stories: list[dict[str, st
     assert said[CONTROL].split()[-1] == "0x100"
 
 
+@thorough("test_stopped_twice")
 def test_reset_while_recording(tmp_path: Path) -> None:
     """By `monitor`, of which gdb sees nothing."""
     elf = demo(tmp_path)
@@ -111,6 +113,7 @@ def test_runs_are_told_apart_before_and_after_connecting(tmp_path: Path, gdb: st
     assert "<main+58>" in said["trace history"].splitlines()[-1], said["trace history"]
 
 
+@thorough("test_the_same_target_connected_again")
 @pytest.mark.parametrize("connect", ["target remote", "trace connect"])
 def test_another_target_has_its_registers_elsewhere(tmp_path: Path, connect: str) -> None:
     """QEMU numbers its CSRs by what else the hart has: nothing is read or written by the numbers of another target."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.endtoend.ctr.gdb_run import Run, Setting, check, run_each
 from tests.gdbext.gdb_process import GDB, GDB16
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 
 ALL_MODES = 7
@@ -118,6 +118,7 @@ def some_left_out(seed: int, stop: str) -> Setting:
     return Setting([command], stop, control, times=chosen.randrange(2, 12))
 
 
+@thorough("test_everything_that_ran_since_the_start")
 @pytest.mark.parametrize(("name", "stop", "optimization"), PROGRAMS)
 def test_nothing_wrong_is_said(tmp_path: Path, name: str, stop: str, optimization: str) -> None:
     """Any types left out at random: instructions that are shown as certain did run, in code of all kinds."""

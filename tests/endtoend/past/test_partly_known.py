@@ -13,7 +13,7 @@ from rvtrace_gdb.session.capture.file import save
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from tests.endtoend.tandem.random_walk import check_walk
 from tests.gdbext.gdb_process import GDB, GDB16, GDB18, SOURCE, run_gdb
-from tests.helpers.amounts import long_only, some_of
+from tests.helpers.amounts import long_only, some_of, thorough
 from tests.helpers.cross_compiler import demo
 from tests.transport.simulated.devices.tandem_port import Ported
 
@@ -65,6 +65,7 @@ def test_stacks_are_those_with_all_values_and_values_these_or_unavailable(
     assert known and (unknown > len(numbers) or not share)
 
 
+@thorough("test_stacks_are_those_with_all_values_and_values_these_or_unavailable")
 @pytest.mark.parametrize("gdb, share", [(GDB18 or GDB, 30), *long_only((GDB16 or GDB, 60), (GDB, 5), (GDB, 90))])
 def test_random_commands_end_where_the_model_says(gdb: str, share: int, tmp_path: Path) -> None:
     check_walk(gdb, tmp_path, COMMANDS, RVTRACE_PYTHON=hiding_python(tmp_path, share))

@@ -19,7 +19,7 @@ from rvtrace_gdb.session.proxy.stepping import FIRST_STEPPING_SECONDS
 from tests.endtoend.reverse.typed_gdb import POS, beginning, power_off, typed, without_prompts
 from tests.gdbext.gdb_process import GDBS, SOURCE, newest_gdb, run_gdb
 from tests.gdbext.test_interrupt import PROGRAM
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.openocd_crash import kill_openocd
 
@@ -90,6 +90,7 @@ def test_where_there_is_no_past_one_line_says_so_and_no_setting_changes(rig: Rig
     assert "is on" in said[settings[0]] and '"scalars"' in said[settings[1]] and '"default"' in said[settings[2]]
 
 
+@thorough("test_breakpoints_and_registers_are_right_in_the_present")
 def test_a_step_over_a_breakpoint_that_ends_in_the_present(rig: Rig) -> None:
     """gdb 13 and 16 that are told of the end of the history then never send a packet again."""
     begin = beginning(rig)
@@ -118,6 +119,7 @@ def test_openocd_dies_in_the_present(rig: Rig) -> None:
         gdb.run("trace live")
 
 
+@thorough("test_openocd_dies_in_the_present")
 def test_openocd_dies_before_the_first_command_of_a_stop(rig: Rig) -> None:
     """Which hart a thread is has not been asked there yet: nothing of what gdb says of the end is lost."""
     with typed(rig) as gdb:
@@ -131,6 +133,7 @@ def test_openocd_dies_before_the_first_command_of_a_stop(rig: Rig) -> None:
         rig.start_openocd()
 
 
+@thorough("test_openocd_dies_in_the_present")
 def test_a_present_that_cannot_be_read_is_not_entered(elf: Path, tmp_path: Path) -> None:
     unreadable = "the target does not report its registers, so gdb stays in the past"
     with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
@@ -206,6 +209,7 @@ def test_interrupts(tmp_path: Path) -> None:
         assert gdb.place() > 0
 
 
+@thorough("test_interrupts")
 @ONE_GDB
 def test_a_user_who_thinks_between_two_steps(gdb: str, rig: Rig) -> None:
     """Longer than a command may take before it is said how far it is."""
@@ -241,6 +245,7 @@ def test_breakpoints_and_registers_are_right_in_the_present(rig: Rig) -> None:
         assert "fib (n=" in gdb.run("continue")
 
 
+@thorough("test_where_there_is_no_past_one_line_says_so_and_no_setting_changes")
 def test_a_command_that_fails_before_it_goes_back_leaves_gdb_in_the_present(rig: Rig) -> None:
     with typed(rig) as gdb:
         for command, error in (
@@ -262,6 +267,7 @@ frame.select()
 """
 
 
+@thorough("test_interrupts")
 @newest_gdb
 def test_a_function_that_the_user_called_and_a_breakpoint_interrupted(gdb: str, rig: Rig) -> None:
     """gdb 13 to 18 that keep the frame of such a call cannot find frames without sp: it is refused until it is gone."""
@@ -287,6 +293,7 @@ def test_a_function_that_the_user_called_and_a_breakpoint_interrupted(gdb: str, 
     assert not any("not saved" in it and "PC not saved" not in it for it in said.values())
 
 
+@thorough("gdbext/test_programs.py::test_the_past_follows_a_program_that_is_loaded_in_it")
 def test_loaded_again_in_the_past(rig: Rig) -> None:
     commands = [*beginning(rig), "reverse-step", f"{SOURCE} ", "show osabi", "show print finish", "bt"]
     said = run_gdb(rig.elf, [*commands, f"trace connect localhost:{rig.gdb_port} ", "info registers pc"])

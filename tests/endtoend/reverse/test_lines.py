@@ -89,7 +89,7 @@ KINDS = [
 
 PLACES = ["leaf", "twice", "sum_to", "round_of", "on_trap", "bare"]
 NEW = GDB16 or GDB
-CASES = [("-Og", NEW), ("-O2", GDB), *long_only(("-O0", GDB), ("-O0", NEW), ("-Og", GDB), ("-O2", NEW))]
+CASES = [("-Og", NEW), *long_only(("-O2", GDB), ("-O0", GDB), ("-O0", NEW), ("-Og", GDB), ("-O2", NEW))]
 
 
 @pytest.mark.parametrize(("optimization", "gdb"), CASES)

@@ -16,7 +16,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
 from tests.endtoend.reverse.typed_gdb import Typed, beginning, power_off, typed, without_prompts
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 
 ALL = "trace history /a 1,10000000"
@@ -77,6 +77,7 @@ def gone(program: Program, folder: Path) -> Iterator[Gone]:
         yield Gone(gdb, program)
 
 
+@thorough("endtoend/reverse/test_failures.py::test_openocd_dies_in_the_present")
 def test_back_from_the_present(program: Program, tmp_path: Path) -> None:
     end = len(program.pcs)
     with gone(program, tmp_path) as session:
@@ -97,6 +98,7 @@ def test_back_from_the_present(program: Program, tmp_path: Path) -> None:
         assert session.gdb.said.count(GONE) == 1
 
 
+@thorough("test_gdb_has_no_registers_any_more")
 def test_a_command_that_fails_before_it_goes_back(program: Program, tmp_path: Path) -> None:
     """The present would be of no use: gdb stays at the end of the past, where it has what the target said last."""
     end = len(program.pcs)

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.gdbext.gdb_process import GDB, GDB16, NEWEST_GDB, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import EXAMPLES, demo
 
 SOURCE_LINES = (EXAMPLES / "demo.c").read_text().splitlines()
@@ -150,6 +150,7 @@ def test_what_cannot_be_is_one_line(past: Past) -> None:
         assert "Traceback" not in output and "Python Exception" not in output, command
 
 
+@thorough("test_what_is_not_known_is_not_invented")
 @pytest.mark.parametrize("gdb", [GDB, *long_only(GDB16 or GDB)])
 def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str) -> None:
     """A small ring: who called what ran first in it was overwritten. Typed, for only then gdb says why a stack ends."""

@@ -14,6 +14,7 @@ import pytest
 
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import GDB, GDB16, HOME, SOURCE, KeptGdb
+from tests.helpers.amounts import long_only
 from tests.helpers.gdb_mi import GdbMi
 from tests.session.spike_program import Spiked, changes
 
@@ -67,9 +68,10 @@ class Program:
         return [(i, (str(values[i]), str(values[i + 1]))) for i in changes(values)]
 
 
-@pytest.fixture(
-    scope="module", params=[("rv64imac_zicsr", GDB), ("rv32imac_zicsr", GDB16 or GDB)], ids=("rv64", "rv32")
-)
+TARGETS = [("rv32imac_zicsr", GDB16 or GDB), *long_only(("rv64imac_zicsr", GDB))]
+
+
+@pytest.fixture(scope="module", params=TARGETS, ids=["rv32", "rv64"][: len(TARGETS)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     program = Program(tmp_path_factory.mktemp("watched"), *request.param)
     yield program

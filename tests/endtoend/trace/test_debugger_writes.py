@@ -23,7 +23,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.extents import Extent
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.session.proxy.fakes import Client
 
@@ -94,6 +94,7 @@ def test_what_the_program_left(tmp_path: Path) -> None:
     assert [(it.address, it.data) for it in load(saved).memory if it.at is SavedAt.STOP] == [(where, memory)]
 
 
+@thorough("test_what_is_typed_is_known")
 def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
     """From what was saved at the beginning and what was written follows what gdb reads at each stop."""
     elf = demo(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.endtoend.trace.hard_programs import complete, in_small_buffers, session
 from tests.endtoend.trace.test_etrace_options import EVERYTHING
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 
 START = "trace start -format etrace"
 ALL_ON = f"trace start {EVERYTHING}"
@@ -28,6 +28,7 @@ def test_nested_traps_of_user_code(start: str, march: str, tmp_path: Path) -> No
     assert len(outcome.retired) > 5000
 
 
+@thorough("endtoend/trace/test_hard_programs.py::test_a_buffer_too_small_for_anything")
 def test_a_ring_too_small_for_anything(tmp_path: Path) -> None:
     """It never holds an alignment sequence with a synchronization behind it."""
     [outcome] = in_small_buffers(tmp_path, [(32, START)])

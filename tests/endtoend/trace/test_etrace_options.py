@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.endtoend.trace.option_sessions import FEW, TARGET_NAMES, TARGETS, Outcome, check, traced
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.transport.simulated.encoder.traces import compiled
 
 ETRACE = "-format etrace"
@@ -36,10 +36,12 @@ SETTINGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=TARGET_NAMES)
+@pytest.fixture(scope="module", params=TARGET_NAMES if LONG else TARGET_NAMES[:1])
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    """The first two settings on each target (in the long run three), and each of the others on one of FEW."""
-    name, first = request.param, 3 if LONG else 2
+    """The first three settings on each target, and each of the others on one of FEW; outside the long run all on the
+    target of 32 bits, and N-Trace's on that of 64 (test_options.py).
+    """
+    name, first = request.param, 3 if LONG else len(SETTINGS)
     march, base = TARGETS[name]
     folder = tmp_path_factory.mktemp(name)
     others = SETTINGS[first + FEW.index(name) :: 2] if name in FEW else []
@@ -116,6 +118,7 @@ def test_accesses_are_told_with_their_instructions(outcomes: list[Outcome]) -> N
 # Encoders of other kinds
 
 
+@thorough("test_an_encoder_that_has_hardly_anything")
 def test_an_encoder_built_otherwise(tmp_path: Path) -> None:
     built = "support=reference bpred-size=2 cache-size=1 return-stack-size=2 iret-ext=on ecause-width=6 data-trace=off"
     built += " privilege-width=3 inst-mode=6 stop=early shortest=off timestamp-sparse=4 context-width=16 time-width=32"
@@ -154,6 +157,7 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
 # The buffer
 
 
+@thorough("endtoend/trace/test_options.py::test_a_buffer_that_wraps_has_the_newest")
 @pytest.mark.parametrize("options", [EVERYTHING, *long_only(ETRACE)])
 def test_a_buffer_that_wraps_has_the_newest(options: str, tmp_path: Path) -> None:
     elf, log, capture = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", tmp_path / "x.rvt"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 DEVICES = """
@@ -26,6 +27,7 @@ size = 0x10000
 """
 
 
+@thorough("console/options/test_etrace_hints.py::test_a_wrong_width_is_named_where_bytes_are_damaged_too")
 def test_a_privilege_width_that_cannot_be_is_named(tmp_path: Path) -> None:
     """Not that the trace has no synchronization: it has three, and none can be decoded with this width."""
     devices, elf = tmp_path / "chip.toml", demo(tmp_path)

@@ -16,7 +16,7 @@ from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.trace.hard_programs import session
 from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_find import instructions, names
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
 ALL = "1,10000000"
@@ -157,6 +157,7 @@ def test_nothing_else_is_said(outcome: Outcome) -> None:
     assert all(fact.startswith(kinds) for said in outcome.facts.values() for fact in said)
 
 
+@thorough("endtoend/trace/test_first_trace.py::test_stepping_and_several_runs_are_one_history")
 def test_single_steps_and_a_program_that_switches_its_trace_off(tmp_path: Path) -> None:
     """Single steps look as a run does; where the trace was off, the gap says it."""
     commands = ["trace start", "stepi 20", "stepi", "stepi", f"trace history /t {ALL}"]

@@ -11,7 +11,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 from tests.helpers.openocd_crash import kill_openocd
@@ -119,6 +119,7 @@ def test_the_hart_is_reset(session: Session) -> None:
     assert len(more) >= len(whole) and more == retired[: len(more)]
 
 
+@thorough("test_the_hart_is_reset")
 @pytest.mark.parametrize("connected", [True, *long_only(False)])
 def test_the_encoder_is_reset(session: Session, connected: bool) -> None:
     """As by the chip's reset, or somebody who writes trTeControl. It is not started again when the hart runs on."""
@@ -144,6 +145,7 @@ def test_the_encoder_is_reset(session: Session, connected: bool) -> None:
     assert len(again) > 1000 and again == retired[-len(again) :]
 
 
+@thorough("test_the_sink_is_reset_before_anything_was_read_and_used_by_somebody_else")
 def test_the_sink_is_reset_after_something_was_read(session: Session) -> None:
     with Debugger(session.rig) as gdb:
         gdb.say("trace start")
@@ -212,6 +214,7 @@ def test_openocd_is_started_anew(session: Session, read: bool) -> None:
     assert len(whole) > 1500 and whole == retired[: len(whole)]
 
 
+@thorough("test_openocd_is_started_anew")
 def test_openocd_is_started_anew_between_stop_and_start(session: Session) -> None:
     with Debugger(session.rig) as gdb:
         gdb.say("trace start")

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.endtoend.trace.hard_programs import GAP, complete, session
 from tests.endtoend.trace.hard_programs import instructions as listed
 from tests.endtoend.trace.test_first_trace import trace
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.page_sessions import Exchange, sessions, shown
 
@@ -56,6 +57,7 @@ def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
     assert positions(outcome.said["trace find handler"]) == where(outcome.retired, names(elf)["handler"])
 
 
+@thorough("test_lines_and_inlined_functions")
 def test_gaps_are_where_the_program_switched_its_trace_off(tmp_path: Path) -> None:
     """A gap is between two instructions that retired while traced, one after the other; all these are listed."""
     commands = ["trace start", "hbreak _exit", "continue", "stepi 3", "trace gaps", "trace events trace-off 1,10"]

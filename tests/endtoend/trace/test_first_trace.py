@@ -16,7 +16,7 @@ from rvtrace_gdb.session.session import Session
 from tests.endtoend.command_line import printed
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 
 Outcome = tuple[dict[str, str], list[int]]
@@ -163,6 +163,7 @@ def decode(capture: Path, elf: Path) -> str:
     return printed("decode", capture, "--elf", elf)
 
 
+@thorough("endtoend/trace/test_hard_programs.py::test_a_full_buffer_that_stopped_has_the_oldest_and_says_so")
 def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
     capture = tmp_path / "x.rvt"
     elf = REFERENCE / "qsort.elf"

@@ -14,7 +14,7 @@ from tests.endtoend.trace.hard_programs import (
     interrupted_after,
     session,
 )
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 
 TO_THE_END = ["trace start", "hbreak _exit", "continue", "stepi 3"]
 
@@ -43,6 +43,7 @@ def test_nested_traps_of_user_code(march: str, isa: str, tmp_path: Path) -> None
     assert len(outcome.retired) > 5000
 
 
+@thorough("endtoend/trace/test_trap_loop.py::test_the_loop_is_one_line")
 def test_traps_for_ever_are_named(tmp_path: Path) -> None:
     """Nothing can be fetched at the handler: nothing retires any more, and the ring holds nothing else."""
     commands = ["trace start", "hbreak round", "continue", "set $mtvec=0x1000", *interrupted_after(0.1)]
@@ -83,6 +84,7 @@ def test_code_that_is_loaded_while_it_is_traced(tmp_path: Path) -> None:
     assert not outcome.warnings
 
 
+@thorough("test_self_modifying_code_is_named")
 def test_code_that_is_gone_is_named(tmp_path: Path) -> None:
     outcome = session("late_code.c", tmp_path, ["trace start", "break finish", "ignore 1 2", "continue"])
     [gap] = outcome.gaps
@@ -125,6 +127,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], Out
     return dict(zip(BUFFERS, in_small_buffers(tmp_path_factory.mktemp("small"), BUFFERS), strict=True))
 
 
+@thorough("endtoend/trace/test_first_trace.py::test_a_buffer_that_wraps_keeps_the_newest")
 @pytest.mark.parametrize("size", RINGS)
 def test_a_tiny_ring_has_the_newest(size: int, small: dict[tuple[int, str], Outcome]) -> None:
     outcome = small[size, RING]
@@ -150,6 +153,7 @@ def test_a_buffer_too_small_for_anything(start: str, small: dict[tuple[int, str]
     assert "larger buffer" in small[8, start].listing
 
 
+@thorough("endtoend/trace/test_failures.py::test_the_hart_is_reset")
 def test_reset_is_a_gap(tmp_path: Path) -> None:
     """While halted, and while running."""
     commands = ["trace start", "stepi 20", "monitor reset halt", "stepi 20 ", "monitor resume; sleep 1; reset run"]

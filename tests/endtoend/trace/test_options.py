@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.option_sessions import FEW, TARGET_NAMES, TARGETS, Outcome, check, traced
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.transport.simulated.encoder.traces import compiled
 
 REST = "-repeated-history -sequential-jumps -all-jumps -address-compression -timestamps -context"
@@ -39,13 +39,15 @@ def test_everything_has_each_feature_of_the_encoder() -> None:
     assert switched == {feature.option for feature in FEATURES if feature.ntrace} | {"-timestamps", "-context"}
 
 
-@pytest.fixture(scope="module", params=TARGET_NAMES)
+@pytest.fixture(scope="module", params=TARGET_NAMES if LONG else TARGET_NAMES[1:])
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    """The first four settings on each target, and each of the others on one of FEW."""
+    """The first four settings on each target, and each of the others on one of FEW; outside the long run all on the
+    target of 64 bits, and E-Trace's on that of 32 (test_etrace_options.py).
+    """
     march, base = TARGETS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     others = SETTINGS[4 + FEW.index(request.param) :: 2] if request.param in FEW else []
-    settings = SETTINGS[:4] + others
+    settings = SETTINGS[:4] + others if LONG else SETTINGS
     return traced(compiled(folder, march, base), folder, settings, "--ram", hex(base))
 
 
@@ -110,6 +112,7 @@ def test_an_encoder_that_counts_calls(tmp_path: Path) -> None:
         assert "implicit return (depth counter)" in outcome.started
 
 
+@thorough("test_an_encoder_that_has_hardly_anything")
 def test_an_encoder_built_small_and_otherwise(tmp_path: Path) -> None:
     built = "icnt-limit=50 hist-limit=6 return-depth=3 partial-bits=5 hrepeat-limit=4 bcnt-limit=3 timestamp-sparse=3"
     built += " sync-placement=separate idle-bytes=2 full-at-once=off exact-context=on timestamp-bits=20"

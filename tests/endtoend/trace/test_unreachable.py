@@ -17,6 +17,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.trace.test_failures import ALL, ENCODER, Debugger, one_line, pcs
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 END = b"\x1a"  # of a request and of an answer
@@ -78,6 +79,7 @@ def session(tmp_path: Path) -> Iterator[tuple[Rig, Path]]:
         yield rig, log
 
 
+@thorough("endtoend/trace/test_failures.py::test_the_chip_is_gone")
 def test_a_trace_that_cannot_be_stopped_goes_on(session: tuple[Rig, Path]) -> None:
     """It was "Tracing stopped.", the encoder went on, and the second `trace stop` said that it had ended already."""
     rig, log = session

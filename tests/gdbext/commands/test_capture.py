@@ -7,6 +7,7 @@ import pytest
 from rvtrace_gdb.session.exports.export import EXPORTS
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import SOURCE, ask_gdb
+from tests.helpers.amounts import thorough
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +15,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return imported(tmp_path_factory.mktemp("capture"), STREAM)
 
 
+@thorough("test_exports_are_those_of_the_shell")
 def test_a_trace_is_closed_once(capture: Path) -> None:
     commands = [f"trace open {capture}", "trace close", "trace status", "trace history", "trace close "]
     out = {command: text.strip() for command, text in ask_gdb(ELF, [SOURCE, *commands]).items()}

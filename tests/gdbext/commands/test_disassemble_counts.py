@@ -16,6 +16,7 @@ from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, newest_gdb, run_gdb
 from tests.gdbext.tui.test_window import gdb as in_terminal
 from tests.helpers import reference_streams
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 FUNCTIONS = ("fib", "classify", "main", "add", "on_trap", "finish", "_start")
@@ -188,6 +189,7 @@ def test_of_several_harts_the_one_that_is_set(tmp_path: Path) -> None:
     assert shown[0] != shown[1] and len(shown[0]) > 10
 
 
+@thorough("test_counts")
 def test_a_session_that_died_does_not_stop_it(tmp_path: Path) -> None:
     capture = imported(tmp_path, STREAM)
     kill = "python import os, signal, subprocess; [os.kill(int(it), signal.SIGKILL) for it in subprocess.run("

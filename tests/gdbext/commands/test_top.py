@@ -7,6 +7,7 @@ import rvtrace_gdb
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import SOURCE, gdb_environ, run_gdb
 from tests.helpers import qemu10
+from tests.helpers.amounts import thorough
 from tests.reports.coverage.traced import program
 from tests.terminal import Terminal
 
@@ -19,6 +20,7 @@ CODE = (
 )
 
 
+@thorough("test_on_qemu")
 def test_what_runs_most_while_it_runs(tmp_path: Path) -> None:
     source = tmp_path / "it.c"
     source.write_text(CODE)

@@ -19,7 +19,7 @@ from tests.gdbext.csrs.csr_questions import (
     entries,
 )
 from tests.gdbext.gdb_process import AT_ONCE, GDB, SOME_GDBS, KeptGdb, newest_gdb
-from tests.helpers.amounts import crossed
+from tests.helpers.amounts import crossed, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.simulated.openocd import OpenOcd
@@ -130,6 +130,7 @@ def test_what_openocd_does_not_expose_is_refused_and_the_connection_stays(
     assert asked.printed("output $pc").startswith("(void (*)()) 0x")
 
 
+@thorough("test_what_openocd_does_not_expose_is_refused_and_the_connection_stays")
 def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(elf: Path, tmp_path: Path) -> None:
     """By default it says an old value where a register cannot be read; through its interpreter it says why."""
     with Configured(elf, tmp_path / "target", "--ctr", "1.0", without="report_register_access_error") as target:

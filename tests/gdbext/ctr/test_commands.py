@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running
 
@@ -201,6 +201,7 @@ def test_mispredictions_are_told(stopped_and_running: dict[str, str]) -> None:
     assert not any(told for _, _, kind, told in rows if kind == "direct call")
 
 
+@thorough("gdbext/ctr/test_options.py::test_what_makes_no_sense_is_refused")
 def test_what_the_hart_cannot_do_is_said(elf: Path, tmp_path: Path) -> None:
     options = ["--ctr-without", "RASEMU", "--ctr-without", "EXCINH", "--ctr-depths", "16,32"]
     with connected("1.0", elf, tmp_path, *options) as first:

@@ -6,6 +6,7 @@ from pathlib import Path
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import SOURCE
 from tests.gdbext.test_interrupt import Gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 SELECT = 0x242
@@ -13,6 +14,7 @@ ROW = "0\t0x"  # of the youngest record
 REPORTS = (1, 2, 4)  # of how far it is: then it is interrupted, unless the records have been read before
 
 
+@thorough("gdbext/csrs/test_csr_access.py::test_ctrl_c_while_records_are_read")
 def test_reading_is_interrupted(tmp_path: Path) -> None:
     elf = demo(tmp_path)
     with Rig(elf, tmp_path / "rig", "--ctr", "1.0") as rig:

@@ -17,6 +17,7 @@ from tests.console.status_lines import read
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.trace.test_find import instructions, names, where
 from tests.gdbext.gdb_process import GDB, NEWEST_GDB, in_time
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
@@ -265,6 +266,7 @@ def test_events_of_an_unknown_kind(tmp_path: Path) -> None:
             mi.command("-rvtrace-events --kind nonsense")
 
 
+@thorough("gdbext/test_settings.py::test_a_listing_while_the_program_runs")
 def test_while_the_program_runs(tmp_path: Path) -> None:
     """Asynchronously, as IDEs have it: gdb answers, and the program goes on."""
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, GdbMi(rig.elf, GDB) as mi:

@@ -13,6 +13,7 @@ from rvtrace_gdb.console.bench.rig import Rig, held_port
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.trace.test_find import names, where
 from tests.gdbext.gdb_process import SOME_GDBS, newest_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
@@ -206,6 +207,7 @@ def test_the_present_is_here_already(past: Past) -> None:
     assert past.mi.command("-rvtrace-live")["messages"] == ["This is the present."]
 
 
+@thorough("endtoend/reverse/test_failures.py::test_where_there_is_no_past_one_line_says_so_and_no_setting_changes")
 @newest_gdb
 def test_going_back_needs_rvtrace_between(gdb: str, tmp_path: Path) -> None:
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, GdbMi(rig.elf, gdb) as mi:

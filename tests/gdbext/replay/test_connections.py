@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.target.link import MARK
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import HOME, demo
 from tests.transport.simulated.openocd import Tcl
 
@@ -90,6 +90,7 @@ def test_a_trace_is_not_the_past_of_another_openocd(way: str, rig: Rig, tmp_path
         assert "[2006 of 2006]" in said["reverse-stepi "]
 
 
+@thorough("test_a_trace_is_not_the_past_of_another_openocd")
 def test_the_other_openocd_is_not_touched(rig: Rig, tmp_path: Path) -> None:
     """gdb is at one chip, the description has the Tcl port of the other, whose encoder stays as it is."""
     with Rig(rig.elf, tmp_path / "second") as second, closing(Tcl(second.tcl_port)) as tcl:

@@ -15,7 +15,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.decode.executed.logs import CLOCK, qemu_log
 from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 
 PROGRAM = HOME / "tests" / "programs" / "steps.c"
@@ -98,6 +98,7 @@ def test_gdb_looks_at_few_of_the_instructions(gdb: str, traced: tuple[Path, Path
 CONDITIONS = ["$trace_pos % 7 == 3", "i == 3 && sum > 2", "$a5 == 0x7", "n - 4 < $a5", "$pc == 1", "sink != 0"]
 
 
+@thorough("endtoend/reverse/test_session.py::test_a_condition_stops_backward")
 @pytest.mark.parametrize("gdb", NEWEST_GDB)
 def test_conditions_stop_where_gdb_itself_stops(gdb: str, traced: tuple[Path, Path, list[int]]) -> None:
     """gdb's own way: `set breakpoint condition-evaluation host`."""

@@ -8,6 +8,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, gdb_environ, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.terminal import Terminal
 
@@ -71,6 +72,7 @@ def test_where_nothing_is_to_be_said(said: Said) -> None:
     assert " of " not in outputs["trace goto 5 "] and " of " not in outputs["trace live"]
 
 
+@thorough("test_each_stop_in_the_past_says_which_instruction_is_next")
 def test_the_prompt(tmp_path: Path) -> None:
     """Also one that is set meanwhile, and one of another extension."""
     elf = demo(tmp_path, "rv64imac_zicsr")

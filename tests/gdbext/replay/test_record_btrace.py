@@ -19,7 +19,7 @@ from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, run_gdb
 from tests.gdbext.runs_in_turn import THROUGH_RVTRACE, Run, in_turn
 from tests.helpers import reference_streams
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu import running
 
@@ -206,6 +206,7 @@ def more(
     return Recorded(first, in_turn(rig, folder / "log", ended, request.param, THROUGH_RVTRACE))
 
 
+@thorough("test_the_instruction_history_is_what_retired")
 def test_what_runs_later_is_recorded_too(more: Recorded) -> None:
     """gdb asks for more at each command: it is read out meanwhile. Numbers go on, nothing is warned of."""
     said, pcs = more.runs["later"]

@@ -9,6 +9,7 @@ from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import AT_ONCE, HOME, PATIENT, SETTINGS, SOURCE, gdb_environ, in_time, run_gdb
 from tests.gdbext.replay.test_record_btrace import ROW, beginning, recorded
 from tests.gdbext.test_interrupt import PROGRAM, Gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 from tests.helpers.openocd_crash import kill_openocd
 
@@ -44,6 +45,7 @@ def test_the_size_guard(tmp_path: Path) -> None:
     assert [int(pc, 16) for _, pc in rows] == pcs[-10:]
 
 
+@thorough("test_the_size_guard")
 def test_what_takes_too_long_to_read_out_is_a_gap(tmp_path: Path) -> None:
     """gdb waits a second for an answer here, and the buffer takes longer: that is said once, and gdb goes on."""
     elf, log = compile_program(tmp_path, PROGRAM), tmp_path / "retired.log"
@@ -123,6 +125,7 @@ def test_without_the_proxy_or_a_trace(tmp_path: Path) -> None:
     assert "nothing has been traced yet" in said["trace native  "]
 
 
+@thorough("test_without_the_proxy_or_a_trace")
 def test_the_connection_is_lost_while_gdb_records(tmp_path: Path) -> None:
     """gdb goes on without a target, and what was traced is kept."""
     elf, log = demo(tmp_path), tmp_path / "retired.log"

@@ -17,6 +17,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import GDB, NEWEST_GDB, PATIENT, SOME_GDBS, SOURCE, gdb_environ, newest_gdb, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.terminal import Terminal
 
@@ -391,6 +392,7 @@ def test_keys_of_single_key_mode_go_backward(it: Traced, live: Debugger) -> None
     debugger.terminal.type("q")  # to the prompt again
 
 
+@thorough("test_it_follows_the_place_in_the_past")
 @some_boards
 def test_much_new_trace_is_read_only_when_asked_for(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)
@@ -406,6 +408,7 @@ def test_much_new_trace_is_read_only_when_asked_for(it: Traced, live: Debugger) 
     debugger.settled(lambda screen: f"{last + 1} so far" in screen and "not read out" not in screen, "newest")
 
 
+@thorough("gdbext/test_settings.py::test_a_listing_while_the_program_runs")
 @newest_board
 def test_a_running_program_is_not_read_out(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)

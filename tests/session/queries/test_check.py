@@ -17,6 +17,7 @@ from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress
 from tests.decode.ntrace.test_reference import executed, image
+from tests.helpers.amounts import thorough
 from tests.helpers.checked_captures import ELF
 
 
@@ -99,6 +100,7 @@ def stopping(after: int) -> Progress:
     return stop
 
 
+@thorough("test_each_hart_is_checked")
 def test_it_can_be_interrupted_at_any_time(two_harts: Capture) -> None:
     """Whenever that is, the session is as before, and can be asked again."""
     session, calls = opened(two_harts), []

@@ -17,6 +17,7 @@ from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.session.sources import options
 from rvtrace_gdb.session.sources.options import Armed, arm, triggers_of
 from rvtrace_gdb.transport.openocd.target import OpenOcd
+from tests.helpers.amounts import thorough
 from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.openocd import OpenOcd as Rig
@@ -244,6 +245,7 @@ def test_harts_that_openocd_does_not_know(link: OpenOcd) -> None:
     assert str(caught.value) == said
 
 
+@thorough("endtoend/trace/test_failures.py::test_openocd_is_started_anew")
 def test_openocd_is_started_again(rig: Rig, link: OpenOcd) -> None:
     """It clears triggers with dmode when it first looks at them, and leaves ours."""
     armed = arm(link, ENCODERS[:1], Triggers(on=(ENTRY + 4,)))

@@ -18,6 +18,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, Syn
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.transport.openocd.target import NoSuchTarget, NotOpenOcd, OpenOcd, OpenOcdError, OpenOcdRefused
 from tests.controlregs.trace_control.rig import TraceRequest, TraceSettings, drain, start, status, stop
+from tests.helpers.amounts import thorough
 from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.openocd.live_target import CODE, EBREAK, ENTRY, LOOP_FOREVER, Live
 
@@ -219,6 +220,7 @@ def test_status_and_stop_while_the_hart_runs(spinning: Live) -> None:
         assert [messages[0][0] >> 2, messages[-1][0] >> 2] == [PROG_TRACE_SYNC, PROG_TRACE_CORRELATION]
 
 
+@thorough("endtoend/trace/test_failures.py::test_openocd_is_started_anew")
 def test_openocd_dies_half_way_and_comes_back(spinning: Live) -> None:
     with spinning.connect() as openocd:
         sink, encoder = components(openocd)
