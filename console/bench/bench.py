@@ -303,6 +303,13 @@ class Bench(BenchTarget):
         file = Path(path).resolve()
         return list(self.engine.query(f"-rvtrace-open {quoted(str(file))}").get("messages", []))
 
+    def export(self, name: str, path: str | os.PathLike[str], *options: str) -> list[str]:
+        """Write the trace in the form of another program, docs/export.md, such as `report-html`, a page for a browser;
+        returns the messages about it. *options*: those of `trace export`: "-hart 1".
+        """
+        words = [name, quoted(str(Path(path).resolve())), *options]
+        return list(self.engine.query(" ".join(["-rvtrace-export", *words])).get("messages", []))
+
     # What ran
 
     def ran(self, location: str) -> bool:
@@ -336,6 +343,12 @@ class Bench(BenchTarget):
         each, 0: all. *numbers*: a RANGE of instructions, one hart's. Raises `RvtraceError`, as all queries.
         """
         return trace_queries.report_fields(self.engine, sections, hart, top, numbers)
+
+    def top(self, rows: int | None = None) -> dict[str, Any]:
+        """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each
+        section, 0: all. Without, it is the next table after the one before, with what is new since then.
+        """
+        return trace_queries.top_fields(self.engine, rows)
 
     def latency(self, handler: str | None = None) -> Latencies:
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""

@@ -132,6 +132,14 @@ def report_fields(engine: Engine, sections: Sequence[str], hart: int | None, top
     return numbered
 
 
+def top_fields(engine: Engine, rows: int | None) -> dict[str, Any]:
+    """Return what runs most; see `Bench.top`."""
+    found = engine.query("-rvtrace-top --on" if rows is None else f"-rvtrace-top --top {rows}")
+    numbered: dict[str, Any] = _numbered(found["top"])
+    numbered |= {"seconds": float(numbered["seconds"])} if "seconds" in numbered else {}
+    return {**numbered, "running": "running" in found, "overwritten": "overwritten" in found}
+
+
 _TEXTS = frozenset({"addr", "func", "file", "path", "function", "flow", "cause", "kind", "text", "capture"})
 
 

@@ -162,34 +162,42 @@ trace does not is left out, and a line says so. FILE is written as a
 whole, or not at all."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        usage = "Usage: trace export NAME FILE [OPTION ...]"
-        words = arguments(argument, usage)
+        words = arguments(argument, _EXPORT_USAGE)
         if not words:
-            exports = _exports()
+            exports = export_names()
             results.add({"exports": [{"name": name, "help": text} for name, text in exports]})
             width = max(len(name) for name, _ in exports)
             for name, text in exports:
                 print_line(f"{name:<{width}}  {text}")
             return
-        if len(words) < 2:
-            raise gdb.GdbError(f"The name of an export and of one file are needed. {usage}")
-        try:
-            given = EXPORT.parse(words[2:])
-        except OptionError as error:
-            raise gdb.GdbError(f"trace export: {error}") from None
-        options = {key: value[-1] if isinstance(value, list) else value for key, value in given.items()}
-        name, path = words[0], os.path.abspath(os.path.expanduser(words[1]))
-        print_lines(tracer().request("export", name=name, path=path, context=tracer().context(), **options))
+        print_lines(write_export(words))
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         if text.rpartition(" ")[2].startswith("-"):
             return completion.words(text, word, EXPORT.complete(text))
         if " " in text.lstrip():
             return gdb.COMPLETE_FILENAME
-        return completion.words(text, word, [name for name, _ in _exports()]) if tracer().has_session else []
+        return completion.words(text, word, [name for name, _ in export_names()]) if tracer().has_session else []
 
 
-def _exports() -> list[tuple[str, str]]:
+_EXPORT_USAGE = "Usage: trace export NAME FILE [OPTION ...]"
+
+
+def write_export(words: list[str]) -> dict[str, Any]:
+    """Write an export, with the arguments of the command; return the session's answer. Raises gdb.GdbError."""
+    if len(words) < 2:
+        raise gdb.GdbError(f"The name of an export and of one file are needed. {_EXPORT_USAGE}")
+    try:
+        given = EXPORT.parse(words[2:])
+    except OptionError as error:
+        raise gdb.GdbError(f"trace export: {error}") from None
+    options = {key: value[-1] if isinstance(value, list) else value for key, value in given.items()}
+    name, path = words[0], os.path.abspath(os.path.expanduser(words[1]))
+    answer: dict[str, Any] = tracer().request("export", name=name, path=path, context=tracer().context(), **options)
+    return answer
+
+
+def export_names() -> list[tuple[str, str]]:
     """Return the name of each export, and what it writes."""
     return [(name, text) for name, text in tracer().request("exports")["rows"]]
 

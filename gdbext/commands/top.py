@@ -57,13 +57,13 @@ def _watch(seconds: int | None, top: int | None) -> None:
     gdb.GdbError.
     """
     began, picture = time.monotonic(), _Picture()
-    answer = _read_out({"begin": True, **({} if top is None else {"top": top})})
+    answer = read_out(begin=True, top=top)
     print_lines(answer)
     try:
         while answer["running"] and (seconds is None or time.monotonic() - began < seconds):
             picture.draw(_lines(answer))
             time.sleep(_PAUSE)
-            answer = _read_out({})
+            answer = read_out()
         picture.erase()
     except KeyboardInterrupt:
         picture.erase()
@@ -73,7 +73,11 @@ def _watch(seconds: int | None, top: int | None) -> None:
         print_line(line)
 
 
-def _read_out(given: dict[str, Any]) -> dict[str, Any]:
+def read_out(*, begin: bool = False, top: int | None = None) -> dict[str, Any]:
+    """Read out the trace, and return the session's answer with its table. *begin*: no table is before it; *top*: how
+    many rows of each section from then on, None: the usual number.
+    """
+    given: dict[str, Any] = {"begin": True, **({} if top is None else {"top": top})} if begin else {}
     answer: dict[str, Any] = tracer().request("top", context=tracer().context(), **given)
     return {**answer, "table": top_table_of(answer["table"])}
 

@@ -14,12 +14,14 @@ from typing import Any, Callable, NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, settings
+from rvtrace_gdb.gdbext.commands import capture as commands_capture
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
 from rvtrace_gdb.gdbext.commands import report as commands_report
+from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
@@ -34,6 +36,7 @@ from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
+from rvtrace_gdb.rows.top_text import top_fields
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -181,6 +184,25 @@ def intervals(given: Arguments) -> RowFields:
     return _with_messages({"intervals": interval_fields(found)}, found.lines)
 
 
+def top(given: Arguments) -> RowFields:
+    """Read out a running trace, and return what runs most. Without --on no read-out is before it."""
+    on = given.options["on"]
+    if on and given.options["top"] is not None:
+        raise gdb.GdbError("-rvtrace-top: --top is for the first table, --on for those that follow it: give one.")
+    found = commands_top.read_out(begin=not on, top=given.options["top"])
+    facts = {name: 1 for name in ("running", "overwritten") if found[name]}
+    return _with_messages({"top": top_fields(found["table"]), **facts}, found["lines"])
+
+
+def export(given: Arguments) -> RowFields:
+    """Write the trace in the form of another program, with the arguments of `trace export`."""
+    if not given.words:
+        return {"exports": [{"name": name, "help": text} for name, text in commands_capture.export_names()]}
+    words = [*given.words[:2], *(word[1:] if word.startswith("--") else word for word in given.words[2:])]
+    found = commands_capture.write_export(words)
+    return _with_messages({}, found["lines"])
+
+
 def who_wrote_last(given: Arguments) -> RowFields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
@@ -279,10 +301,12 @@ TABLE = (
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
+    MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
     MiCommand("save", save, (), "FILE"),
     MiCommand("open", open_file, (), "FILE"),
+    MiCommand("export", export, raw=True),
     MiCommand("goto", goto, (), "PLACE"),
     MiCommand("live", live),
     MiCommand("position", gdb_position),

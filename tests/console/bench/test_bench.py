@@ -113,6 +113,21 @@ def test_what_ran(past: Past) -> None:
     assert latency.ticks == 0
 
 
+def test_what_runs_most_and_what_is_exported(past: Past, tmp_path: Path) -> None:
+    """Of a program that has stopped; against the log of the hart."""
+    bench, truth = past.bench, past.truth
+    top = bench.top(0)
+    assert top["instructions"] == len(truth.pcs) == sum(row["times"] for row in top["functions"])
+    assert (top["running"], top["overwritten"]) == (False, False)
+    later = bench.top()
+    assert later["since"] == 0 and later["seconds"] > 0 and len(later["functions"]) == len(top["functions"])
+    page = tmp_path / "a page.html"
+    assert any(str(page) in line for line in bench.export("report-html", page))
+    assert f'id="instructions">{len(truth.pcs):,}<' in page.read_text(encoding="utf-8")
+    with pytest.raises(RvtraceError, match="there is no export nope"):
+        bench.export("nope", page)
+
+
 def test_where_instructions_and_time_went(past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Against the log of the hart; the shell says the same of the capture."""
     bench, truth = past.bench, past.truth

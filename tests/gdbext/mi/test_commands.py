@@ -5,6 +5,7 @@ What is expected comes from the hart's own log of what it retired, and from nm, 
 
 import re
 import subprocess
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "functions", "calls",
-    "coverage", "report", "intervals", "who-wrote", "values", "save", "open", "goto", "live", "position",
+    "coverage", "report", "intervals", "top", "who-wrote", "values", "save", "open", "export", "goto", "live",
+    "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 
@@ -59,6 +61,8 @@ class Session:
             "-rvtrace-functions --begin 1 --count 4096", "-rvtrace-functions --count 2",
             "-rvtrace-coverage", "-rvtrace-coverage --all",
             "-rvtrace-calls", "-rvtrace-calls --depth 1", "-rvtrace-calls --begin 2 --count 1",
+            "-rvtrace-top --top 2", "-rvtrace-top --on", "-rvtrace-export",
+            f'-rvtrace-export folded "{self.folder}/x y.folded" --hart 0',
             f'-rvtrace-save "{self.folder}/x y.rvt"',
             "-rvtrace-stop", "-rvtrace-told", "-rvtrace-told ",
             f'-rvtrace-open "{self.folder}/x y.rvt"',
@@ -131,6 +135,30 @@ def test_bytes_of_instructions(session: Session) -> None:
         [line] = [line for line in text.splitlines() if line.strip().startswith(f"{int(row['addr'], 16):x}:")]
         code = line.split("\t")[1].strip()
         assert row["opcodes"].replace(" ", "") in (code, bytes.fromhex(code)[::-1].hex())
+
+
+def test_what_runs_most(session: Session) -> None:
+    """Of a program that has stopped: nothing is new at the second time."""
+    own: Counter[str] = Counter()
+    for row in session["history --begin 1 --count 4096"]["history"]:
+        own[row["func"]] += 1
+    first, second = session["top --top 2"], session["top --on"]
+    assert "running" not in first and first["top"]["instructions"] == str(len(session.retired))
+    rows = [(row["func"], int(row["times"])) for row in first["top"]["functions"]]
+    assert rows == own.most_common(2) and len(first["top"]["edges"]) == 2
+    assert [(row["func"], int(row["times"])) for row in second["top"]["functions"]] == rows
+    assert second["top"]["since"] == "0"
+
+
+def test_an_export_is_written(session: Session) -> None:
+    """Folded stacks: the weights add up to what retired."""
+    assert {"name": "folded", "help": "folded stacks, for FlameGraph, inferno and speedscope"} in session["export"][
+        "exports"
+    ]
+    file = session.folder / "x y.folded"
+    assert any(str(file) in line for line in session[f'export folded "{file}" --hart 0']["messages"])
+    weights = [int(line.rpartition(" ")[2]) for line in file.read_text().splitlines()]
+    assert sum(weights) == len(session.retired)
 
 
 def test_pages_end_where_the_history_does(session: Session) -> None:
