@@ -408,6 +408,11 @@ class DecodedCapture:
         """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 
+    def restart_pages(self) -> None:
+        """Let the pages of histories and of messages begin again."""
+        for cursor in (*self._cursors.values(), *self._message_cursors.values()):
+            cursor.reset()
+
     def messages(self, progress: Progress = silent) -> AnyNumberedItems:
         """Return the messages of the sink that was selected last; the same bytes are read once.
 

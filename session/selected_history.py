@@ -106,6 +106,10 @@ class HistoryCache:
             cached = of_kind[id(history)] = history, make()
         return cast(_T, cached[1])
 
+    def drop(self, kind: type) -> None:
+        """Drop the objects of a type."""
+        self._objects.pop(kind, None)
+
     def clear(self) -> None:
         """Drop all."""
         self._objects.clear()

@@ -28,6 +28,7 @@ from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
+from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.pages import PageSelection
 from rvtrace_gdb.session.reverse_debugger import ProxyLock, ReverseDebugger, check_present, is_away, positions
 from rvtrace_gdb.session.selected_history import HistoryCache, LastRequest, Searches, SelectedHistory, functions_of
@@ -452,6 +453,13 @@ class Session:
         self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error, lazily=lazily)
         other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]
+
+    def restart_pages(self) -> None:
+        """Let all lists begin again: another client looks at them."""
+        self.searches = Searches(self)
+        self._cache.drop(FunctionList)
+        if self._decoded_capture is not None:
+            self._decoded_capture.restart_pages()
 
     def share(self, other: "Session") -> None:
         """Have the trace of another session, with what was decoded and found in it, and the pages that were shown.

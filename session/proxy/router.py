@@ -50,6 +50,7 @@ class Router:
             pass
         finally:
             self._state.connection = None
+            self._state.exchange.take_jump()  # it was for this gdb
             with self._state.setup.lock:
                 self._state.setup.past.leave()
             self._gdb.close()
@@ -184,6 +185,8 @@ class Router:
         body, mode = item.body, self._state.mode()
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()
+            if self._state.setup.tell is not None:  # nobody else says that a stop is shown
+                self._state.present.shown()
         if mode is ProxyMode.ENDED:  # gdb 13 and 16 crash when the connection ends while they compute frames
             if body[:1] not in OF_FRAMES:
                 raise ConnectionEnded

@@ -285,6 +285,8 @@ class TargetDescriptions:
         if not self._state.target.has_stub():
             return self._by_process.get(self._process()) or self._last or self._of_trace()
         document = self._document(TARGET)
+        if self._state.setup.tell is not None and b"<osabi>" not in document:  # else gdb's Python sees to it
+            document = document.replace(b"</architecture>", b"</architecture><osabi>none</osabi>", 1)
         return TargetXml.from_document(document, self._document) if document else None
 
     def _of_trace(self) -> TargetXml:

@@ -242,7 +242,8 @@ class ProxyDebugger:
         self.context = replace(self.context, threads=())  # those of the connection before
         setup = ProxySetup(
             past=self.timeline, lock=self._session.proxy_lock, stub_address=stub, hart_of=self.hart_of,
-            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=self._service is None,
+            extensions=self.extensions, xlen=xlen, harts=self._replayed,
+            hold_at_present=self._service is None or stub is not None,
             **({} if self._service is None else self._service._asdict()),
         )  # fmt: skip
         proxy = Proxy(setup, self.writes)

@@ -13,6 +13,7 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.serve.instructions import ServedPlace, fields, lines
 from rvtrace_gdb.console.commands.serve.monitor import Monitor
+from rvtrace_gdb.console.commands.serve.monitor.recording import recording_commands
 from rvtrace_gdb.console.main import COMMANDS
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
@@ -44,7 +45,7 @@ class ServeUsage(RvtraceError):
 class ServeRequest:
     """*trace*: the capture, None: the target at *stub*. *path*: of a unix socket, None: a TCP port, 0 for any.
 
-    *elf*: the program of the target at *stub*; *target*: its description.
+    *elf*: the program of the target at *stub*; *target*: its description; *save*: the file that clients can write.
     """
 
     output: OutputOptions
@@ -56,6 +57,7 @@ class ServeRequest:
     values: str
     elf: str | None = None
     target: str | None = None
+    save: str | None = None
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -84,6 +86,9 @@ def add_arguments(parser: CommandParser) -> None:
         " registers alone, or nothing",
     )  # fmt: skip
     parser.add_argument("--target", metavar="FILE", help="with --connect: the target description (rvtrace.toml)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE.rvt", help="with --connect: the file that `monitor trace save` writes"
+    )
     output.add_arguments(parser, "the place where it waits")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -111,8 +116,8 @@ def _request(args: argparse.Namespace) -> ServeRequest:
     if (args.capture is None) == (args.connect is None):
         raise ServeUsage("give a FILE, or --connect HOST:PORT for a live target")
     live = args.connect is not None
-    if args.target is not None and not live:
-        raise ServeUsage("--target: a capture has its description; it is for --connect")
+    if (args.target, args.output) != (None, None) and not live:
+        raise ServeUsage("--target and --output are for --connect: a capture is there already")
     if live and len(args.elf) > 1:
         raise ServeUsage("--elf is given more than once: a target has one program")
     return ServeRequest(
@@ -125,6 +130,7 @@ def _request(args: argparse.Namespace) -> ServeRequest:
         values=args.values,
         elf=inputs.elf_name(args.elf[0]) if live and args.elf else None,
         target=args.target,
+        save=args.output,
     )
 
 
@@ -149,7 +155,8 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     context = Context(elf=request.elf, target_file=request.target, values=request.values)
     program = _program_path(request, session)
     files = ProgramFiles(lambda: program)
-    monitor = Monitor(session, file, COMMANDS, replays=request.trace is not None)
+    own = {} if request.trace is not None else recording_commands(request.save)
+    monitor = Monitor(session, file, COMMANDS, own, replays=request.trace is not None)
     debugger = ProxyDebugger(
         session,
         context,
@@ -160,6 +167,7 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     proxy = debugger.listen(request.stub, request.port, shown.progress, request.path)
     with on_signals(_SIGNALS, lambda _: proxy.request_end()):
         _announce(ServedPlace(proxy.where, proxy.port, program), request, shown)
+        monitor.prepare()
         proxy.wait()
     files.close()
     return 0

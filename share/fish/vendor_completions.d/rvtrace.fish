@@ -260,6 +260,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l port -x -d 'wait a
 complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l unix -r -F -d 'wait at a socket, which other users cannot connect to'
 complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l once -d 'end when the first debugger leaves'
 complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l target -r -F -d 'with --connect: the target description (rvtrace.toml)'
+complete -c rvtrace -n '__fish_seen_subcommand_from serve' -s o -l output -r -F -d 'with --connect: the file that `monitor trace save` writes'
 complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l json -d 'print a JSON object on standard output for the place where it waits'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l help-forms -d 'show the forms that --to takes'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l to -x -a 'spike riscv-dv rvvi tandem folded speedscope pprof report-html callgrind perf-script perf-stacks vcd fst ctf lcov cobertura gcov-json coverage-html perfetto chrome csv jsonl' -d 'the form: --help-forms explains them'

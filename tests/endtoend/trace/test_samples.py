@@ -17,6 +17,7 @@ ELSEWHERE = {
     "native.md": 1,  # tests/gdbext/replay/test_record_btrace_limits.py
     "registers.md": 1,  # tests/gdbext/commands/test_registers_page.py
     "reverse.md": 1,  # tests/endtoend/reverse/test_page.py
+    "serve.md": 3,  # tests/console/commands/serve/test_page.py
     "triggers.md": 1,  # test_triggers_page.py
     "who-wrote.md": 1,  # tests/endtoend/tandem/test_who_wrote.py
 }
@@ -30,7 +31,6 @@ UNTYPED = {
     "history.md": 2,  # of a terminal: tests/gdbext/commands/test_history.py; of a program of a test
     "native.md": 1,  # a Linux
     "reverse.md": 4,  # programs of tests, QEMU
-    "serve.md": 2,  # nothing of it is shown
     "sifive-v0.md": 1,  # a board
     "tandem.md": 1,  # a core
     "target-description.md": 1,  # nothing is printed

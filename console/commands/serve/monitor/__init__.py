@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.console.commands import Subcommand
 from rvtrace_gdb.console.commands.serve.monitor.page import PageFull, PrintedPage
-from rvtrace_gdb.console.commands.serve.monitor.places import PastPlaces
+from rvtrace_gdb.console.commands.serve.monitor.request import MonitorRequest, OwnCommand
 from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import (
     arguments,
     help_text,
@@ -27,7 +27,7 @@ from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.proxy.stepping import ReplayProgress
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import columns
 
 PREFIX = b"qRcmd,"
@@ -43,28 +43,6 @@ Usage: monitor trace COMMAND [ARGUMENT ...]
 last ones; with - after it those before, without it those after them. `monitor
 trace size N` sets how many, 0: all. A RANGE is shown whole.
 """
-
-
-class OwnCommand(NamedTuple):
-    """A command that the shell has not, or has in another form: one line of help, more of it, and what it does."""
-
-    help: str
-    usage: str
-    run: Callable[["MonitorRequest", Sequence[str]], Iterable[str]]
-
-
-class MonitorRequest(NamedTuple):
-    """A request of a client. *size*: rows in a page, 0 for all."""
-
-    session: Session
-    debugger: ProxyDebugger
-    hart: int | None
-    progress: Progress
-    size: int
-
-    @property
-    def places(self) -> PastPlaces:
-        return PastPlaces(self.session, self.debugger, self.hart, self.progress)
 
 
 OWN: Mapping[str, OwnCommand] = {
@@ -124,9 +102,14 @@ class Monitor:
         self._own = {**OWN, **(own or {})}
         self._size = ROWS
         self._last: _LastPage | None = None
+        self._client: ExtensionContext | None = None  # whose pages these are
 
     def features(self) -> str:
         return ""
+
+    def prepare(self) -> None:
+        """Load the commands of the shell, before a client waits for that."""
+        list(verbs(self._commands))
 
     def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         try:
@@ -142,7 +125,14 @@ class Monitor:
             connection.print(_NO_TARGET)
             return b"OK"
         with connection.lock:
-            self._print(words[1:], connection)
+            if connection is not self._client:
+                self._client, self._last, self._size = connection, None, ROWS
+                self._session.restart_pages()
+            try:
+                self._print(words[1:], connection)
+            finally:
+                if self._session.live is not None:
+                    self._session.live.let_go()
         return b"OK"
 
     def _print(self, words: list[str], connection: ExtensionContext) -> None:

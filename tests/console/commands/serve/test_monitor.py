@@ -129,3 +129,18 @@ def test_pages_of_another_size(client: Packets) -> None:
         assert len(client.monitor("trace history 1")) == 3
     finally:
         client.monitor("trace size 10")
+
+
+def test_a_client_leaves_nothing_to_the_next(server: Server, served: Served) -> None:
+    lists = ("trace functions", "trace history", "trace dump")
+    with server.client() as first:
+        first.ask("?")
+        shown = [first.monitor(words) for words in lists]
+        first.monitor("trace size 5")
+        first.monitor("trace goto 17")
+    with server.client() as other:
+        other.ask("?")
+        assert other.place() == served.moments[-1].pc
+        assert [other.monitor(words) for words in lists] == shown
+        other.ask("bs")
+        assert other.place() == served.moments[-2].pc

@@ -7,11 +7,12 @@ import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.console.commands.serve.served import Served, Server, capture, serving
-from tests.gdbext.gdb_process import ALL_GDBS, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB18, run_gdb
 from tests.helpers.started_python import rvtrace
 from tests.session.board import DEMO
 
@@ -36,8 +37,23 @@ def server(served: Served) -> Iterator[Server]:
         assert server.end(signal.SIGINT) == 0
 
 
-@pytest.mark.parametrize("gdb", [ALL_GDBS[0], ALL_GDBS[-1]])
-def test_gdb_without_rvtrace_goes_back_and_forth(served: Served, server: Server, gdb: str) -> None:
+GDB18_ITSELF = "lib/python3*/site-packages/gdb_for_pwndbg/_vendor/bin/gdb"
+"""What the script `gdb` of that package starts."""
+
+
+def gdbs() -> list[Any]:
+    """gdb 13, and the newest as if it were built without Python: that fails to start where PYTHONHOME is wrong."""
+    found = [] if GDB18 is None else sorted(Path(GDB18).parent.parent.glob(GDB18_ITSELF))
+    return [pytest.param(GDB, {}, id="gdb"), *(pytest.param(str(it), NO_PYTHON, id="no-python") for it in found)]
+
+
+NO_PYTHON = {"PYTHONHOME": "/nonexistent"}
+
+
+@pytest.mark.parametrize(("gdb", "environ"), gdbs())
+def test_gdb_without_rvtrace_goes_back_and_forth(
+    served: Served, server: Server, gdb: str, environ: dict[str, str]
+) -> None:
     back = [f"reverse-stepi{' ' * n}" for n in range(STEPS)]
     pcs = [f"print/x $pc{' ' * n}" for n in range(STEPS)]
     steps = [word for pair in zip(back, pcs, strict=True) for word in pair]
@@ -47,7 +63,11 @@ def test_gdb_without_rvtrace_goes_back_and_forth(served: Served, server: Server,
         "continue ", "reverse-continue ", "info registers ", "watch sink", "continue  ", "continue   ",
         "reverse-continue  ",
     ]  # fmt: skip
-    said = run_gdb(None, commands, gdb=gdb)
+    questions = [f"monitor trace {words}" for words in ("functions 1,3", "goto fib", "position")]
+    said = run_gdb(None, [*commands, *questions, "python print(1)"], gdb=gdb, **environ)
+    assert ("Python not initialized" in said["python print(1)"]) == bool(environ)
+    assert said[questions[0]].splitlines() == ["1\t_start", "2\tmain", "3\tleaf"]
+    assert "The next step goes there" in said[questions[1]] and "In the past" in said[questions[2]]
     moments = served.moments
     assert 'currently "none"' in said["show osabi"]
     assert len(re.findall(r"^[* ] \d+ ", said["info threads"], re.M)) == 1
