@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -186,7 +187,27 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     os.environ.update(request["environ"])
     sys.argv = ["rvtrace", *request["words"]]
     module = "rvtrace_gdb.console.main" if request["module"] == "rvtrace_gdb" else f"{request['module']}.__main__"
-    raise SystemExit(importlib.import_module(module).main())
+    try:
+        status = importlib.import_module(module).main()
+    except SystemExit as end:
+        status = end.code
+    _end(0 if status is None else status)
+
+
+def _end(status: object) -> NoReturn:
+    """End as Python does, but leave the memory of all modules to the system: to take it apart takes longer than most
+    commands. What cannot be ended that way, because output cannot be written, is left to Python.
+    """
+    if not isinstance(status, int) or threading.active_count() > 1:
+        raise SystemExit(status)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        raise SystemExit(status) from None
+    atexit._run_exitfuncs()
+    os._exit(status & 0xFF)
 
 
 if __name__ == "__main__":
