@@ -67,13 +67,15 @@ def modules() -> Iterator[tuple[str, Path]]:
 def tree(path: Path) -> ast.Module:
     """The syntax tree of a file, which several tests look at: it is not to be changed.
 
-    Nothing in it is garbage, so that the collector, which would take three quarters of the time, does not look there.
+    Nothing in it is garbage, so that the collector, which would take three quarters of the time, does not look there,
+    neither now nor later.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
     finally:
+        gc.freeze()
         if collects:
             gc.enable()
 
