@@ -57,7 +57,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         words = [sys.executable, "-m", "rvtrace_gdb", "decode", "--follow", f"unix:{folder / 'pins'}"]
         words += ["--settings", str(folder / "settings.rvt"), "-o", str(folder / "x.rvt")]
         listing = folder / "listing"
-        follow = f"cd {HOME}; {shlex.join(words)} > {listing} 2> {said} & until grep -q e {said}; do :; done"
+        follow = f"cd {HOME}; {shlex.join(words)} > {listing} 2> {said} & until grep -q e {said}; do sleep 0.05; done"
         commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
         commands += [f"trace start -to pins {request.param}", "break met", f"trace save {folder / 'settings.rvt'}"]
         commands += ["trace status", f"shell {follow}", "continue", "trace stop"]
