@@ -55,9 +55,11 @@ def short_path() -> Iterator[Path]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: three for two processors, because a quarter of the time a test waits: for a timer, a start, an end."""
+    """`-n auto`: two for each processor, because a test with gdb and OpenOCD waits for half of its time: for a timer, a
+    start, an answer, an end.
+    """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return processors + (processors + 1) // 2
+    return 2 * processors
 
 
 def pytest_configure(config: pytest.Config) -> None:
