@@ -11,8 +11,8 @@ help:
 	@echo "make demo                a traced program in gdb, as you would see it"
 	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
 	@echo "make examples            the programs of docs/tutorials, in build/examples"
-	@echo "make test                all tests (ARGS='-k word' for some)"
-	@echo "make test-long           the same, with all of their random cases; then in the C locale"
+	@echo "make test                the tests (ARGS='-k word' for some)"
+	@echo "make test-long           all tests, with all of their random cases; then some in the C locale"
 	@echo "make check               ruff and mypy, warnings are errors"
 	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
@@ -85,7 +85,7 @@ test: tools-test
 
 test-long: export RVTRACE_TEST_LONG = 1
 test-long: test
-	@echo "Once more, in the C locale, with some of the random cases"
+	@echo "Once more, in the C locale, what make test tries"
 	RVTRACE_TEST_LONG= LC_ALL=C $(PYTEST) $(ARGS)
 
 check: tools-demo

@@ -24,6 +24,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, gdb_environ
 from tests.helpers import reference_streams
+from tests.helpers.amounts import thorough
 from tests.terminal import Terminal
 
 UTF8 = {"TERM": "xterm", "LANG": "de_DE.UTF-8"}
@@ -366,6 +367,7 @@ def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@thorough("test_a_command_shows_a_bar_that_goes_away")
 def test_gdb_shows_the_same(stream: Path, tmp_path: Path) -> None:
     elf, file = reference_streams.FOLDER / "dhrystone.elf", str(tmp_path / "long.rvt")
     data = stream.read_bytes() * 4

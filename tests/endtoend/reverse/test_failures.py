@@ -302,6 +302,7 @@ def test_loaded_again_in_the_past(rig: Rig) -> None:
     assert "<finish>" in said["info registers pc"]
 
 
+@thorough("gdbext/mi/test_past.py::test_why_memory_is_not_known_is_said_where_there_is_no_prompt")
 @newest_gdb
 def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, rig: Rig, tmp_path: Path) -> None:
     """And not before somebody asks for it."""

@@ -13,6 +13,7 @@ ALL_ON = f"trace start {EVERYTHING}"
 TO_THE_END = ["hbreak _exit", "continue", "stepi 3"]
 
 
+@thorough("endtoend/trace/test_hard_programs.py::test_nested_traps_of_user_code")
 @pytest.mark.parametrize(("start", "march"), [(ALL_ON, "rv64imac_zicsr"), *long_only((START, "rv32imac_zicsr"))])
 def test_nested_traps_of_user_code(start: str, march: str, tmp_path: Path) -> None:
     """Traps in the handler, traps right after mret, interrupts in between; stepping into and out of them.

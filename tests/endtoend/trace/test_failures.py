@@ -145,7 +145,7 @@ def test_the_encoder_is_reset(session: Session, connected: bool) -> None:
     assert len(again) > 1000 and again == retired[-len(again) :]
 
 
-@thorough("test_the_sink_is_reset_before_anything_was_read_and_used_by_somebody_else")
+@thorough("test_the_hart_is_reset")
 def test_the_sink_is_reset_after_something_was_read(session: Session) -> None:
     with Debugger(session.rig) as gdb:
         gdb.say("trace start")
@@ -166,6 +166,7 @@ def test_the_sink_is_reset_after_something_was_read(session: Session) -> None:
     assert len(again) > 1000 and again == retired[-len(again) :]
 
 
+@thorough("test_the_hart_is_reset")
 def test_the_sink_is_reset_before_anything_was_read_and_used_by_somebody_else(session: Session) -> None:
     """First nothing of a trace was read; then all of it was. The sink is then awake again, with another buffer: what is
     in that is not our trace.
@@ -266,6 +267,7 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(folder, source)
 
 
+@thorough("gdbext/commands/test_live_coverage.py::test_what_runs_is_shown_while_it_runs")
 def test_the_hart_runs_when_tracing_begins(endless: Path, tmp_path: Path) -> None:
     """It need not be halted, and is not. Then it is, is traced on, and tracing ends while it runs."""
     session = Session(endless, tmp_path)

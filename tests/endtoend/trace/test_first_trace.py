@@ -131,6 +131,7 @@ def test_the_capture_gives_the_same_listing_elsewhere(demo_session: Outcome) -> 
     assert outputs["decode"] == outputs["trace history /a 1,1000000"].replace("\t=> ", "\t   ")
 
 
+@thorough("test_the_listing_is_what_the_hart_retired")
 @pytest.mark.parametrize("program", REFERENCE_PROGRAMS)
 def test_reference_programs_to_their_end(program: str, tmp_path: Path) -> None:
     """Programs nobody wrote for this: they end by writing to `tohost`; the ring keeps all or the newest part."""
@@ -163,7 +164,6 @@ def decode(capture: Path, elf: Path) -> str:
     return printed("decode", capture, "--elf", elf)
 
 
-@thorough("endtoend/trace/test_hard_programs.py::test_a_full_buffer_that_stopped_has_the_oldest_and_says_so")
 def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
     capture = tmp_path / "x.rvt"
     elf = REFERENCE / "qsort.elf"

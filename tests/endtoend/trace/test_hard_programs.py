@@ -137,6 +137,7 @@ def test_a_tiny_ring_has_the_newest(size: int, small: dict[tuple[int, str], Outc
     assert outcome.same_elsewhere()
 
 
+@thorough("endtoend/trace/test_first_trace.py::test_stop_on_wrap_keeps_the_oldest")
 @pytest.mark.parametrize("size", STOPPED)
 def test_a_full_buffer_that_stopped_has_the_oldest_and_says_so(
     size: int, small: dict[tuple[int, str], Outcome]

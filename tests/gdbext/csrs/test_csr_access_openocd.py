@@ -19,7 +19,7 @@ from tests.gdbext.csrs.csr_questions import (
     entries,
 )
 from tests.gdbext.gdb_process import AT_ONCE, GDB, SOME_GDBS, KeptGdb, newest_gdb
-from tests.helpers.amounts import crossed, thorough
+from tests.helpers.amounts import crossed, long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.simulated.openocd import OpenOcd
@@ -141,7 +141,7 @@ def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(elf: Path, tmp_pa
     assert asked.answer(2)["answers"] == [[0, "failed to read register 'csr_sireg'"]]
 
 
-@pytest.mark.parametrize("version", [None, "0.1.4"])
+@pytest.mark.parametrize("version", [None, *long_only("0.1.4")])
 def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_path: Path) -> None:
     """The line that it says is the one that helps."""
     with Configured(elf, tmp_path / "target", "--ctr", version or "1.0", without="expose_csrs") as target:

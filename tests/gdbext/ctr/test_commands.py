@@ -158,6 +158,7 @@ def test_a_hart_without_records(elf: Path, tmp_path: Path) -> None:
         assert re.fullmatch(r"this hart has no Control Transfer Records .*", text), name
 
 
+@thorough("gdbext/csrs/test_csr_access_openocd.py::test_an_openocd_that_exposes_nothing")
 def test_an_openocd_that_exposes_nothing(elf: Path, tmp_path: Path) -> None:
     with connected("none", elf, tmp_path) as first:
         said = commands_said(elf, first, "start", *LOOKS)
@@ -182,6 +183,7 @@ def stopped_and_running(
         return {**run_gdb(elf, [*first, *STOPPED, "continue&", *asked]), "target": target}
 
 
+@thorough("gdbext/csrs/test_csr_access.py::test_a_hart_that_runs")
 def test_while_the_hart_runs(stopped_and_running: dict[str, str]) -> None:
     """Nothing is lost by asking."""
     said = {name: stopped_and_running[f"trace ctr {name}"].strip() for name in WHILE_RUNNING}

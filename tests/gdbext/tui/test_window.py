@@ -372,6 +372,7 @@ def test_it_follows_the_place_in_the_past(it: Traced, live: Debugger) -> None:
     assert it.check(screen)[-1].number == last
 
 
+@thorough("test_it_follows_the_place_in_the_past")
 @newest_board
 def test_keys_of_single_key_mode_go_backward(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)

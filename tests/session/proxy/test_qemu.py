@@ -17,7 +17,7 @@ from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers import qemu
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.session.proxy.listed_past import HERE, ListedPast
 
@@ -83,6 +83,7 @@ def told(outputs: dict[str, str]) -> dict[str, str]:
     }
 
 
+@thorough("session/proxy/test_openocd.py::test_in_the_present_gdb_prints_what_it_prints_without")
 @pytest.mark.parametrize(("elf", "harts"), [(RV64, 1), (RV32, 2), *long_only((RV32, 1), (RV64, 2))], indirect=["elf"])
 def test_in_the_present_gdb_prints_what_it_prints_without(elf: Path, tmp_path: Path, harts: int) -> None:
     commands = LIVE if harts == 1 else TWO_HARTS

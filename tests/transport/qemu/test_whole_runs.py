@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.session.capture import file as capture_file
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.helpers.started_python import rvtrace
 from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
@@ -79,6 +79,7 @@ def peak(folder: Path, rounds: int, source: str) -> tuple[int, int]:
     return int(done.stderr.split()[-1]), int(ran.split("rvtrace qemu: ")[1].split()[0])
 
 
+@thorough("decode/check/test_long_traces.py::test_memory_does_not_grow")
 @pytest.mark.parametrize(("source", "longer"), [("plugin", 1000 if LONG else 200), ("log", 250 if LONG else 50)])
 def test_a_long_run_needs_no_more_memory(tmp_path: Path, source: str, longer: int) -> None:
     short, few = peak(tmp_path, 10, source)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.transport.simulated.machine import Machine, build
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.transport.usb import umockdev
 from tests.transport.usb.esp_device import EspDevice
@@ -133,6 +133,7 @@ def test_a_trace_through_the_real_libusb(make: Callable[[Machine], Rig], tmp_pat
     assert ran > 500 and json.loads(done.stdout) == list(itertools.islice(executed(), ran))
 
 
+@thorough("test_what_goes_wrong_with_the_real_libusb")
 @pytest.mark.parametrize("make", [ftdi, *long_only(esp)], indirect=True)
 def test_after_a_program_that_was_killed_in_the_middle_of_a_transfer(
     make: Callable[[Machine], Rig], tmp_path: Path

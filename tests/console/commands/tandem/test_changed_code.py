@@ -11,6 +11,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture.file import load
 from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.gdb_mi import GdbMi
 
 FOLDER = HOME / "tests" / "data" / "cases" / "changing-code"
@@ -31,6 +32,7 @@ def test_decode_shows_what_ran(capsys: pytest.CaptureFixture[str]) -> None:
     assert [text.split("\t")[0].strip() for text in _ROW.findall(capsys.readouterr().out)] == WORDS
 
 
+@thorough("test_decode_shows_what_ran")
 def test_so_does_a_trace_that_arrives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fifo = tmp_path / "port"
     os.mkfifo(fifo)
