@@ -2,8 +2,8 @@
 
 A decision is found in the code where branches lead to each other as its conditions do, through code without further
 branches, and where the line table has them in its place: all in its statement, and all but one in the expression itself
-(gcc gives the first condition the place of the statement, clang the last one that of the whole expression, or of the
-statement). The branch of the last condition may be one of a value, to which the other conditions give a constant where
+(gcc gives the first condition the place of the statement, or all of them that of the `!` in front, or of `? :` behind;
+clang the last one that of the whole expression, or of the statement). The branch of the last condition may be one of a value, to which the other conditions give a constant where
 they decide the result: all ways of results lead through it then (a *joined* decision). Where no branches fit, or these
 do in two ways, the decision is not determined: a condition that is computed without a branch, or with several; code
 that was optimised, or comes from a macro.
@@ -89,7 +89,7 @@ class DecisionMatcher:
     def copies(self, decision: SourceDecision) -> list[CodeDecision] | None:
         """Return the copies of a decision in the code; None: there is code of it, but it is not determined."""
         near = sorted(self._near(decision))
-        if not any(self._is_inside(decision, pc) for pc in near):
+        if not any(self._is_of(decision, pc) for pc in near):
             return []
         if len(decision.conditions) > _CONDITIONS_AT_MOST:
             return None
@@ -109,11 +109,17 @@ class DecisionMatcher:
     def _is_inside(self, decision: SourceDecision, pc: int | None) -> bool:
         return pc is not None and _is_in(self._branches[pc], decision.extent)
 
+    def _is_of(self, decision: SourceDecision, pc: int) -> bool:
+        """Return whether a branch is inside a decision, or where what takes its result is: gcc has the branches there
+        of a decision that becomes a number, and of one that it turns round.
+        """
+        return self._is_inside(decision, pc) or self._branches[pc] in decision.takers
+
     def _rooted(self, decision: SourceDecision, root: int) -> Iterator[CodeDecision]:
         """Yield the copies whose first condition is the branch *root*."""
         for bound, joined in self._bound(decision, root):
             found = CodeDecision(decision, bound, joined)
-            outside = sum(not self._is_inside(decision, pc) for pc in found.key)
+            outside = sum(not self._is_of(decision, pc) for pc in found.key)
             if outside <= 1 and not self._goes_on(decision, found):
                 yield found
 

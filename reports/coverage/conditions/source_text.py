@@ -9,7 +9,7 @@ Source: clang's "Source-based Code Coverage", "MC/DC Instrumentation"; DO-178C f
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -48,12 +48,14 @@ class SourceDecision:
     statement   the statement around it
     conditions  their extents, in the order of the text
     edges       of each condition
+    takers      where the operators are that take its result: `!` in front of its brackets, `?` and `:` behind it
     """
 
     extent: SourceExtent
     statement: SourceExtent
     conditions: tuple[SourceExtent, ...]
     edges: tuple[ConditionEdges, ...]
+    takers: tuple[SourcePoint, ...] = ()
 
 
 class _SourceToken(NamedTuple):
@@ -163,36 +165,55 @@ def _statements(items: _TokenItems) -> Iterator[tuple[SourceExtent, _TokenItems]
         yield SourceExtent(part[0].start, part[-1].end), part
 
 
-def _decisions_in(items: _TokenItems, statement: SourceExtent) -> Iterator[SourceDecision]:
-    """Yield the decisions of a statement, or of what is in brackets."""
-    for part in _expressions(items):
+def _decisions_in(
+    items: _TokenItems, statement: SourceExtent, outer: tuple[SourcePoint, ...] = ()
+) -> Iterator[SourceDecision]:
+    """Yield the decisions of a statement, or of what is in brackets. *outer*: what takes the result of the brackets."""
+    for part, takers in _expressions(items):
+        takers = outer if len(part) == len(items) else takers
         if any(_is_operator(item) for item in part):
             decision = _decision(part, statement)
             if decision is not None:
-                yield decision
-        else:
-            for item in part:
-                if isinstance(item, _Bracketed):
-                    yield from _decisions_in(item.inside, statement)
+                yield replace(decision, takers=takers)
+            continue
+        *before, last = part
+        negations = tuple(item.start for item in before if _is_operator(item, "!", "not"))
+        is_whole = len(negations) == len(before)
+        for item in part:
+            if isinstance(item, _Bracketed):
+                taken = (*negations, *takers) if item is last and is_whole else ()
+                yield from _decisions_in(item.inside, statement, taken)
 
 
-def _expressions(items: _TokenItems) -> Iterator[list["_SourceToken | _Bracketed"]]:
+def _expressions(items: _TokenItems) -> Iterator[tuple[list["_SourceToken | _Bracketed"], tuple[SourcePoint, ...]]]:
+    """Yield expressions, with the places of a `?` behind them and of its `:`."""
     part: list[_SourceToken | _Bracketed] = []
     control = False
-    for item in items:
+    for at, item in enumerate(items):
         if isinstance(item, _Bracketed) and control:
-            yield [item]  # the brackets of `if`: what follows is another statement
+            yield [item], ()  # the brackets of `if`: what follows is another statement
             control = False
         elif isinstance(item, _SourceToken) and (item.spelling in _ENDS or item.spelling in _CONTROL):
             control = item.spelling in _CONTROL
             if part:
-                yield part
+                yield part, _choice(items, at)
             part = []
         else:
             control = control and isinstance(item, _SourceToken) and item.spelling == "constexpr"
             part.append(item)
     if part:
-        yield part
+        yield part, ()
+
+
+def _choice(items: _TokenItems, at: int) -> tuple[SourcePoint, ...]:
+    """Return where a `?` and its `:` are; nothing if there is another token."""
+    open_choices = 0
+    for item in items[at:]:
+        spelling = item.spelling if isinstance(item, _SourceToken) else ""
+        open_choices += (spelling == "?") - (spelling == ":")
+        if not open_choices:
+            return () if item is items[at] else (items[at].start, item.start)
+    return ()
 
 
 def _is_operator(item: "_SourceToken | _Bracketed", *texts: str) -> bool:
