@@ -3,10 +3,10 @@
 A decision is found in the code where branches lead to each other as its conditions do, through code without further
 branches, and where the line table has them in its place: all in its statement, and all but one in the expression itself
 (gcc gives the first condition the place of the statement, or all of them that of the `!` in front, or of `? :` behind;
-clang the last one that of the whole expression, or of the statement). The branch of the last condition may be one of a value, to which the other conditions give a constant where
-they decide the result: all ways of results lead through it then (a *joined* decision). Where no branches fit, or these
-do in two ways, the decision is not determined: a condition that is computed without a branch, or with several; code
-that was optimised, or comes from a macro.
+clang the last one that of the whole expression, or of the statement). The branch of the last condition may be one of
+a value, to which the other conditions give a constant where they decide the result: all ways of results lead through
+it then (a *joined* decision). Where no branches fit, or these do in two ways, the decision is not determined: a
+condition that is computed without a branch, or with several; code that was optimised, or comes from a macro.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -72,7 +72,8 @@ def test_decisions_of_clang(theirs: Decisions, tmp_path: Path) -> None:
     text = SOURCE.read_text(encoding="utf-8").splitlines()
     for place, covered in found.items():
         if covered is None:
-            assert any(word in text[place[0] - 1] for word in ("int x =", "return a ||", "? 3 : 4", "? 1 : 0", "c && r[2] ?", "default: return")), text[place[0] - 1]
+            values = ("int x =", "return a ||", "? 3 : 4", "? 1 : 0", "c && r[2] ?", "default: return")
+            assert any(word in text[place[0] - 1] for word in values), text[place[0] - 1]
         else:
             assert (place, covered) == (place, (theirs | NEGATED)[place])
     assert sum(covered is not None for covered in found.values()) >= 5
