@@ -72,7 +72,7 @@ def _first_line(report: ProfileReport) -> str:
     if report.ticks is not None:
         text += f", {report.ticks} ticks"
         if report.timed < report.ticks:
-            text += f" ({report.ticks - report.timed} of them in which something is missing)"
+            text += f" (in {report.ticks - report.timed} something is missing)"
     return f"{text}."
 
 
@@ -123,7 +123,7 @@ def _call_lines(rows: Sequence[ReportedCall], report: ProfileReport, symbols: Re
 
 def _tick_note(estimates: Iterable[int], report: ProfileReport, several: str) -> Iterator[str]:
     if report.ticks is not None and any(estimates):
-        yield f"~ shared out by instructions, where several {several} ran between two known times"
+        yield f"~ shared out by instructions, where several {several} ran between known times"
 
 
 def _line_lines(rows: Sequence[ReportedLine], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
@@ -169,8 +169,9 @@ def _branch_lines(rows: Sequence[ReportedBranch], report: ProfileReport, symbols
 
 def _trap_lines(rows: Sequence[ReportedTraps], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
     yield f"{'traps':>8}{'returned':>9}{'least':>9}{'mean':>11}{'most':>10}{'total':>12}  in"
-    for row in rows:
-        yield f"{row.times:>8}{_durations(row.instructions)}  instructions  {symbols.paint('event', row.cause)}"
+    for row in rows:  # causes are long: "interrupt 7 (machine timer interrupt)"
+        yield symbols.paint("event", row.cause)
+        yield f"{row.times:>8}{_durations(row.instructions)}  instructions"
         if row.ticks.times:
             yield f"{'':>8}{_durations(row.ticks)}  ticks"
 
