@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackO
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
-from rvtrace_gdb.decode.history.history import GAP, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
 
 _CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
@@ -118,6 +118,10 @@ class CallTreeBuilder:
         """Return the node of a function below that of its caller, which made the newest call of a stack."""
         return caller.child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
 
+    def count_part(self, node: CallNode, part: PathPart, times: int) -> None:
+        """Count a part of which all instructions ran in a node, so many times."""
+        node.own += times * len(part)
+
     def pieces(self, steps: Mapping[CallStep, int]) -> Generator[tuple[str, int, int | None], None, CallNode]:
         """Count steps, each so many times, and return the root."""
         for number, (step, times) in enumerate(steps.items()):
@@ -128,7 +132,8 @@ class CallTreeBuilder:
             if unit.begins:
                 self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
             else:  # most: one function, and nobody else
-                self.node(stack, unit.summaries.edges.functions.start_of(summary.first)).own += times * unit.part.count
+                node = self.node(stack, unit.summaries.edges.functions.start_of(summary.first))
+                self.count_part(node, unit.part, times)
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _REPORT_EVERY == 0:
@@ -153,7 +158,7 @@ class CallTreeBuilder:
             at.do(summary.operations)
         elif summary.first != GAP:
             node = node or self.node(at.stack, summaries.edges.functions.start_of(summary.first))
-            node.own += times * len(summary.part)
+            self.count_part(node, summary.part, times)
 
     def _count_step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
         """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
@@ -199,13 +204,13 @@ class CallTreeBuilder:
         for i in range(1, len(part)):
             edge = step(part[i - 1], part[i])
             if edge.begins:
-                node.own += times * (i - since)
+                self.count_part(node, part[since:i], times)
                 since = i
                 self._count_step(edge, at, times)
                 node = self.node(at.stack, functions.start_of(part[i]))
                 if at.kind in _COUNTED:
                     node.calls += times
-        node.own += times * (len(part) - since)
+        self.count_part(node, part[since:], times)
 
     def caller(self, stack: Frame | None) -> CallNode:
         """Return the node of the function that made the newest call of a stack; the root, if that is not known."""

@@ -55,6 +55,8 @@ class InlineFrames:
     def __init__(self, elf: Elf, pcs: Iterable[int]) -> None:
         self._pcs = sorted(set(pcs))
         self._scopes: dict[int, list[_InlineScope]] = {}
+        self._units: dict[int, int] = {}  # of instructions, by their addresses
+        self._unit = 0  # that is read
         image = Image(elf.xlen)
         image.add_elf(elf)
         lines = SourceLines(image)
@@ -76,6 +78,11 @@ class InlineFrames:
             line, discriminator, path = scope.call_line, scope.call_discriminator, ""
         return tuple(found)
 
+    def known(self, pc: int) -> tuple[SourceFrame, ...]:
+        """Return the same if the function and the line of each frame are known, else none."""
+        frames = self.at(pc)
+        return frames if all(frame.line and frame.function for frame in frames) else ()
+
     def row(self, pc: int) -> LineTableRow | None:
         """Return the row of the line table that an instruction is of, None for none."""
         at = bisect_right(self._starts, pc) - 1
@@ -91,12 +98,17 @@ class InlineFrames:
 
         try:
             for unit in dwarf_file.open_dwarf(elf).iter_CUs():
+                self._unit = unit.cu_offset
                 self._add_functions(unit.get_top_DIE(), 0)
         except BadElf as error:
             self.problems = self.problems or [str(error)]
         except dwarf_file.ERRORS as error:
             why = str(error) or type(error).__name__
             self.problems = [*self.problems, f"{elf.path}: a part of its debug information cannot be read ({why})"]
+
+    def in_one_unit(self, pc: int, other: int) -> bool:
+        """Return whether both instructions are of the same unit of compilation."""
+        return self._units.get(pc) == self._units.get(other)
 
     def _add_functions(self, entry: Any, depth: int) -> None:
         for child in entry.iter_children() if depth <= _DEPTH_AT_MOST else ():
@@ -119,7 +131,7 @@ class InlineFrames:
         for start, end in pieces:
             for pc in self._pcs[bisect_left(self._pcs, start) : bisect_left(self._pcs, end)]:
                 if entry.tag == _FUNCTION:
-                    self._scopes[pc] = [scope]
+                    self._scopes[pc], self._units[pc] = [scope], self._unit
                 elif pc in self._scopes:
                     self._scopes[pc].append(scope)
 

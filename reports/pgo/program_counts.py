@@ -1,7 +1,7 @@
 """How often the code of each program ran, at the addresses of its file, and the functions that it has."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.coverage import FunctionCode
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
+from rvtrace_gdb.reports.pgo.call_contexts import ContextCounts, ContextTallies, contexts_of_program
 from rvtrace_gdb.reports.profile.model import Profile
 
 CodeStep = tuple[int, int]
@@ -26,6 +27,8 @@ class ProgramCounts:
     steps  how often the program went from one instruction to another, without what traps did to that
     came   how often it came to an instruction from another file, or from code that is in none
     left   how often it went from an instruction to such code
+    contexts  the same by the calls that led there, and how many of these have an unknown place (*unplaced*); counted
+              for the forms that have it
     """
 
     elf: Elf
@@ -33,6 +36,8 @@ class ProgramCounts:
     steps: dict[CodeStep, int] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
     left: dict[int, int] = field(default_factory=dict)
+    contexts: ContextTallies = field(default_factory=dict)
+    unplaced: int = 0
 
     @cached_property
     def image(self) -> Image:
@@ -110,14 +115,21 @@ class ProgramCounts:
         return itype in _CALLS or (itype not in _RETURNS and self.function_at(source) != self.function_at(target))
 
 
-def program_counts(profile: Profile, elves: Iterable[Elf]) -> list[ProgramCounts]:
-    """Return the counts of the programs of a profile, those of which the file is among *elves*, in its order."""
+def program_counts(
+    profile: Profile, elves: Iterable[Elf], contexts: Sequence[ContextCounts] = ()
+) -> list[ProgramCounts]:
+    """Return the counts of the programs of a profile, those of which the file is among *elves*, in its order.
+    *contexts*: of the histories that are summed up in the profile.
+    """
     files = {elf.build_id or elf.sha256: elf for elf in elves}
     programs = {
         number: ProgramCounts(files[program.identity])
         for number, program in enumerate(profile.programs)
         if program.identity in files
     }
+    for counts in programs.values():
+        counts.contexts = contexts_of_program(contexts, counts.elf.build_id or counts.elf.sha256)
+        counts.unplaced = sum(it.unplaced for it in contexts)
     for (number, pc), times in profile.ran.items():
         if number in programs and times:
             programs[number].ran[pc] = times

@@ -52,6 +52,16 @@ class FunctionSamples:
         """Count an instruction."""
         self.body[place] = max(self.body.get(place, 0), times)
 
+    def add(self, other: "FunctionSamples") -> None:
+        """Add what ran at other times, of a function into which nothing is nested."""
+        self.total += other.total
+        self.head += other.head
+        for place, times in other.body.items():
+            self.body[place] = self.body.get(place, 0) + times
+        for place, targets in other.calls.items():
+            for name, times in targets.items():
+                self.call(place, name, times)
+
     def call(self, place: SamplePlace, callee: str, times: int) -> None:
         """Count calls."""
         targets = self.calls.setdefault(place, {})
@@ -71,8 +81,8 @@ class SampleProfile:
     def add_code(self, ran: Mapping[int, int]) -> None:
         """Add how often instructions ran."""
         for pc, times in sorted(ran.items()):
-            frames = self._frames.at(pc)
-            if not frames or not all(frame.line and frame.function for frame in frames):
+            frames = self._frames.known(pc)
+            if not frames:
                 self.unknown += times
                 continue
             times *= duplication_of(frames[0].discriminator)
@@ -82,13 +92,13 @@ class SampleProfile:
     def add_calls(self, steps: Mapping[CodeStep, int]) -> None:
         """Add the calls among some steps."""
         for (source, target), times in sorted(steps.items()):
-            name = self._program.linker_names.get(target)
-            if name is None or times <= 0 or not self._program.is_start(target):
+            name = function_name(self._program, self._frames, target)
+            if not name or times <= 0 or not self._program.is_start(target):
                 continue
             if not self._program.is_entry(source, target):
                 continue
-            frames = self._frames.at(source)
-            if frames and all(frame.line and frame.function for frame in frames):
+            frames = self._frames.known(source)
+            if frames:
                 leaf, place = self._leaf(frames, 0)
                 leaf.call(place, name, times)
             if self._frames.at(target):
@@ -113,6 +123,14 @@ class SampleProfile:
 def place_of(frame: SourceFrame) -> SamplePlace:
     """Return the place of a frame in its function."""
     return SamplePlace(frame.line - frame.first_line & _OFFSETS, base_of(frame.discriminator))
+
+
+def function_name(program: ProgramCounts, frames: InlineFrames, start: int) -> str:
+    """Return the name of the function that begins at an address: the one that its samples have, else the linker's, ""
+    without one. Of a function that has several symbols, debug information knows one name.
+    """
+    found = frames.at(start)
+    return found[-1].function if found and found[-1].function else program.linker_names.get(start, "")
 
 
 def covered(program: ProgramCounts) -> dict[int, int]:

@@ -58,7 +58,7 @@ class _ReturnSite(NamedTuple):
     is_request: bool
 
 
-class _SitedNode(CallNode):
+class SitedNode(CallNode):
     """A function, in the calls that led to it, each from one place. *origin*: where; None without a known caller."""
 
     __slots__ = ("origin",)
@@ -68,7 +68,7 @@ class _SitedNode(CallNode):
         self.origin = origin
 
 
-class _SitedTreeBuilder(CallTreeBuilder):
+class SitedTreeBuilder(CallTreeBuilder):
     """A call tree that has a node for each place from which a function is called."""
 
     def called(self, caller: CallNode, stack: Frame | None, function: int) -> CallNode:
@@ -80,7 +80,7 @@ class _SitedTreeBuilder(CallTreeBuilder):
         found = caller.children.get(key)
         if found is None:
             trap = origin is not None and origin.kind == StackOperationKind.TRAP
-            found = caller.children[key] = _SitedNode(function, trap, caller, origin)
+            found = caller.children[key] = SitedNode(function, trap, caller, origin)
         return found
 
 
@@ -94,26 +94,27 @@ def call_arcs(
     profile that Callgrind writes. Raises what *progress* raises.
     """
     found: dict[CallArc, ArcCounts] = {}
-    sites = _CallSites(profile, places, calls)
+    sites = CallSites(profile, places, calls)
     for number, of_program in by_program(steps).items():
-        root = _SitedTreeBuilder(calls).build(of_program, progress)
-        for node in _nodes_below(root):
+        root = SitedTreeBuilder(calls).build(of_program, progress)
+        for node in nodes_below(root):
             arc = sites.arc(node, calls.images[number])
             counts = ArcCounts(node.calls, node.total)
             found[arc] = found[arc].plus(counts) if arc in found else counts
     return {arc: counts for arc, counts in found.items() if any(counts)}
 
 
-def _nodes_below(root: CallNode) -> Iterator[_SitedNode]:
+def nodes_below(root: CallNode) -> Iterator[SitedNode]:
+    """Yield the nodes of a `SitedTreeBuilder`, each after the one that called it."""
     waiting = [root]
     while waiting:
         for child in waiting.pop().children.values():
-            assert isinstance(child, _SitedNode)
+            assert isinstance(child, SitedNode)
             yield child
             waiting.append(child)
 
 
-class _CallSites:
+class CallSites:
     """Where the calls of a history were made."""
 
     def __init__(self, profile: Profile, places: CodePlaces, calls: CallHistory) -> None:
@@ -125,7 +126,7 @@ class _CallSites:
             if facts is not None and facts.flow in ("jump", "branch"):
                 self._jumps[facts.function, target].add(source)
 
-    def arc(self, node: _SitedNode, image: Image) -> CallArc:
+    def arc(self, node: SitedNode, image: Image) -> CallArc:
         """Return the place of a node's calls, which ran in *image*."""
         key = (id(image), node.function, node.origin)
         arc = self._known.get(key)
@@ -134,17 +135,18 @@ class _CallSites:
         return arc
 
     def _arc(self, function: int, origin: _ReturnSite | None, image: Image) -> CallArc:
-        callee = self._function_place(function, image)
+        callee = self.function_place(function, image)
         if origin is None:
             return CallArc(None, None, callee)
-        caller = self._function_place(origin.function, image)
+        caller = self.function_place(origin.function, image)
         if origin.kind == StackOperationKind.TAIL:
             sources = self._jumps.get((caller, callee), set())
             return CallArc(caller, next(iter(sources)) if len(sources) == 1 else None, callee)
         image = image_of_function(self._calls, image, origin.function)
         return CallArc(caller, self._site(origin, image), callee)
 
-    def _function_place(self, start: int, image: Image) -> CodePlace:
+    def function_place(self, start: int, image: Image) -> CodePlace:
+        """Return the place of a function, which ran in *image*, or called something there."""
         image = image_of_function(self._calls, image, start)
         if start != UNKNOWN:
             self._places.add_code(image, [start])

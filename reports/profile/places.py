@@ -23,11 +23,11 @@ class CodePlaces:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._numbers: dict[str, int] = {}  # of programs, by their identity
+        self._numbers = {program.identity: number for number, program in enumerate(profile.programs)}
         self._places: dict[int, dict[int, CodePlace]] = {}  # by the id of the image, which is kept
         self._images: list[Image] = []
         self._lines: dict[int, SourceLines] = {}
-        self._line_numbers: dict[SourceLine, int] = {}
+        self._line_numbers = {line: number for number, line in enumerate(profile.lines)}
 
     def place(self, image: Image, pc: int) -> CodePlace:
         """Return the place of an address in an image."""

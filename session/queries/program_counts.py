@@ -1,27 +1,43 @@
-"""How often the code of each program ran, on all harts of a capture."""
+"""How often the code of each program ran, on all harts of a trace."""
 
-from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts, program_counts
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.reports.pgo.call_contexts import ContextCounts, context_counts
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
 from rvtrace_gdb.reports.profile.model import Profile
-from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.selected_history import call_history
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
 
-def profiles_of(session: Session, hart: int | None = None, progress: Progress = silent) -> list[Profile]:
-    """Return the profile of each hart of the capture that is open, or of one. Raises what *progress* raises."""
+class CountedHarts(NamedTuple):
+    """The *profiles* of the harts of a trace, its programs, and what ran by *contexts*, if that was asked for."""
+
+    profiles: list[Profile]
+    elves: list[Elf]
+    contexts: list[ContextCounts]
+
+    def add(self, other: "CountedHarts") -> None:
+        """Add what is counted in another trace."""
+        self.profiles.extend(other.profiles)
+        self.elves.extend(other.elves)
+        self.contexts.extend(other.contexts)
+
+
+def counted_harts(
+    session: Session, hart: int | None = None, progress: Progress = silent, *, has_contexts: bool = False
+) -> CountedHarts:
+    """Return what each hart of the session's trace ran, or one. Raises what *progress* raises, and as
+    `Session.harts`.
+    """
     decoded = session.harts(progress=progress)
     numbers = [decoded.harts.number(hart)] if hart is not None else sorted(decoded.harts.histories)
-    found: list[Profile] = []
+    found = CountedHarts([], [elf for elf, _ in decoded.image.elves], [])
     for number in numbers:
-        selected = session.selected_or_empty(Context(hart=number), progress)
-        found.append(hart_profile(call_history(session, selected, progress), number, progress=progress))
+        calls = call_history(session, session.selected_or_empty(Context(hart=number), progress), progress)
+        found.profiles.append(hart_profile(calls, number, progress=progress))
+        if has_contexts:
+            found.contexts.append(context_counts(found.profiles[-1], calls, progress))
     return found
-
-
-def counts_of(session: Session, hart: int | None = None, progress: Progress = silent) -> list[ProgramCounts]:
-    """Return the counts of each program that ran. Raises what *progress* raises."""
-    profile = sum_of(profiles_of(session, hart, progress))
-    return program_counts(profile, [elf for elf, _ in session.harts(progress=progress).image.elves])

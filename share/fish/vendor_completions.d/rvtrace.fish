@@ -271,7 +271,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from export' -l time -x -d 'what 
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l resolution -x -d 'what is shorter is summed up, in units of the form\'s time axis; 0: ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l exact -x -d 'sum up nothing at the instructions with these numbers: A,B | A,+N | A,-N'
 complete -c rvtrace -n '__fish_seen_subcommand_from export pgo import convert' -l json -d 'print a JSON object on standard output for what was written'
-complete -c rvtrace -n '__fish_seen_subcommand_from pgo' -l to -x -a 'llvm llvm-binary llvm-unsymbolized autofdo symbol-order section-order gcda' -d 'the form, one of the names above'
+complete -c rvtrace -n '__fish_seen_subcommand_from pgo' -l to -x -a 'llvm llvm-binary llvm-cs llvm-cs-binary llvm-nested llvm-unsymbolized autofdo symbol-order section-order gcda' -d 'the form, one of the names above'
 complete -c rvtrace -n '__fish_seen_subcommand_from pgo' -l hart -x -d 'the hart (default: all)'
 complete -c rvtrace -n '__fish_seen_subcommand_from pgo' -l program -x -d 'the file, where several programs ran'
 complete -c rvtrace -n '__fish_seen_subcommand_from pgo' -l gcno -x -d 'with --to gcda: GCC\'s notes of the source file, written by -ftest- ...'

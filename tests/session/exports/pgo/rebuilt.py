@@ -14,10 +14,16 @@ OPTIONS = ("-O2", "-gdwarf-4", "-fdebug-info-for-profiling", "-ffreestanding", "
 
 def built(name: str, folder: Path, *options: str) -> Path:
     """A program of examples/pgo, built by clang with more options."""
-    start, code, elf = (folder / f"{part}" for part in ("start.o", f"{name}.o", f"{name}.elf"))
-    run("clang-19", *TARGET, "-c", str(EXAMPLES / "start.S"), "-o", str(start))
-    run("clang-19", *TARGET, *OPTIONS, *options, "-c", str(EXAMPLES / "pgo" / f"{name}.c"), "-o", str(code))
-    run("ld.lld-19", "--build-id", "-T", str(EXAMPLES / "link.ld"), str(start), str(code), "-o", str(elf))
+    return linked(folder, folder / f"{name}.elf", [EXAMPLES / "pgo" / f"{name}.c"], *options)
+
+
+def linked(folder: Path, elf: Path, sources: Sequence[Path], *options: str) -> Path:
+    """A program, built by clang with more options."""
+    objects = [folder / "start.o", *(folder / f"{source.stem}.o" for source in sources)]
+    run("clang-19", *TARGET, "-c", str(EXAMPLES / "start.S"), "-o", str(objects[0]))
+    for source, code in zip(sources, objects[1:], strict=True):
+        run("clang-19", *TARGET, *OPTIONS, *options, "-c", str(source), "-o", str(code))
+    run("ld.lld-19", "--build-id", "-T", str(EXAMPLES / "link.ld"), *map(str, objects), "-o", str(elf))
     return elf
 
 
