@@ -350,6 +350,22 @@ class Bench(BenchTarget):
         """
         return trace_queries.top_fields(self.engine, rows)
 
+    def pgo(
+        self,
+        form: str,
+        path: str | os.PathLike[str],
+        *,
+        hart: int | None = None,
+        program: str = "",
+        gcno: str | os.PathLike[str] = "",
+    ) -> dict[str, Any]:
+        """Write what a compiler or a linker takes, of what ran, and return what `rvtrace pgo --json` prints.
+
+        *form*: one of docs/pgo.md. *hart*: of which, None: all together. *program*: where several ran. *gcno*: GCC's
+        notes, for "gcda". Raises `RvtraceError`, as all queries.
+        """
+        return trace_queries.pgo_facts(self.engine, form, path, hart, program, gcno)
+
     def latency(self, handler: str | None = None) -> Latencies:
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""
         return Latencies(handler or "", trace_queries.latencies(self.engine, handler))

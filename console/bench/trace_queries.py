@@ -5,6 +5,7 @@ The session answers them from the history, through the `-rvtrace-` commands of d
 """
 
 import bisect
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -140,7 +141,26 @@ def top_fields(engine: Engine, rows: int | None) -> dict[str, Any]:
     return {**numbered, "running": "running" in found, "overwritten": "overwritten" in found}
 
 
-_TEXTS = frozenset({"addr", "func", "file", "path", "function", "flow", "cause", "kind", "text", "capture"})
+def pgo_facts(
+    engine: Engine,
+    form: str,
+    path: str | os.PathLike[str],
+    hart: int | None,
+    program: str,
+    notes: str | os.PathLike[str],
+) -> dict[str, Any]:
+    """Write a profile for a compiler or a linker; see `Bench.pgo`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--program {quoted(program)}"] if program else []
+    options += [f"--gcno {quoted(os.path.abspath(notes))}"] if notes else []
+    words = [quoted(form), quoted(os.path.abspath(path))]
+    found: dict[str, Any] = _numbered(engine.query(" ".join(["-rvtrace-pgo", *options, *words]))["pgo"])
+    return found
+
+
+_TEXTS = frozenset({
+    "addr", "func", "file", "path", "function", "flow", "cause", "kind", "text", "capture", "format", "program",
+})  # fmt: skip
 
 
 def _numbered(fields: Any, name: str = "") -> Any:

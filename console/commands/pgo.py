@@ -14,8 +14,8 @@ from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.exports.pgo.forms import FORMS, PgoError
-from rvtrace_gdb.session.exports.pgo.profile import GCDA, NAMES, PgoChoice, made_profile
+from rvtrace_gdb.session.exports.pgo.forms import PgoError
+from rvtrace_gdb.session.exports.pgo.profile import GCDA, HELP, PgoChoice, made_profile
 from rvtrace_gdb.session.queries.program_counts import CountedHarts, counted_harts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
@@ -46,13 +46,13 @@ def add_arguments(parser: CommandParser) -> None:
     parser.usage = "%(prog)s FILE ... --to NAME -o OUT [--hart N]\n                   [--program NAME] [options]"
     parser.description = (
         "Writes what compilers and linkers take to make a program faster, from what the harts ran. "
-        + " ".join(f"{form.name}: {form.help}." for form in FORMS)
-        + f" {GCDA}: the counts of a source file, for gcc -fprofile-use."
+        + " ".join(f"{name}: {text}." for name, text in HELP.items())
         + " Several captures of the same program add up; its build-id is compared."
     )
     what = 'captures, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("captures", nargs="+", metavar="FILE", help=what)
-    parser.add_argument("--to", required=True, choices=NAMES, metavar="NAME", help="the form, one of the names above")
+    form = "the form, one of the names above"
+    parser.add_argument("--to", required=True, choices=list(HELP), metavar="NAME", help=form)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all)")

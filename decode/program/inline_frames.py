@@ -78,7 +78,7 @@ class InlineFrames:
             line, discriminator, path = scope.call_line, scope.call_discriminator, ""
         return tuple(found)
 
-    def known(self, pc: int) -> tuple[SourceFrame, ...]:
+    def complete_frames(self, pc: int) -> tuple[SourceFrame, ...]:
         """Return the same if the function and the line of each frame are known, else none."""
         frames = self.at(pc)
         return frames if all(frame.line and frame.function for frame in frames) else ()

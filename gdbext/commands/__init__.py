@@ -34,6 +34,7 @@ from rvtrace_gdb.gdbext.commands import (
     hardware,
     history,
     intervals,
+    pgo,
     report,
     start,
     top,
@@ -150,7 +151,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
-    Files          save, open, close; replay goes back in one; export
+    Files          save, open, close; replay goes back in one; export; pgo
     Registers and memory of the past
                    values: how much is known; who-wrote, print
     With the hardware for it
@@ -197,6 +198,7 @@ MODULES = (
     calls,
     coverage,
     report,
+    pgo,
     top,
     intervals,
     record_btrace,

@@ -20,6 +20,7 @@ from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
+from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
@@ -174,6 +175,14 @@ def profile_reports(given: Arguments) -> RowFields:
     return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
 
 
+def pgo(given: Arguments) -> RowFields:
+    """Write a profile for a compiler or a linker."""
+    if len(given.words) != 2:
+        raise gdb.GdbError("-rvtrace-pgo: the name of a form and of one file are needed.")
+    found = commands_pgo.answer(given.words[0], given.words[1], given.options)
+    return _with_messages({"pgo": found["facts"]}, found["lines"])
+
+
 def intervals(given: Arguments) -> RowFields:
     """Return the lengths of calls, of traps, or from one place to another."""
     name = "-rvtrace-intervals"
@@ -302,6 +311,7 @@ TABLE = (
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
+    MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
     MiCommand("save", save, (), "FILE"),

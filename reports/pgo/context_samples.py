@@ -47,12 +47,12 @@ class ContextSampleProfile:
         """The contexts of functions that another unit of compilation called."""
         for context, tally in program.contexts.items():
             _add_profile(self.contexts, self._of_tally(context, tally))
-        self.unknown = sum(times for pc, times in program.ran.items() if not frames.known(pc))
+        self.unknown = sum(times for pc, times in program.ran.items() if not frames.complete_frames(pc))
         """Instructions that ran, of which the function or the line is not known."""
 
     def place(self, context: CallContext, pc: int) -> tuple[SampleContext, SourceFrame] | None:
         """Return the context of an instruction, and its place in the innermost function; None if that is not known."""
-        frames = self._frames.known(pc)
+        frames = self._frames.complete_frames(pc)
         if not frames:
             return None
         callers = (*self._callers(context), *_inlined_into(frames))
@@ -61,7 +61,7 @@ class ContextSampleProfile:
     def _callers(self, context: CallContext) -> tuple[ContextFrame, ...]:
         found: tuple[ContextFrame, ...] = ()
         for site in context.sites:
-            frames = self._frames.known(site)
+            frames = self._frames.complete_frames(site)
             last = (ContextFrame(frames[0].function, place_of(frames[0])),) if frames else ()
             found = (*found, *_inlined_into(frames), *last) if frames else ()
         return found
@@ -93,7 +93,7 @@ class ContextSampleProfile:
         """Add the places of a function that did not run in a context, but for those of functions inlined into it."""
         function = self._program.function_at(context.function)
         for pc in () if function is None else self._program.code_of(function):
-            frames = self._frames.known(pc)
+            frames = self._frames.complete_frames(pc)
             if len(frames) == 1:
                 samples.body.setdefault(place_of(frames[0]), 0)
 

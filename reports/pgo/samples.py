@@ -81,7 +81,7 @@ class SampleProfile:
     def add_code(self, ran: Mapping[int, int]) -> None:
         """Add how often instructions ran."""
         for pc, times in sorted(ran.items()):
-            frames = self._frames.known(pc)
+            frames = self._frames.complete_frames(pc)
             if not frames:
                 self.unknown += times
                 continue
@@ -97,7 +97,7 @@ class SampleProfile:
                 continue
             if not self._program.is_entry(source, target):
                 continue
-            frames = self._frames.known(source)
+            frames = self._frames.complete_frames(source)
             if frames:
                 leaf, place = self._leaf(frames, 0)
                 leaf.call(place, name, times)

@@ -1,5 +1,6 @@
 """How often the code of each program ran, on all harts of a trace."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.elf import Elf
@@ -27,16 +28,22 @@ class CountedHarts(NamedTuple):
 
 
 def counted_harts(
-    session: Session, hart: int | None = None, progress: Progress = silent, *, has_contexts: bool = False
+    session: Session,
+    hart: int | None = None,
+    progress: Progress = silent,
+    *,
+    has_contexts: bool = False,
+    context: Context | None = None,
 ) -> CountedHarts:
-    """Return what each hart of the session's trace ran, or one. Raises what *progress* raises, and as
-    `Session.harts`.
+    """Return what each hart of the session's trace ran, or one. *context*: of the request. Raises what *progress*
+    raises, and as `Session.harts`.
     """
-    decoded = session.harts(progress=progress)
+    context = context or Context()
+    decoded = session.harts(context, progress)
     numbers = [decoded.harts.number(hart)] if hart is not None else sorted(decoded.harts.histories)
     found = CountedHarts([], [elf for elf, _ in decoded.image.elves], [])
     for number in numbers:
-        calls = call_history(session, session.selected_or_empty(Context(hart=number), progress), progress)
+        calls = call_history(session, session.selected_or_empty(replace(context, hart=number), progress), progress)
         found.profiles.append(hart_profile(calls, number, progress=progress))
         if has_contexts:
             found.contexts.append(context_counts(found.profiles[-1], calls, progress))

@@ -14,8 +14,8 @@ from rvtrace_gdb.session.exports.pgo.gcda import gcda_profile
 
 GCDA = "gcda"
 """The form that needs a compiler's notes, too."""
-NAMES = (*(form.name for form in FORMS), GCDA)
-"""The names of all forms."""
+HELP = {**{form.name: form.help for form in FORMS}, GCDA: "the counts of a source file, for gcc -fprofile-use"}
+"""What all forms are, by their names."""
 
 
 class PgoChoice(NamedTuple):
@@ -32,8 +32,8 @@ class PgoChoice(NamedTuple):
 
     def check(self) -> None:
         """Raise PgoError if there is no such form, or its notes are missing."""
-        if self.form not in NAMES:
-            raise PgoError(f"there is no form {self.form}: the forms are {', '.join(NAMES)}")
+        if self.form not in HELP:
+            raise PgoError(f"there is no form {self.form}: the forms are {', '.join(HELP)}")
         if bool(self.notes) != (self.form == GCDA):
             raise PgoError(f"the form {GCDA} and GCC's notes (gcno) belong together")
 
@@ -72,14 +72,14 @@ def made_profile(
     gaps = sum(hart.gaps for hart in profile.harts)
     if choice.form == GCDA and gaps:
         raise PgoError(f"the trace has {gaps} gaps: the counts of arcs are not determined (docs/pgo.md)")
-    made = _made(program, choice)
+    made = _content_of(program, choice)
     missing = [f"the trace has {gaps} gaps: what ran there is not counted"] if gaps else []
     notes = [*made.notes, *report.notes(missing)]
     path, ran = program.elf.path, sum(program.ran.values())
     return MadeProfile(choice, made.content, path, ran, made.functions, gaps, notes)
 
 
-def _made(program: ProgramCounts, choice: PgoChoice) -> PgoProfile:
+def _content_of(program: ProgramCounts, choice: PgoChoice) -> PgoProfile:
     return gcda_profile(program, choice.notes) if choice.form == GCDA else form_named(choice.form).make(program)
 
 

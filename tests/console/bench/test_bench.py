@@ -128,8 +128,11 @@ def test_what_runs_most_and_what_is_exported(past: Past, tmp_path: Path) -> None
         bench.export("nope", page)
 
 
-def test_where_instructions_and_time_went(past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_instructions_and_time_went(
+    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Against the log of the hart; the shell says the same of the capture."""
+    monkeypatch.chdir(tmp_path)
     bench, truth = past.bench, past.truth
     report = bench.report()
     assert report["instructions"] == len(truth.pcs) == sum(row["own"] for row in report["functions"])
@@ -150,6 +153,12 @@ def test_where_instructions_and_time_went(past: Past, tmp_path: Path, capsys: py
     assert part["instructions"] == 200 and len(part["functions"]) == 2 and "lines" not in part
     with pytest.raises(RvtraceError, match="there is no section nope"):
         bench.report("nope")
+    facts = bench.pgo("llvm-cs", tmp_path / "x")
+    assert main(["pgo", str(past.capture), "--elf", str(past.elf), "--json", "--to", "llvm-cs", "-o", "y"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**facts, "file": "y"} and facts["instructions"] == len(truth.pcs)
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+    with pytest.raises(RvtraceError, match="there is no form nope"):
+        bench.pgo("nope", tmp_path / "x")
     done = run_on(bench, tmp_path, "report functions traps\ntrace report traps\n")
     step = done.report["steps"][0]
     assert step["data"]["report"]["functions"] == report["functions"] and "lines" not in step["data"]["report"]

@@ -80,6 +80,8 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("save", {"path": "y.rvt"}), ("open", {"path": "y.rvt", "elf": None}), _HISTORY, _rows("history")),
     (("values", {"context": {}, "at": 5}), ("values", {"at": None}), ("follow_program", {"context": {}}), ("gone", {})),
     (("exports", {}), ("export", {"context": {}, "name": "spike", "path": "out.log"}), ("close", {}), _HISTORY),
+    (("pgo_forms", {}), ("pgo", {"context": {}, "name": "symbol-order", "path": "out.order", "hart": 0}),
+     ("pgo", {"name": "gcda", "path": "x.gcda", "gcno": "x.gcno", "program": "a"})),
     (("ctr_connected", {"access": {"way": "named"}}), ("glance", {"most": 10})),
     (("snapshot", {"context": {"elf": "x.elf"}, "elves": [], "address": 4}), ("snapshot", {"answer": ["00", None]})),
 )  # fmt: skip

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.exports.export import EXPORTS
+from rvtrace_gdb.session.exports.pgo.profile import HELP
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import SOURCE, ask_gdb
 from tests.helpers.amounts import thorough
@@ -42,11 +44,15 @@ def test_a_mistyped_command_is_no_tracepoint(typed: str, meant: str | None) -> N
 
 
 def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
-    """Their files are compared in tests/console/commands/test_export.py."""
+    """Their files are compared in tests/console/commands/test_export.py; profiles for compilers here."""
     file = tmp_path / "x y"
+    order, shell = tmp_path / "z", tmp_path / "shell"
+    written = f"trace pgo symbol-order {order} -hart 0"
+    pgo = ["trace pgo", "complete trace pgo symb", "complete trace pgo llvm x -p", written,
+           "trace pgo spike", "trace pgo none x", "trace pgo llvm x -hart x", "trace pgo llvm x -gcno y"]
     words = ["trace export", "complete trace export ", "complete trace export ri", f"trace export riscv-dv '{file}'"]
     wrong = ["trace export spike", "trace export none x", f"trace export spike {capture}"]
-    said = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *words, *wrong])
+    said = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *words, *wrong, *pgo])
     out = {command: text.strip() for command, text in said.items()}
     names = [row.name for row in EXPORTS]
     assert [line.split()[0] for line in out["trace export"].splitlines()] == names
@@ -57,3 +63,10 @@ def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
     assert out["trace export spike"].endswith("Usage: trace export NAME FILE [OPTION ...]")
     assert out["trace export none x"] == f"there is no export none: the exports are {', '.join(names)}"
     assert out[wrong[-1]].endswith("it is one of the files that are read")
+    assert [line.split()[0] for line in out["trace pgo"].splitlines()] == list(HELP)
+    assert out[pgo[1]] == "trace pgo symbol-order" and out[pgo[2]] == "trace pgo llvm x -program"
+    assert main(["pgo", str(capture), "--elf", str(ELF), "--to", "symbol-order", "-o", str(shell), "--quiet"]) == 0
+    assert order.read_bytes() == shell.read_bytes() != b"" and "symbol-order" in out[pgo[3]].splitlines()[-1]
+    assert out[pgo[4]].endswith("Usage: trace pgo NAME FILE [OPTION ...]")
+    assert out[pgo[5]] == f"there is no form none: the forms are {', '.join(HELP)}"
+    assert out[pgo[6]].startswith("trace pgo: ") and "belong together" in out[pgo[7]]
