@@ -265,7 +265,7 @@ def test_as_a_shell_starts_it(redirection: str, check: Callable[["subprocess.Com
     check(shell(COMMANDS[1], redirection))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=verb_of, indirect=True)
+@pytest.mark.parametrize("words", COMMANDS if LONG else COMMANDS[::2], ids=verb_of, indirect=True)
 def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
     with open("/dev/full", "wb") as full:
         check_full(rvtrace(*words, stdout=full.fileno(), environ=BUFFERED))

@@ -14,6 +14,7 @@ from rvtrace_gdb.console.shell_files.command_line import commands_of
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.support import inputs
 from tests.gdbext.gdb_process import HOME, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
 LISTS = (
@@ -108,7 +109,7 @@ def used(command: str, files: dict[str, Path]) -> dict[str, Path]:
     return {name: path for name, path in files.items() if f"{{{name}}}" in command and name != "out"}
 
 
-@pytest.mark.parametrize("command", CASES)
+@pytest.mark.parametrize("command", CASES if LONG else CASES[::2])
 def test_a_pipe_is_like_a_file(
     command: str, files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import SOURCE, all_gdbs, gdb_environ, newest_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, gdb_environ, newest_gdb, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 
@@ -52,7 +52,7 @@ def test_paths_and_names_with_umlauts(made: tuple[Path, Path], locale: str, gdb:
     assert said == expected and saved.exists()
 
 
-@all_gdbs
+@newest_gdb
 @pytest.mark.parametrize("locale", ["C", *long_only("C.UTF-8")])
 def test_a_path_that_is_not_utf_8(made: tuple[Path, Path], locale: str, gdb: str, tmp_path: Path) -> None:
     elf = bytes(tmp_path) + b"/b\xfcd.elf"
@@ -65,7 +65,7 @@ def test_a_path_that_is_not_utf_8(made: tuple[Path, Path], locale: str, gdb: str
     assert b"Python Exception" not in said and b"2\t   0x0000000080000004 <_start+4>" in said, said
 
 
-@all_gdbs
+@newest_gdb
 def test_the_charset_that_the_user_chose_stays(gdb: str) -> None:
     for name in ("host-charset", "target-charset"):
         command = f"show {name}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdbext.gdb_process import GDB, GDB16, GDB18, HOME, all_gdbs, ask_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, GDB18, HOME, all_gdbs, ask_gdb, newest_gdb
 from tests.helpers.amounts import long_only
 
 CASES = HOME / "tests" / "data" / "cases"
@@ -43,7 +43,7 @@ def test_a_tracepoint_does_not_end_gdb(gdb: str) -> None:
     assert said[0] == 'No symbol "::" in current context.' and said[4] == "unmatched quote"
 
 
-@all_gdbs
+@newest_gdb
 def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     names = ["'ns::add<int, long>(int, long)'", "ns::add<int, long>(int, long)", "ns::add<int, long>"]
     names += ["ns::box::operator<", "ns::box::operator()", "ns::(anonymous namespace)::hidden", "ns::add"]
@@ -64,7 +64,7 @@ def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     assert [re.findall(r"@(\d+)", text) for text in found] == [["6"], ["6"], ["9"], ["12"], ["18"]]
 
 
-@all_gdbs
+@newest_gdb
 def test_what_is_asked_is_answered(gdb: str) -> None:
     """A condition is not dropped, and a line that is not there is named as gdb names it."""
     commands = ["trace find main if 1", "trace find app.cpp:17 if x", "trace coverage main if 1"]
@@ -78,7 +78,7 @@ def test_what_is_asked_is_answered(gdb: str) -> None:
     assert coverage == 'No line 999 in file "app.cpp".'
 
 
-@all_gdbs
+@newest_gdb
 def test_names_are_demangled_in_all_lists(gdb: str) -> None:
     commands = ["trace history 40,+1", "trace functions 3,+1", "trace find ns::add<int, long>", "trace calls"]
     said = run(CPP / "app.elf", CPP / "x.rvt", commands, gdb)

@@ -178,6 +178,7 @@ def test_what_is_not_as_expected_is_an_error_of_its_own(past: Past) -> None:
     assert not isinstance(wrong.value, rvtrace_gdb.CheckFailed)
 
 
+@thorough("console/scripts/test_run.py::test_a_place_that_is_not_reached")
 def test_a_place_that_is_not_reached(live: Live) -> None:
     with pytest.raises(rvtrace_gdb.NotReached, match=r"^main was not reached within 0.2 s: ") as caught:
         live.bench.run_until("main", within=0.2)

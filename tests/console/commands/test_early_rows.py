@@ -11,6 +11,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.formats import format as trace_format
 from rvtrace_gdb.views import row_pieces
 from tests.helpers import reference_streams
+from tests.helpers.amounts import long_only, thorough
 
 DHRYSTONE = (reference_streams.FOLDER / "dhrystone.1.nex").read_bytes()
 MEDIAN = (reference_streams.FOLDER / "median.1.nex").read_bytes()
@@ -89,15 +90,16 @@ TIMES_LOST = TIMED[:7_000] + TIMED[7_500:20_000] + TIMED[:5_000] + TIMED[20_000:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (TIMED, ("--timestamps",)),
-        (TIMED, ("--timestamps", "--json")),
-        (TIMED, ("--timestamps", "--hart", "2")),
-        (TIMES_LOST, ("--timestamps",)),
-        (of_harts((1000, 10), (1005, 40), (900, 12)), ("--timestamps", "/r")),
-        (of_harts(None, None), ()),
-        (of_harts(None, None), ("--json",)),
+        pytest.param(TIMES_LOST, ("--timestamps",), id="lost"),
+        pytest.param(of_harts((1000, 10), (1005, 40), (900, 12)), ("--timestamps", "/r"), id="other paces"),
+        pytest.param(of_harts(None, None), ("--json",), id="untimed json"),
+        *long_only(
+            pytest.param(TIMED, ("--timestamps",), id="timed"),
+            pytest.param(TIMED, ("--timestamps", "--json"), id="json"),
+            pytest.param(TIMED, ("--timestamps", "--hart", "2"), id="one"),
+            pytest.param(of_harts(None, None), (), id="untimed"),
+        ),
     ],
-    ids=["timed", "json", "one", "lost", "other paces", "untimed", "untimed json"],
 )
 def test_rows_of_several_harts_come_as_soon_as_their_order_is_known(
     listed: Callable[..., tuple[str, list[int]]], data: bytes, words: tuple[str, ...]
@@ -124,6 +126,7 @@ def test_a_hart_that_may_come_first_is_waited_for(
     assert numbers[len(numbers) // 3] == 0
 
 
+@thorough("test_what_needs_the_whole_trace_waits_for_it")
 def test_a_trace_that_does_not_fit_is_decoded_first(listed: Callable[..., tuple[str, list[int]]]) -> None:
     """What is wrong with it is said before its rows."""
     broken = bytes(byte ^ (0x55 if at % 40 == 39 else 0) for at, byte in enumerate(DHRYSTONE))

@@ -16,7 +16,7 @@ from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.search import NO_ACCESSES
 from tests.console.options.beginnings import beginning
 from tests.decode.etrace.vectors import ROOT, expected, vector
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 
 PROGRAM = ROOT / "br_j_asm"
 ELF = str(PROGRAM / "br_j_asm.riscv")
@@ -181,6 +181,7 @@ def test_forgotten_options_are_named(
     assert shown[-1] == f"hint:     the trace fits far better {hint}"
 
 
+@thorough("console/options/test_hints.py::test_no_option_makes_up_for_the_wrong_program")
 def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the wrong ELF no reading is right; that of xrle takes every byte, and runs nothing."""
     elf = ROOT / "towers" / "towers.riscv"

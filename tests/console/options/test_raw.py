@@ -16,7 +16,7 @@ from rvtrace_gdb.session.session import Session
 from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.helpers.core_captures import sifive
 
 ELF = str(reference_streams.FOLDER / "median.elf")
@@ -181,6 +181,7 @@ def histories(file: Path) -> dict[int, History]:
     return session.harts().harts.histories
 
 
+@thorough("test_import_makes_a_capture_that_needs_nothing_more")
 def test_a_linux_capture_is_decoded_when_its_files_are_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, file = tmp_path / "files", tmp_path / "x.rvt"
     shutil.copytree(sifive("linux-static"), folder)

@@ -51,6 +51,7 @@ def test_it_counts_with_those_that_ran(board: Board, tmp_path: Path) -> None:
     assert (done.status, done.asserts) == (0, [True] * 6), done.err
 
 
+@thorough("test_it_counts_with_those_that_ran")
 def test_of_a_capture_file_it_does_not(board: Board, tmp_path: Path) -> None:
     """What ran behind its end nobody knows."""
     file = tmp_path / "x.rvt"

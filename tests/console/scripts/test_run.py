@@ -182,6 +182,7 @@ def test_ctrl_c_ends_the_script_and_keeps_the_capture(board: Board, tmp_path: Pa
     assert json.loads(report.read_text())["problem"]["message"] == "interrupted"
 
 
+@thorough("test_ctrl_c_ends_the_script_and_keeps_the_capture")
 def test_sigterm_ends_the_script_and_the_report_is_written(tmp_path: Path) -> None:
     """Standard output has no room, besides: that ends a script, too, with an error."""
     script, report, sleeps = tmp_path / "x.rvts", tmp_path / "r.json", tmp_path / "sleeps"

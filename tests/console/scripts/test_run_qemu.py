@@ -10,6 +10,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.console.commands.console.test_piped import console
 from tests.console.scripts.script_runs import run_script
 from tests.helpers import qemu10
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 
 DEMO, SOAK = (EXAMPLES / "scripts" / f"{name}.rvts" for name in ("demo", "soak"))
@@ -39,6 +40,7 @@ def test_the_demo_runs_as_on_the_simulated_target(tmp_path: Path) -> None:
     assert offline.asserts == [True, True]
 
 
+@thorough("console/scripts/test_documented.py::test_the_example_with_rounds")
 def test_rounds_in_the_console(tmp_path: Path) -> None:
     """Each with a reset, which is another one than OpenOCD's."""
     lines = f"set $rounds = 2\nscript {SOAK}\ninfo line fib\ntrace status\n"
@@ -71,6 +73,7 @@ def test_running_to_places_and_what_the_program_prints(tmp_path: Path) -> None:
     assert "from the program" in shown and ">" in shown, done.out
 
 
+@thorough("test_the_demo_runs_as_on_the_simulated_target")
 def test_a_bench(tmp_path: Path) -> None:
     elf = demo(tmp_path)
     with (

@@ -74,6 +74,7 @@ def test_the_calls_under_way(tmp_path: Path) -> None:
         assert sources == [source for source, _, _ in run.expected.rows]
 
 
+@thorough("gdbext/csrs/test_csr_access.py::test_each_hart_has_its_own")
 @pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[:1])
 def test_each_hart_has_its_own(tmp_path: Path, gdb: str) -> None:
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")

@@ -171,6 +171,7 @@ def test_what_is_no_stub_is_told_in_one_line(rig: Rig) -> None:
         assert "_start ()" in gdb.run(f"trace connect localhost:{rig.gdb_port}")
 
 
+@thorough("test_interrupts")
 def test_goto_while_the_program_runs_leaves_nothing_behind(rig: Rig) -> None:
     with typed(rig) as gdb:
         gdb.run("continue&")

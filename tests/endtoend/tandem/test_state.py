@@ -17,7 +17,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.csrs import CSRS
 from tests.decode.tandem.corpus import DATA, decoded, golden_steps, program_of, trace_bytes
 from tests.gdbext.gdb_process import GDB, GDB16, GDBS, SOURCE, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import compile_program
 
 READER = f"source {Path(__file__).resolve().parent / 'state_reader.py'}"
@@ -175,6 +175,7 @@ def known(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("padded = ")]
 
 
+@thorough("endtoend/tandem/test_live.py::test_the_past_is_as_the_present_was")
 def test_as_it_was_live(told: dict[str, str]) -> None:
     """In the past of a place where gdb was before: the same, word for word."""
     for command in ASKED:

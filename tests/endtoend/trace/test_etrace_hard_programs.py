@@ -29,7 +29,7 @@ def test_nested_traps_of_user_code(start: str, march: str, tmp_path: Path) -> No
     assert len(outcome.retired) > 5000
 
 
-@thorough("endtoend/trace/test_hard_programs.py::test_a_buffer_too_small_for_anything")
+@thorough("endtoend/trace/test_first_trace.py::test_a_buffer_that_wraps_keeps_the_newest")
 def test_a_ring_too_small_for_anything(tmp_path: Path) -> None:
     """It never holds an alignment sequence with a synchronization behind it."""
     [outcome] = in_small_buffers(tmp_path, [(32, START)])

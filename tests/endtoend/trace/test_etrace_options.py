@@ -118,7 +118,7 @@ def test_accesses_are_told_with_their_instructions(outcomes: list[Outcome]) -> N
 # Encoders of other kinds
 
 
-@thorough("test_an_encoder_that_has_hardly_anything")
+@thorough("endtoend/trace/test_options.py::test_an_encoder_that_has_hardly_anything")
 def test_an_encoder_built_otherwise(tmp_path: Path) -> None:
     built = "support=reference bpred-size=2 cache-size=1 return-stack-size=2 iret-ext=on ecause-width=6 data-trace=off"
     built += " privilege-width=3 inst-mode=6 stop=early shortest=off timestamp-sparse=4 context-width=16 time-width=32"
@@ -131,6 +131,7 @@ def test_an_encoder_built_otherwise(tmp_path: Path) -> None:
         assert contexts >= {17, 4242}
 
 
+@thorough("endtoend/trace/test_options.py::test_an_encoder_that_has_hardly_anything")
 def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
     """What it lacks is said, the other protocol, too, and the trace is right all the same."""
     lacks = "bpred-size=0 cache-size=0 return-stack-size=0 iret-ext=off data-trace=off support=reference f0s-width=0"
@@ -157,7 +158,7 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
 # The buffer
 
 
-@thorough("endtoend/trace/test_options.py::test_a_buffer_that_wraps_has_the_newest")
+@thorough("endtoend/trace/test_first_trace.py::test_a_buffer_that_wraps_keeps_the_newest")
 @pytest.mark.parametrize("options", [EVERYTHING, *long_only(ETRACE)])
 def test_a_buffer_that_wraps_has_the_newest(options: str, tmp_path: Path) -> None:
     elf, log, capture = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", tmp_path / "x.rvt"

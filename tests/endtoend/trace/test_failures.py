@@ -232,6 +232,7 @@ def test_openocd_is_started_anew_between_stop_and_start(session: Session) -> Non
     assert again == retired[-len(again) :]
 
 
+@thorough("test_openocd_is_started_anew")
 def test_the_chip_is_gone(session: Session) -> None:
     """Without power, OpenOCD cannot reach it. With a new one everything works again."""
     with Debugger(session.rig) as gdb:

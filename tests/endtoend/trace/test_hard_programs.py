@@ -67,6 +67,7 @@ def test_branchy_code_under_every_verb(march: str, tmp_path: Path) -> None:
     assert len(outcome.retired) > 1000
 
 
+@thorough("decode/ntrace/test_growth.py::test_a_loop_without_branches_for_hours")
 def test_long_code_without_a_branch(tmp_path: Path) -> None:
     """E-Trace has no packet for 32768 instructions, and the listing does not read each function anew for each line."""
     commands = ["trace start -format etrace", "hbreak _exit", "continue", "stepi 3"]
@@ -149,6 +150,7 @@ def test_a_full_buffer_that_stopped_has_the_oldest_and_says_so(
     assert outcome.same_elsewhere()
 
 
+@thorough("endtoend/trace/test_first_trace.py::test_a_buffer_that_wraps_keeps_the_newest")
 @pytest.mark.parametrize("start", [RING, STOPPING])
 def test_a_buffer_too_small_for_anything(start: str, small: dict[tuple[int, str], Outcome]) -> None:
     assert "larger buffer" in small[8, start].listing

@@ -140,6 +140,7 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
 # The buffer
 
 
+@thorough("endtoend/trace/test_first_trace.py::test_a_buffer_that_wraps_keeps_the_newest")
 def test_a_buffer_that_wraps_has_the_newest(tmp_path: Path) -> None:
     elf, log, every = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", "trace history /a 1,10000000"
     modes = ("", *long_only("-btm "))

@@ -79,7 +79,7 @@ def session(tmp_path: Path) -> Iterator[tuple[Rig, Path]]:
         yield rig, log
 
 
-@thorough("endtoend/trace/test_failures.py::test_the_chip_is_gone")
+@thorough("endtoend/trace/test_failures.py::test_openocd_is_started_anew")
 def test_a_trace_that_cannot_be_stopped_goes_on(session: tuple[Rig, Path]) -> None:
     """It was "Tracing stopped.", the encoder went on, and the second `trace stop` said that it had ended already."""
     rig, log = session

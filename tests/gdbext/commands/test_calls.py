@@ -17,6 +17,7 @@ from tests.gdbext.commands.test_dump import ELF
 from tests.gdbext.commands.test_find import damaged
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.gdbext.test_interrupt import Gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_transcripts import FOLDER, Exchange, exchanges, history_rows
 
@@ -216,6 +217,7 @@ def test_nothing_traced() -> None:
     assert "there is no trace" in out["trace functions"] and "there is no trace" in out["trace calls"]
 
 
+@thorough("gdbext/commands/test_find.py::test_long_lists_can_be_interrupted")
 def test_a_long_list_can_be_interrupted(tmp_path: Path) -> None:
     """Lines come at once, Ctrl-C ends them, and the next command is answered."""
     capture, gdb = capture_of(tmp_path, 400), Gdb(FOLDER / "demo64.elf")

@@ -172,6 +172,7 @@ def test_a_second_source_begins_anew(tmp_path: Path) -> None:
     assert out[f"source {script}"].endswith(plain + counted + plain)
 
 
+@thorough("gdbext/commands/test_find.py::test_of_several_harts_the_one_that_is_set")
 def test_of_several_harts_the_one_that_is_set(tmp_path: Path) -> None:
     """Both run the same program; of the second one the trace has only the beginning."""
     harts = [reference_streams.from_source(STREAM, 2, 1), reference_streams.from_source(STREAM[:400], 2, 2)]

@@ -13,6 +13,7 @@ from tests.decode.ntrace.messages import split
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
+from tests.helpers.amounts import thorough
 
 ELF = reference_streams.FOLDER / "median.elf"
 STREAM = (reference_streams.FOLDER / "median.1.nex").read_bytes()
@@ -143,6 +144,7 @@ def gdb() -> Iterator[Gdb]:
         gdb.process.communicate()
 
 
+@thorough("gdbext/commands/test_find.py::test_long_lists_can_be_interrupted")
 def test_a_long_dump_can_be_interrupted(gdb: Gdb, tmp_path: Path) -> None:
     gdb.run(f"trace open {imported(tmp_path, STREAM * 3000)}")
     gdb.reports()

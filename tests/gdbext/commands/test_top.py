@@ -37,6 +37,7 @@ def test_what_runs_most_while_it_runs(tmp_path: Path) -> None:
     assert "never" not in shown and "hot+" in shown
 
 
+@thorough("test_on_qemu")
 def test_on_a_terminal(tmp_path: Path) -> None:
     """It is drawn again in its place; after Ctrl-C the last table stays, and gdb goes on."""
     source = tmp_path / "it.c"

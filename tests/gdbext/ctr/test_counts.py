@@ -9,6 +9,7 @@ import pytest
 
 from tests.gdbext.ctr.test_commands import connected
 from tests.gdbext.gdb_process import run_gdb
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
 AGAIN = ["monitor reset halt", "maintenance flush register-cache", "load"]
@@ -34,6 +35,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return run_gdb(elf, [*first, *commands])
 
 
+@thorough("gdbext/ctr/test_page.py::test_gdb_prints_what_the_page_says")
 def test_counts_over_many_stops_are_those_of_one_recording(said: dict[str, str]) -> None:
     recorded = Counter(RECORD.findall(said["trace ctr show 0,999"]))
     assert 16 < recorded.total() < 32
@@ -51,6 +53,7 @@ def transfer_of(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["from"]["addr"].removeprefix("0x"), row["to"]["addr"].removeprefix("0x"), row["type"]
 
 
+@thorough("gdbext/ctr/test_show.py::test_a_line_for_each_record_and_for_what_ran_before_it")
 def test_records_and_counts_as_json(said: dict[str, str]) -> None:
     """With the fields of docs/console.md."""
     rows = [json.loads(line) for line in said["trace ctr counts --json"].splitlines()]
@@ -61,6 +64,7 @@ def test_records_and_counts_as_json(said: dict[str, str]) -> None:
     assert all({"func", "file", "line"} <= set(row["from"]) for row in records)
 
 
+@thorough("gdbext/ctr/test_page.py::test_gdb_prints_what_the_page_says")
 def test_sampling_stops_and_goes_on(said: dict[str, str]) -> None:
     """The program is in its last loop by then: how often it goes round in that time is up to the machine."""
     summary = next(line for line in said["trace ctr sample -every 40 -times 2"].splitlines() if " stops" in line)
@@ -70,6 +74,7 @@ def test_sampling_stops_and_goes_on(said: dict[str, str]) -> None:
     assert first[1] == first[2] and first[3] == "direct jump"
 
 
+@thorough("gdbext/ctr/test_options.py::test_what_makes_no_sense_is_refused")
 @pytest.mark.parametrize(
     ("command", "line"),
     [

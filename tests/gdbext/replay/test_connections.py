@@ -116,6 +116,7 @@ def test_going_back_in_a_capture_replays_it(rig: Rig, tmp_path: Path, gdb: str) 
     assert said["print/x $pc"].strip() == "$1 = 0x80000332"
 
 
+@thorough("endtoend/reverse/test_session.py::test_the_past_outlives_openocd")
 def test_the_code_is_known_while_openocd_is_gone(rig: Rig, tmp_path: Path) -> None:
     """It is in the ELF. gdb notices the end of the connection when it asks for something."""
     with Rig(rig.elf, tmp_path / "third") as third:

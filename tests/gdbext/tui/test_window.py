@@ -225,6 +225,7 @@ def test_a_click_shows_the_source_of_a_line(it: Traced, debugger: Debugger) -> N
     debugger.settled(lambda screen: line in source_of(screen), f"line {line}")
 
 
+@thorough("test_in_the_present_the_newest_is_shown")
 def test_loss_is_shown(with_gaps: Traced, debugger: Debugger) -> None:
     """The program switches its trace off five times. Numbers count gaps, which the hart's log does not have."""
     debugger.terminal.resize(120, 100)
@@ -296,6 +297,7 @@ def test_what_goes_wrong_is_said_in_the_window(it: Traced, debugger: Debugger) -
     debugger.settled(lambda screen: "Interrupted" not in screen and rows(screen), "history")
 
 
+@thorough("test_a_session_that_ended_is_replaced")
 def test_a_second_source_leaves_a_window_that_works(it: Traced) -> None:
     with window(it) as debugger:
         debugger.command(SOURCE)

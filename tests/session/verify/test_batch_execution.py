@@ -14,6 +14,7 @@ from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence, ExpectedStep, ModelFailed, ModelStep
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import program_of
+from tests.helpers.amounts import thorough
 from tests.session.verify.faults import (
     DATA,
     Change,
@@ -169,6 +170,7 @@ def test_the_next_groups_are_queued_meanwhile() -> None:
     assert model.most == 2 and not model.queued
 
 
+@thorough("session/verify/test_faults.py::test_a_flipped_value_is_found_in_its_group")
 @pytest.mark.parametrize("name", ["flute_rv64ui-p-lb", "piccolo_rv32ui-p-sb", "flute_rv64ud-p-ldst"])
 def test_faults_in_the_first_and_the_last_step_of_a_run(name: str) -> None:
     """And in between: the same divergences with the same counts, whatever else is said."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.transport.qemu.machine import gdb, histories, logged, ticks, told
 
@@ -165,6 +165,7 @@ def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
     assert "in main" in said["reverse-finish"]
 
 
+@thorough("transport/qemu/test_whole_runs.py::test_two_harts")
 @pytest.mark.parametrize("icount", [True, *long_only(False)])
 def test_two_harts(tmp_path: Path, icount: bool) -> None:
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "qemu" / "pair.c")

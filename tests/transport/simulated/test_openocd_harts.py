@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import held_port
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from tests.gdbext.gdb_process import run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.wait import until
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.openocd import OpenOcd, Tcl
@@ -154,6 +154,7 @@ def test_memory_while_all_run(target: Target) -> None:
     assert target.tcl.words(target.address("wrong"), 1) == [0]
 
 
+@thorough("transport/simulated/test_openocd_gdb.py::test_a_session")
 def test_a_gdb_session(elf: Path, tmp_path: Path) -> None:
     script = {
         "info threads": r"\* 1 .*sim\.cpu0(.|\n)* 2 .*sim\.cpu1(.|\n)* 3 .*sim\.cpu2",

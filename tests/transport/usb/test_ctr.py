@@ -25,7 +25,7 @@ from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from rvtrace_gdb.transport.usb.errors import NoSuchDevice, Unplugged
 from tests.gdbext.gdb_process import GDB, SOURCE, gdb_environ
-from tests.helpers.amounts import sparse
+from tests.helpers.amounts import sparse, thorough
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.transport.usb import umockdev
 from tests.transport.usb.rig import Rig, esp
@@ -176,6 +176,7 @@ def test_which_way(tmp_path: Path) -> None:
             resolved(way, context)
 
 
+@thorough("test_the_records_are_what_ran")
 def test_gdb_without_a_connection_and_openocd_show_the_same(tmp_path: Path) -> None:
     """Through the real libusb; then OpenOCD and its own driver lead another gdb to the hart, which still records."""
     machine = halted()

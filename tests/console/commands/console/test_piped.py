@@ -23,7 +23,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.gdbext import start_options
 from tests.console.interruption import busy, interrupt, meanwhile, when_it_runs
 from tests.gdbext.gdb_process import GDBS, HOME, SOURCE, gdb_environ, in_time, run_gdb
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.helpers.started_python import rvtrace
 from tests.helpers.wait import PATIENCE, until
@@ -96,6 +96,7 @@ def test_errors_and_the_exit_status(board: Rig) -> None:
     assert (stopped.returncode, stopped.stdout) == (1, "$1 = 1\n")
 
 
+@thorough("console/commands/test_lists.py::test_colours_are_asked_for_and_change_nothing_else")
 def test_colours_of_lists(tmp_path: Path) -> None:
     """Those of gdb's lists, if they are asked for; texts for programs have none."""
     elf = demo(tmp_path)
@@ -203,6 +204,7 @@ def children(pid: int) -> list[str]:
     return [Path(f"/proc/{child}/comm").read_text().strip() for child in found]
 
 
+@thorough("test_ctrl_c_ends_the_command_and_nothing_else")
 def test_ctrl_c_between_two_of_many_steps(board: Rig, tmp_path: Path) -> None:
     """Where gdb works between them, it forgets to report that it has stopped, and keeps half of a frame.
 

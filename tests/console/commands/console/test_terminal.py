@@ -12,6 +12,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.console.interruption import busy, when_it_runs
 from tests.gdbext.gdb_process import HOME, gdb_environ
+from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 from tests.terminal import Terminal
 
@@ -224,6 +225,7 @@ def test_progress_is_drawn_and_goes_away(typed: Typed, tmp_path: Path) -> None:
     assert "reading trace |" not in screen
 
 
+@thorough("test_the_status_line_follows_a_session")
 def test_the_end_and_the_next_session(typed: Typed) -> None:
     """Ctrl-D, whatever was said before; another console has the lines. The last test: the console is gone."""
     typed.enter("print 98 + 1", "= 99")

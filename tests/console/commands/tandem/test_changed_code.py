@@ -48,6 +48,7 @@ def as_gdb_13(texts: list[str]) -> list[str]:
     return [text.replace("i\t", "\t", 1) for text in texts]
 
 
+@thorough("test_decode_shows_what_ran")
 @every_gdb
 def test_gdb_shows_what_ran(gdb: str) -> None:
     """In the present with the code of the ELF, and in the past, where memory has each in its turn."""

@@ -18,6 +18,7 @@ from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.queries.registers import captured_lines
 from rvtrace_gdb.session.session import Session
 from tests.decode.tandem.corpus import DATA, decoded, golden_steps, trace_bytes
+from tests.helpers.amounts import thorough
 
 TVT = str(DATA / "tandem/flute_rv64ui-p-add.tvt")
 ELF = str(DATA / "riscv-tests/rv64ui-p-add")
@@ -253,6 +254,7 @@ def followed(capfd: pytest.CaptureFixture[str], fifo: Path, data: bytes, *words:
     return out, err.splitlines()
 
 
+@thorough("test_a_capture_and_raw_bytes_have_the_listing_of_the_golden_log")
 def test_what_arrives_is_listed_as_what_was_recorded(
     tmp_path: Path, capture: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

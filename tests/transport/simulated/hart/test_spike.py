@@ -54,7 +54,7 @@ def run_and_compare(folder: Path, elf: Path, march: str, least: int, memory: Mem
     compare(elf, run, extensions, memory)
 
 
-@pytest.mark.parametrize("elf", RISCV_TESTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("elf", RISCV_TESTS if LONG else RISCV_TESTS[::2], ids=lambda path: path.name)
 def test_riscv_tests(elf: Path, tmp_path: Path) -> None:
     """Those for S mode and for another board trap early and go round in their handlers, on both alike."""
     memory = MEMORY.get(elf.name, MAIN_MEMORY)
