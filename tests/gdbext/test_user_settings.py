@@ -60,9 +60,9 @@ def test_answers_are_the_same(capture: tuple[Path, Path], what: str, gdb: str, t
     tables = {"settings": repr(SETTINGS) + (" + settings()" if LONG else ""), "languages": "languages()"}
     table = tables[what]
     if not LONG:
-        table = f"({table})[:: {3 if what == 'languages' else 2}]"
+        table = f"({table})[:: {6 if what == 'languages' else 4}]"
     commands = [SOURCE, f"trace open {file}", "trace replay"]
-    assert differences(elf, commands, f"{table}, PAST", gdb, tmp_path) >= (3 if what == "languages" else 5)
+    assert differences(elf, commands, f"{table}, PAST", gdb, tmp_path) >= (2 if what == "languages" else 4)
 
 
 @thorough("test_answers_are_the_same")

@@ -120,6 +120,7 @@ def test_an_encoder_that_is_built_otherwise(sound: Path, tmp_path: Path, run: Ru
     assert run(f"gaps {file} --check --quiet --json").out == ""
 
 
+@thorough("test_one_message_came_twice")
 def test_losses_that_were_known(sound: Path, run: Run) -> None:
     """A byte of zeros in the middle of a message: the decoder has a gap there, and the status says that it is lost."""
     sent = checked_captures.messages(sound)

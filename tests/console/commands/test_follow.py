@@ -31,6 +31,7 @@ from rvtrace_gdb.session.formats.stream import Spool, StreamFollower, StreamSour
 from tests.console.interruption import meanwhile, stdin
 from tests.decode.etrace.vectors import ROOT
 from tests.helpers import reference_streams
+from tests.helpers.amounts import thorough
 from tests.helpers.wait import PATIENCE, until
 
 ELF = str(reference_streams.FOLDER / "median.elf")
@@ -236,6 +237,7 @@ def test_a_serial_port_without_a_chip(monkeypatch: pytest.MonkeyPatch, capfd: py
     os.close(theirs)
 
 
+@thorough("test_a_wrong_program_is_named_after_other_warnings_too")
 def test_a_wrong_program_is_named_while_it_is_followed(fifo: Path) -> None:
     """And other options are, that fit better."""
     other = str(reference_streams.FOLDER / "dhrystone.elf")
@@ -412,6 +414,7 @@ def test_a_capture_that_cannot_be_written_leaves_the_bytes(
     assert "exists, with the bytes of a run that was killed" in refused(capfd, str(fifo), *MADE, "-o", str(file))
 
 
+@thorough("test_a_pipe_gives_what_decode_gives_of_the_whole")
 def test_e_trace_with_its_encapsulation(fifo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     record = tmp_path / "raw.bin"
     made = (ROOT / "br_j_asm" / "o01_delta_resync16.te_inst_raw").read_bytes()

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.image import Image
 from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import encoded, groups
 from tests.helpers import reference_streams
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.helpers.compiled import elf_bytes
 from tests.helpers.core_captures import sifive
 
@@ -186,6 +186,7 @@ def test_a_trace_that_contradicts_itself_has_no_hint(capsys: pytest.CaptureFixtu
     assert of_sifive(capsys, "dv-850", f"{E31} --timestamps") is None
 
 
+@thorough("test_the_option_is_named")
 @pytest.mark.parametrize(
     ("said", "told"),
     [

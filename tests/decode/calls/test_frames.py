@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case
-from tests.helpers.amounts import LONG, each_seed
+from tests.helpers.amounts import LONG, each_seed, thorough
 
 HOW = {StackOperationKind.CALL: "call", StackOperationKind.TRAP: "trap"}
 
@@ -64,6 +64,7 @@ def test_as_a_naive_interpreter(seed: int) -> None:
         asked.check(position)
 
 
+@thorough("test_as_a_naive_interpreter")
 @pytest.mark.usefixtures("small_blocks")
 @each_seed(range(540, 600), share=6)
 def test_anywhere_in_many_blocks(seed: int) -> None:

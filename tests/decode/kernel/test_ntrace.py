@@ -23,7 +23,7 @@ from tests.decode import assembler as asm
 from tests.decode.kernel.histories import decoded_both_ways, followed_both_ways
 from tests.decode.ntrace.encodings import SOURCES, Case, any_fields, periodic
 from tests.decode.ntrace.messages import image_of, located, message, started
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import some_of, thorough
 
 KERNEL = kernel()
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="there is no kernel to compare with")
@@ -136,6 +136,7 @@ def test_a_history_that_is_taken_while_it_grows(seed: int, fields: dict[str, Any
         assert part == expected
 
 
+@thorough("decode/kernel/test_etrace.py::test_what_was_forgotten_is_let_go")
 def test_what_was_forgotten_is_let_go() -> None:
     """Of a trace without an end: the kernel keeps no path of a step that is forgotten, once it was taken away."""
     case = Case(5, {"sync_mode": 0}, steps=3000)

@@ -24,7 +24,7 @@ from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import SOURCES, any_fields
 from tests.decode.stepping.test_duplicates import seeds, small_chunks
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import some_of, thorough
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 
@@ -94,6 +94,7 @@ def test_several_sources(seed: int, fields: dict[str, Any], harts: int, places: 
     check_checkpoints(make, small_chunks(damaged(stream, rng, places), rng))
 
 
+@thorough("test_ntrace")
 def test_call_stack() -> None:
     """It is what implicit returns need, and few places of a random program are inside a call."""
     fields = {"implicit_return": ImplicitReturn.FULL_STACK}
@@ -117,6 +118,7 @@ def test_etrace(seed: int, drawn: dict[str, Any], places: int, compiled: bool, w
     assert found > 3 or places
 
 
+@thorough("test_etrace")
 def test_branch_predictor() -> None:
     """Its states decide what packets mean long after they were trained."""
     for seed in range(6):

@@ -21,7 +21,7 @@ from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.kernel.histories import shape
 from tests.decode.kernel.test_ntrace import damaged
 from tests.decode.ntrace.encodings import SOURCES, any_fields, periodic
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import some_of, thorough
 
 examples = settings(derandomize=True, max_examples=some_of(40), deadline=None)
 seeds = st.integers(0, 1 << 32)
@@ -79,6 +79,7 @@ def test_etrace(seed: int, drawn: dict[str, Any], places: int, compiled: bool) -
     check_growth(make, small_chunks(damaged(case.trace * 2, rng, places), rng))
 
 
+@thorough("test_etrace")
 def test_data_trace() -> None:
     modes, rng = Modes(), random.Random(1)
     stream = data_trace.trace(modes)

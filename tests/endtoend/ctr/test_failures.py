@@ -101,6 +101,7 @@ def test_reset_while_recording(tmp_path: Path) -> None:
     assert "_start" in said["info registers pc"]
 
 
+@thorough("test_stopped_twice")
 @pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[-1:])
 def test_runs_are_told_apart_before_and_after_connecting(tmp_path: Path, gdb: str) -> None:
     """gdb and the proxy count them each for itself; the same number does not mean that nothing ran."""

@@ -22,6 +22,7 @@ TO_THE_END = ["trace start", "hbreak _exit", "continue", "stepi 3"]
 # Traps
 
 
+@thorough("decode/ntrace/test_loss.py::test_code_that_is_not_there")
 @pytest.mark.parametrize(("march", "isa"), [("rv64imac_zicsr", "IMAC"), *long_only(("rv32ima_zicsr", "IMA"))])
 def test_jumps_to_where_no_code_is(march: str, isa: str, tmp_path: Path) -> None:
     """With breakpoints where nothing can be fetched, and on the first and the last instruction of the handler."""
@@ -76,6 +77,7 @@ def test_long_code_without_a_branch(tmp_path: Path) -> None:
     complete(outcome, first=30000)
 
 
+@thorough("test_self_modifying_code_is_named")
 def test_code_that_is_loaded_while_it_is_traced(tmp_path: Path) -> None:
     """Also where memory was read when there was no code in it yet; and what the capture then holds."""
     commands = ["trace start", "break finish", "continue", "trace history", "continue 1"]

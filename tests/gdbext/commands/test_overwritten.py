@@ -10,6 +10,7 @@ import pytest
 from tests.console.scripts.script_runs import run_script
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import thorough
 
 NOWHERE = "0x80000ffe did not run in this history"
 NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
@@ -36,6 +37,7 @@ def test_what_did_not_run(data: bytes, words: list[str], more: bool, tmp_path: P
     assert [NOT_COUNTED in found[command] for command in counted] == [more, more, False]
 
 
+@thorough("test_what_did_not_run")
 @pytest.mark.parametrize(("data", "words", "more"), [(STREAM, [], False), (RING, ["--wrapped"], True)])
 def test_what_a_script_expects_of_it(data: bytes, words: list[str], more: bool, tmp_path: Path) -> None:
     """Of what is in the trace, it holds; that this is not all is said."""

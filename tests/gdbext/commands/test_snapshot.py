@@ -14,6 +14,7 @@ from tests.decode.etrace.esp32 import images as made
 from tests.decode.etrace.esp32.images import Described
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.gdbext.memory_stub import serving
+from tests.helpers.amounts import thorough
 
 PT10 = Described(made.stream("pt10"), head=len(made.stream("pt10")), mode=made.LINEAR)
 STOPPED = replace(PT10, state=made.STOPPED)
@@ -52,6 +53,7 @@ def test_a_live_chip(tmp_path: Path) -> None:
     assert ran(out[f"{LAST} "]) == made.executed()[18000:]
 
 
+@thorough("test_a_live_chip")
 def test_a_trace_that_runs_ends_where_the_encoder_writes(tmp_path: Path) -> None:
     """The encoder's registers are in no memory map that OpenOCD gives to gdb."""
     running = replace(PT10, state=made.CAPTURING, head_valid=0)

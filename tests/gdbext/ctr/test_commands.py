@@ -193,6 +193,7 @@ def test_while_the_hart_runs(stopped_and_running: dict[str, str]) -> None:
     assert re.match(r"ctr0: +CTR \S+, 64 entries, ", status) and RUNS in status
 
 
+@thorough("test_a_stretch_leads_from_one_record_to_the_next")
 def test_mispredictions_are_told(stopped_and_running: dict[str, str]) -> None:
     """Each of a taken branch forward is, where there are any, and none of a call."""
     line = r"^\d+\t0x(\w+) .* -> 0x(\w+) .*\t([^,\n]+)(, mispredicted)?(?:, \d+ cycles?)?$"

@@ -79,6 +79,7 @@ def test_they_end_where_gdb_itself_ends(gdb: str, traced: tuple[Path, Path, list
         assert [VARYING.sub("", text) for text in spared] == [VARYING.sub("", text) for text in own], case
 
 
+@thorough("test_they_end_where_gdb_itself_ends")
 @pytest.mark.parametrize("gdb", NEWEST_GDB)
 def test_gdb_looks_at_few_of_the_instructions(gdb: str, traced: tuple[Path, Path, list[int]]) -> None:
     elf, capture, _ = traced

@@ -84,6 +84,7 @@ def run_script(script: str, elf: Path, rig: Rig, folder: Path) -> str:
     return in_time(done.stdout.decode())
 
 
+@thorough("test_the_page_shows_what_gdb_prints")
 def test_the_example_script(tmp_path: Path) -> None:
     elf, log = demo(tmp_path), tmp_path / "retired.log"
     with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:

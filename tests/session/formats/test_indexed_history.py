@@ -36,7 +36,7 @@ from tests.decode.etrace.test_damage import periodic as periodic_etrace
 from tests.decode.kernel.test_ntrace import case_of, damaged, interleaved
 from tests.decode.ntrace.encodings import any_fields
 from tests.helpers import reference_streams
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import some_of, thorough
 
 examples = settings(derandomize=True, max_examples=some_of(40), deadline=None)
 seeds = st.integers(0, 1 << 32)
@@ -133,6 +133,7 @@ def test_windows(seed: int, fields: dict[str, Any], period: int, places: int, wr
         Indexed(data, ContextImages(case.program.image()), case.options, wrapped=wrapped).check(rng)
 
 
+@thorough("test_windows")
 @examples
 @given(seeds, any_fields, st.sampled_from([0, 0, 5]))
 def test_windows_of_several_harts(seed: int, fields: dict[str, Any], places: int) -> None:

@@ -21,7 +21,7 @@ from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Model, ModelStep
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.extents import Extent
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, thorough
 from tests.session.past.executed_past import ExecutedPast
 from tests.transport.simulated.devices.tandem_port import Ported
 from tests.transport.simulated.hart.programs import build, with_macros
@@ -105,6 +105,7 @@ def verified(run: Traced, trace: DecodedTandem, fault: Fault | None = None) -> t
         model.close()
 
 
+@thorough("test_each_value_is_that_of_the_tandem_port")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_verdict_is_that_of_the_tandem_trace(program: str, folder: Path) -> None:
     """No divergence in either; most register writes are compared, the others are counted."""

@@ -117,6 +117,7 @@ def said(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**with_gdb, "folder": str(folder)}
 
 
+@thorough("transport/qemu/test_whole_runs.py::test_other_encoders")
 def test_options_change_the_trace_not_the_history(elf: Path, said: dict[str, str]) -> None:
     (expected,) = logged(elf)
     there = expected.pcs.index(symbol_address(elf, "finish"))
@@ -183,6 +184,7 @@ def test_two_harts(tmp_path: Path, icount: bool) -> None:
     assert (min if icount else max)(compared) > 100  # free harts need not take turns
 
 
+@thorough("test_going_back_and_forth")
 def test_rv32(tmp_path: Path) -> None:
     elf = ticks(tmp_path, "rv32imac_zicsr", "-DQUIET", "-DROUNDS=3")
     commands = ["trace start", "break finish", "continue", "trace history -", "trace status", "print $minstret"]

@@ -29,6 +29,7 @@ from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, NoTcl, UsbHartNotHalted
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.mpsse import Mpsse
+from tests.helpers.amounts import thorough
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, SMALL_RAM, executed
 from tests.transport.simulated.harts import machine_with
 from tests.transport.usb.rig import Rig, esp, ftdi
@@ -103,6 +104,7 @@ def test_a_trace_started_run_and_read_out(
     assert rig.port.opened == 0
 
 
+@thorough("transport/usb/test_device.py::test_unplugged_at_any_moment_and_plugged_in_again")
 @pytest.mark.parametrize("transfers", [3, 15, 30, 45])
 def test_unplugged_while_it_is_read_out_and_again(tmp_path: Path, plug: Callable[[Rig], Rig], transfers: int) -> None:
     """What was read before stays, the reason is told, and all is there when it is plugged in again."""
