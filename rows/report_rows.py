@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.rows.list_rows import Place
 
-SECTIONS = ("harts", "functions", "calls", "lines", "blocks", "edges", "branches", "traps", "losses")
+INTERVALS = "intervals"
+SECTIONS = ("harts", "functions", "calls", "lines", "blocks", "edges", "branches", "traps", INTERVALS, "losses")
 """The parts of a report, in their order."""
+USUAL = tuple(name for name in SECTIONS if name != INTERVALS)
+"""Those that are shown if none is asked for: intervals take longer."""
 TOP, DEPTH = 10, 8
 """The rows of a section, and the levels of the tree of calls, that are shown if nothing else is asked for."""
 
@@ -129,6 +132,30 @@ class ReportedTraps(NamedTuple):
     ticks: ReportedDurations
 
 
+class ReportedLengths(NamedTuple):
+    """The lengths of intervals. *percentiles*: (P, length); *resolution*: of ticks: by so many each may be wrong."""
+
+    measured: int
+    least: int
+    mean: float
+    greatest: int
+    percentiles: Sequence[tuple[int, int]]
+    resolution: int
+
+
+class ReportedIntervals(NamedTuple):
+    """How long each call of a function (*place*) took, or each trap of a *cause*: those that begin in the part of the
+    history that the report is of. *unmeasured*: so many more are cut by a gap, or not looked at.
+    """
+
+    cause: str
+    place: Place | None
+    measured: int
+    unmeasured: int
+    instructions: ReportedLengths | None
+    ticks: ReportedLengths | None
+
+
 class ReportedGap(NamedTuple):
     """A place where something is missing: before the instruction with this *number* in the history of a *hart*. *size*:
     the bytes of the trace from *offset* on that say no more.
@@ -182,6 +209,7 @@ SECTION_TYPES: Mapping[str, Any] = {
     "edges": ReportedEdge,
     "branches": ReportedBranch,
     "traps": ReportedTraps,
+    INTERVALS: ReportedIntervals,
     "losses": ReportedLoss,
 }
 """The type of the rows of each section."""
@@ -198,6 +226,9 @@ def _row_of(section: str, values: Sequence[Any]) -> Any:
     row = SECTION_TYPES[section](*values)
     if section == "traps":
         return row._replace(instructions=ReportedDurations(*row.instructions), ticks=ReportedDurations(*row.ticks))
+    if section == INTERVALS:
+        lengths = (None if it is None else ReportedLengths(*it) for it in (row.instructions, row.ticks))
+        return row._replace(**dict(zip(("instructions", "ticks"), lengths)))
     if section == "losses":
         return row._replace(places=[ReportedGap(*place) for place in row.places])
     return row

@@ -17,6 +17,8 @@ from rvtrace_gdb.rows.report_rows import (
     ReportedFunction,
     ReportedGap,
     ReportedHart,
+    ReportedIntervals,
+    ReportedLengths,
     ReportedLine,
     ReportedLoss,
     ReportedTraps,
@@ -31,6 +33,7 @@ _TITLES = {
     "edges": "Edges between blocks",
     "branches": "Branches",
     "traps": "Traps, and their handlers until they returned",
+    "intervals": "Intervals: traps until they returned, and calls of functions",
     "losses": "What is missing",
 }
 
@@ -182,6 +185,32 @@ def _durations(them: ReportedDurations) -> str:
     return f"{them.times:>9}{them.least:>9}{them.total / them.times:>11.1f}{them.most:>10}{them.total:>12}"
 
 
+def _interval_lines(
+    rows: Sequence[ReportedIntervals], report: ProfileReport, symbols: ReportSymbols
+) -> Iterator[str]:
+    heads = [f"{percent} %" for percent, _ in _any_lengths(rows)]
+    yield "".join(f"{head:>9}" for head in ("least", "mean", *heads, "greatest"))
+    for row in rows:
+        what = symbols.paint("event", row.cause) if row.cause else f"calls of {_function_text(row.place, symbols)}"
+        more = f", {row.unmeasured} not" if row.unmeasured else ""
+        yield f"{what}: {row.measured} measured{more}"
+        if row.instructions is not None:
+            yield f"{_lengths(row.instructions)}  instructions"
+        if row.ticks is not None:
+            within = f" (+-{row.ticks.resolution})" if row.ticks.resolution else ""
+            of = "" if row.ticks.measured == row.measured else f" of {row.ticks.measured}"
+            yield f"{_lengths(row.ticks)}  ticks{of}{within}"
+
+
+def _any_lengths(rows: Sequence[ReportedIntervals]) -> Sequence[tuple[int, int]]:
+    return next((row.instructions.percentiles for row in rows if row.instructions is not None), ())
+
+
+def _lengths(them: ReportedLengths) -> str:
+    percentiles = "".join(f"{length:>9}" for _, length in them.percentiles)
+    return f"{them.least:>9}{them.mean:>9.1f}{percentiles}{them.greatest:>9}"
+
+
 def _loss_lines(rows: Sequence[ReportedLoss], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:
     yield f"{'times':>8}{'bytes':>12}  why"
     for row in rows:
@@ -221,6 +250,7 @@ _LINES: Mapping[str, Callable[[Sequence[Any], ProfileReport, ReportSymbols], Ite
     "edges": _edge_lines,
     "branches": _branch_lines,
     "traps": _trap_lines,
+    "intervals": _interval_lines,
     "losses": _loss_lines,
 }
 
@@ -251,12 +281,22 @@ def _fields(row: Any, *, timed: bool) -> RowFields:
             found[{"source": "from", "target": "to"}.get(column, column)] = _place_fields(value)
         elif column == "places":
             found[name] = [_fields(gap, timed=timed) for gap in value]
+        elif column in ("instructions", "ticks") and isinstance(value, ReportedLengths):
+            found[name] = _lengths_fields(value, column)
         elif column in ("instructions", "ticks") and not isinstance(value, int):
             found[name] = value._asdict()
         elif column == "offset":
             found["trace-byte"] = value
         else:
             found[name] = int(value) if isinstance(value, bool) else value
+    return found
+
+
+def _lengths_fields(row: ReportedLengths, unit: str) -> RowFields:
+    found: RowFields = row._asdict()
+    found["percentiles"] = [{"percent": percent, "length": length} for percent, length in row.percentiles]
+    if unit != "ticks":
+        del found["resolution"]
     return found
 
 

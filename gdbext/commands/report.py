@@ -34,7 +34,7 @@ class ReportCommand(Command, name="trace report"):
 
 {REPORT.explained()}
 
-SECTION: what is shown, by default everything that there is:
+SECTION: what is shown, by default all but intervals:
   harts      what each hart ran
   functions  self: what ran in a function alone; total: with all that it
              called, once where it calls itself
@@ -42,6 +42,8 @@ SECTION: what is shown, by default everything that there is:
   lines, blocks, edges, branches
              where the most instructions ran, and which way it went
   traps      by cause, with how long their handlers took
+  intervals  how long each call of the functions with the most instructions
+             took, and each trap: least, mean, percentiles, greatest
   losses     what is missing in the trace, and where
 
 RANGE: count only what ran from number to number of `trace history`, of

@@ -20,11 +20,14 @@ _EVERY = 1 << 6  # blocks between two calls of the progress
 
 
 class _UnendedCall(NamedTuple):
-    """A call that has not ended. *begin*: None: before the history, or in a gap. *depth*: as in `HistoryInterval`."""
+    """A call of a group that has not ended. *begin*: None: before the history, or in a gap. *depth*: as in
+    `HistoryInterval`.
+    """
 
     begin: int | None
     level: int
     depth: int
+    group: "_GroupCalls"
 
 
 class _BegunFunction(NamedTuple):
@@ -59,35 +62,62 @@ def calls_of(
     """Return the calls of the functions that begin at addresses. *entries*: where they were entered, in order; *part*:
     the intervals are those that begin in it alone. Raises what *progress* raises.
     """
-    found = _Calls(calls, frozenset(functions), entries)
-    blocks = len(calls.lowest)
+    [found] = calls_of_each(calls, [functions], entries, progress, part)
+    return found
+
+
+def calls_of_each(
+    calls: CallHistory,
+    groups: Sequence[Sequence[int]],
+    entries: "array[int]",
+    progress: Progress = silent,
+    part: range | None = None,
+) -> list[Calls]:
+    """Return the calls of each group of functions, found at once. *entries*: of all of them, in order. Raises what
+    *progress* raises.
+    """
+    found, blocks = _Calls(calls, groups, entries), len(calls.lowest)
     for block in range(blocks):
         if block % _EVERY == 0:
             progress("measuring calls (parts)", block, blocks)
         found.look_at(block)
-    intervals = collected(
-        calls.history, found.ended, cut=found.cut, began=found.began, unended=found.unended(), part=part
-    )
-    return Calls(intervals, found.returns)
+    return [
+        Calls(
+            collected(calls.history, it.ended, cut=it.cut, began=it.began, unended=found.unended(it), part=part),
+            it.returns,
+        )
+        for it in found.groups
+    ]
 
 
-class _Calls:
-    """The calls of some functions, found block by block. *ended*: those that were measured, *returns*: as in `Calls`;
-    *cut*, *began*: as in `collected`.
+class _GroupCalls:
+    """The calls of a group. *ended*: those that were measured, *returns*: as in `Calls`; *cut*, *began*: as in
+    `collected`.
     """
 
-    def __init__(self, calls: CallHistory, functions: frozenset[int], entries: "array[int]") -> None:
-        self._calls, self._functions, self._entries = calls, functions, entries
-        self._next = 0  # the entry that comes next
+    def __init__(self) -> None:
         self.ended: list[HistoryInterval] = []
         self.returns = array("Q")
         self.cut, self.began = list[int](), list[int]()
+
+
+class _Calls:
+    """The calls of some *groups* of functions, found block by block."""
+
+    def __init__(self, calls: CallHistory, groups: Sequence[Sequence[int]], entries: "array[int]") -> None:
+        self._calls, self._entries = calls, entries
+        self.groups = [_GroupCalls() for _ in groups]
+        self._functions = {
+            function: group for functions, group in zip(groups, self.groups, strict=True) for function in functions
+        }
+        self._next = 0  # the entry that comes next
         self._open: dict[int, list[_UnendedCall]] = {}  # by stack, the newest last
         self._lowest: dict[int, int] = {}  # by stack: the lowest level that was seen; callers above it are known
 
-    def unended(self) -> list[int]:
-        """Return where those began that have not ended."""
-        return [one.begin for waiting in self._open.values() for one in waiting if one.begin is not None]
+    def unended(self, group: _GroupCalls) -> list[int]:
+        """Return where those of a group began that have not ended."""
+        every = (one for waiting in self._open.values() for one in waiting)
+        return [one.begin for one in every if one.begin is not None and one.group is group]
 
     def look_at(self, block: int) -> None:
         """Find the calls that begin or end in a block of entries."""
@@ -146,24 +176,27 @@ class _Calls:
             self._lowest[stack] = min(low, self._lowest.get(stack, low))
         if self._next < len(self._entries) and self._entries[self._next] == run.position:
             self._next += 1
-            self._begin(run, run.position)
+            self._begin(run, run.position)  # of the function that begins at its first instruction there
         elif run.function in self._functions and (known is None or run.level < known):  # seen for the first time
             self._begin(run, None)
 
     def _begin(self, run: _BegunFunction, position: int | None) -> None:
         waiting = self._open.setdefault(run.stack, [])
-        waiting.append(_UnendedCall(position, run.level, len(waiting)))
+        group = self._functions.get(run.pc) or self._functions[run.function]
+        depth = next((one.depth + 1 for one in reversed(waiting) if one.group is group), 0)
+        waiting.append(_UnendedCall(position, run.level, depth, group))
 
     def _end(self, call: _UnendedCall, position: int) -> None:
-        self.returns.append(position)
+        call.group.returns.append(position)
         if call.begin is None:
-            self.began.append(position)
+            call.group.began.append(position)
         else:
-            self.ended.append(HistoryInterval(call.begin, position, call.depth))
+            call.group.ended.append(HistoryInterval(call.begin, position, call.depth))
 
     def _cut_all(self) -> None:
         """In a gap anything may have returned."""
-        self.cut += self.unended()
+        for group in self.groups:
+            group.cut += self.unended(group)
         self._open.clear()
         self._lowest.clear()
 

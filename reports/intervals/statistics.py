@@ -5,8 +5,9 @@ one of the lengths, and the 100th is the maximum.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 PERCENTILES = (50, 90, 95, 99)
@@ -44,18 +45,25 @@ class Statistics(NamedTuple):
         return self.total / self.measured
 
 
-def statistics(lengths: Sequence[int]) -> Statistics | None:
+def statistics(lengths: Iterable[int]) -> Statistics | None:
     """Return the statistics of lengths, None of none."""
-    if not lengths:
+    return statistics_of_counts(Counter(lengths))
+
+
+def statistics_of_counts(counts: Mapping[int, int]) -> Statistics | None:
+    """Return the statistics of lengths, of each of which there are so many; None of none."""
+    ordered = sorted(counts)
+    if not ordered:
         return None
-    ordered = sorted(lengths)
+    so_far = list(accumulate(counts[length] for length in ordered))
+    ranks = ((percent, -(-so_far[-1] * percent // 100)) for percent in PERCENTILES)
     return Statistics(
-        measured=len(ordered),
+        measured=so_far[-1],
         least=ordered[0],
         greatest=ordered[-1],
-        total=sum(ordered),
-        percentiles=[(percent, percentile(ordered, percent)) for percent in PERCENTILES],
-        histogram=histogram(ordered),
+        total=sum(length * times for length, times in counts.items()),
+        percentiles=[(percent, ordered[bisect_left(so_far, rank)]) for percent, rank in ranks],
+        histogram=_histogram(ordered, so_far),
     )
 
 
@@ -68,9 +76,15 @@ def histogram(ordered: Sequence[int]) -> list[HistogramBucket]:
     """Return the histogram of lengths in rising order: at most `BUCKETS`, whose width is 1, 2 or 5 times a power of
     ten, and which begin at multiples of it.
     """
+    return _histogram(ordered, range(1, len(ordered) + 1))
+
+
+def _histogram(ordered: Sequence[int], so_far: Sequence[int]) -> list[HistogramBucket]:
+    """Return the histogram of lengths, of which there are *so_far* up to each."""
     width = _bucket_width(ordered[0], ordered[-1])
     begins = range(ordered[0] - ordered[0] % width, ordered[-1] + width + 1, width)
-    places = [bisect_left(ordered, begin) for begin in begins]
+    indices = (bisect_left(ordered, begin) for begin in begins)
+    places = [so_far[index - 1] if index else 0 for index in indices]
     found = [
         HistogramBucket(begin, begin + width - 1, after - before)
         for begin, (before, after) in zip(begins, pairwise(places), strict=False)

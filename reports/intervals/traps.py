@@ -4,10 +4,11 @@ A return from a trap ends the newest one that has not ended: that is what the ha
 it. Where the returns are is found in the parts of a history, so nothing visits its instructions one by one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
@@ -25,12 +26,24 @@ _RETURN, _GAP, _TRAP = range(3)  # the order at one position: a return leads to 
 _POSITION = itemgetter(0, 1)
 
 
+_Kind = TypeVar("_Kind", bound=Hashable)
+
+
 class _OpenTrap(NamedTuple):
-    """A trap that has not ended. *counts*: whether it is asked for; *depth*: in how many such traps it came."""
+    """A trap that has not ended. *kind*: None: it is not asked for; *depth*: in how many of its kind it came."""
 
     position: int
-    counts: bool
+    kind: Hashable
     depth: int
+
+
+class _KindTraps:
+    """The traps of a kind: *found*, and the positions of those that are *cut*, and that have not ended."""
+
+    def __init__(self) -> None:
+        self.found: list[HistoryInterval] = []
+        self.cut: list[int] = []
+        self.unended: list[int] = []
 
 
 def trap_intervals(
@@ -41,27 +54,45 @@ def trap_intervals(
 
     A trap of which the handler is not seen to begin, or that a gap comes before the end of, is cut.
     """
-    history = calls.history
-    found, waiting, cut, unended = list[HistoryInterval](), list[_OpenTrap](), list[int](), list[int]()
+    found = trap_intervals_by_kind(calls, lambda trap: chosen(trap) or None, progress, part)
+    return found.get(True, HistoryIntervals())
+
+
+def trap_intervals_by_kind(
+    calls: CallHistory,
+    kind_of: Callable[[Trap], _Kind | None],
+    progress: Progress = silent,
+    part: range | None = None,
+) -> dict[_Kind, HistoryIntervals]:
+    """Return the intervals of the traps of each kind, as `trap_intervals` does. *kind_of*: None: it is not asked for.
+    Raises what *progress* raises.
+    """
+    history, waiting = calls.history, list[_OpenTrap]()
+    kinds: defaultdict[Any, _KindTraps] = defaultdict(_KindTraps)
     for position, what, trap in merge(*_happenings(calls, progress), key=_POSITION):
         if what == _TRAP:
-            asked = isinstance(trap.fact, Trap) and chosen(trap.fact)
+            kind = kind_of(trap.fact) if isinstance(trap.fact, Trap) else None
             if position >= len(history):
-                unended += [position] * asked
+                kinds[kind].unended.append(position)
             elif not _handler_ran(history, trap):
-                cut += [position] * asked
+                kinds[kind].cut.append(position)
             else:
-                waiting.append(_OpenTrap(position, asked, sum(one.counts for one in waiting)))
+                waiting.append(_OpenTrap(position, kind, sum(one.kind == kind for one in waiting)))
         elif what == _GAP:
-            cut += [one.position for one in waiting if one.counts]
+            for one in waiting:
+                kinds[one.kind].cut.append(one.position)
             waiting.clear()
         elif waiting:
             ended = waiting.pop()
-            if ended.counts:
-                found.append(HistoryInterval(ended.position, position, ended.depth))
+            kinds[ended.kind].found.append(HistoryInterval(ended.position, position, ended.depth))
         # else it returns from a trap that the history does not show, if there was one: programs begin tasks that way
-    unended += [one.position for one in waiting if one.counts]
-    return collected(history, found, cut=cut, began=(), unended=unended, part=part)
+    for one in waiting:
+        kinds[one.kind].unended.append(one.position)
+    return {
+        kind: collected(history, it.found, cut=it.cut, began=(), unended=it.unended, part=part)
+        for kind, it in kinds.items()
+        if kind is not None
+    }
 
 
 def returns_from_traps(calls: CallHistory, progress: Progress = silent) -> Sequence[int]:

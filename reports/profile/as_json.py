@@ -11,6 +11,8 @@ from rvtrace_gdb.reports.profile.model import (
     GapTally,
     HartTotals,
     InstructionFacts,
+    IntervalTally,
+    MeasuredKind,
     Profile,
     ProgramFile,
     SourceLine,
@@ -45,6 +47,10 @@ def to_json(profile: Profile) -> dict[str, Any]:
         "spans": [[*place, last, ticks] for (place, last), ticks in profile.spans.items()],
         "tree": [[getattr(node, name) for name in _NODE] for node in profile.tree],
         "traps": [[list(cause), *tally] for cause, tally in profile.traps.items()],
+        "intervals": [
+            [*kind.function, kind.trap, *(list(it.items()) for it in (tally.instructions, tally.ticks)), *tally[2:]]
+            for kind, tally in profile.intervals.items()
+        ],
         "gaps": [[list(cause), *tally] for cause, tally in profile.gaps.items()],
     }
 
@@ -72,6 +78,7 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         spans={((program, first), last): int(ticks) for program, first, last, ticks in data["spans"]},
         tree=[TreeNode(parent, _place(function), *rest) for parent, function, *rest in data["tree"]],
         traps={TrapCause(*cause): _traps(*tally) for cause, *tally in data["traps"]},
+        intervals=dict(_intervals(*row) for row in data["intervals"]),
         gaps={GapCause(*cause): _gaps(*tally) for cause, *tally in data["gaps"]},
     )
 
@@ -96,6 +103,13 @@ def _facts(row: Iterable[Any]) -> InstructionFacts:
 
 def _traps(times: int, instructions: Iterable[int], ticks: Iterable[int]) -> TrapTally:
     return TrapTally(times, Durations(*instructions), Durations(*ticks))
+
+
+def _intervals(
+    program: int, address: int, trap: Iterable[Any] | None, instructions: Any, ticks: Any, resolution: int, more: int
+) -> tuple[MeasuredKind, IntervalTally]:
+    kind = MeasuredKind((program, address), None if trap is None else TrapCause(*trap))
+    return kind, IntervalTally(dict(instructions), dict(ticks), resolution, more)
 
 
 def _gaps(times: int, size: int, places: Iterable[Iterable[Any]]) -> GapTally:

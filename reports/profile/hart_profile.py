@@ -3,6 +3,7 @@
 from bisect import bisect_left
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.reports.intervals.tallies import add_intervals
 from rvtrace_gdb.reports.profile import call_nodes, counted, gap_tallies, trap_tallies
 from rvtrace_gdb.reports.profile.model import HartTotals, Profile
 from rvtrace_gdb.reports.profile.places import CodePlaces
@@ -16,6 +17,7 @@ def hart_profile(
     capture: str = "",
     positions: range | None = None,
     trace_bytes: int | None = None,
+    intervals: bool = False,
     progress: Progress = silent,
 ) -> Profile:
     """Return the profile of what ran on a hart.
@@ -24,6 +26,7 @@ def hart_profile(
     capture      the name of its file, where there are several
     positions    the part of the history that counts, None: all of it. Calls that were under way before are known
     trace_bytes  the size of the trace, None if that is not known: how much an unfinished loss is of it
+    intervals    how long calls and traps took is wanted, too, which takes longer
 
     No instruction is looked at twice: what follows from a step of the call history counts as often as it was taken.
     Raises what *progress* raises.
@@ -40,6 +43,8 @@ def hart_profile(
         profile.harts = [profile.harts[0]._replace(ticks=_ticks(calls, positions), timed=timed)]
     trap_tallies.add_traps(profile, calls, positions, progress)
     gap_tallies.add_gaps(profile, places, calls, positions, trace_bytes, progress)
+    if intervals and len(positions):
+        add_intervals(profile, places, calls, positions, progress)
     return profile
 
 

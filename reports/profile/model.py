@@ -8,7 +8,7 @@ Instructions are counted, and equal those of the history. Ticks are those of the
 what is shared out in between, are kept apart (`reports.profile.ticks`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import NamedTuple
@@ -135,6 +135,42 @@ class TrapTally(NamedTuple):
         return TrapTally(self.times + other.times, instructions, ticks)
 
 
+class MeasuredKind(NamedTuple):
+    """What intervals are of: the calls of a *function*, or the traps of a cause, whose function is `NOWHERE`."""
+
+    function: CodePlace
+    trap: TrapCause | None = None
+
+
+class IntervalTally(NamedTuple):
+    """The lengths of intervals: how many have each length, in *instructions* and, as far as known, in *ticks*.
+
+    resolution  by so many ticks each may be wrong
+    unmeasured  how many more there are: cut by a gap, begun before the history, not ended in it, or not looked at
+    """
+
+    instructions: Mapping[int, int] = {}
+    ticks: Mapping[int, int] = {}
+    resolution: int = 0
+    unmeasured: int = 0
+
+    def plus(self, other: "IntervalTally") -> "IntervalTally":
+        """Return those of both."""
+        return IntervalTally(
+            _added(self.instructions, other.instructions),
+            _added(self.ticks, other.ticks),
+            max(self.resolution, other.resolution),
+            self.unmeasured + other.unmeasured,
+        )
+
+
+def _added(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    found = dict(one)
+    for length, times in other.items():
+        found[length] = found.get(length, 0) + times
+    return found
+
+
 class GapCause(NamedTuple):
     """Why something is missing: the kind of event, and the reason or cause, both as programs get them (docs/json.md).
 
@@ -217,6 +253,7 @@ class Profile:
     spans     the ticks that passed while only code from a place to an address ran
     tree      the calls, callers before what they called
     traps, gaps  by their causes
+    intervals  how long calls of some functions took, and traps; empty if that was not asked for
     """
 
     harts: list[HartTotals] = field(default_factory=list)
@@ -231,6 +268,7 @@ class Profile:
     tree: list[TreeNode] = field(default_factory=list)
     traps: dict[TrapCause, TrapTally] = field(default_factory=dict)
     gaps: dict[GapCause, GapTally] = field(default_factory=dict)
+    intervals: dict[MeasuredKind, IntervalTally] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:

@@ -19,10 +19,13 @@ from rvtrace_gdb.reports.profile.model import (
 
 
 class CodePlaces:
-    """The places of the code of some images. What is found out goes into a *profile*."""
+    """The places of the code of some images. What is found out goes into a *profile*. *functions*: an image in which a
+    function is, and where it begins there, by its place.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self.functions: dict[CodePlace, tuple[Image, int]] = {}
         self._numbers = {program.identity: number for number, program in enumerate(profile.programs)}
         self._places: dict[int, dict[int, CodePlace]] = {}  # by the id of the image, which is kept
         self._images: list[Image] = []
@@ -48,6 +51,7 @@ class CodePlaces:
         if place not in self._profile.names:
             symbol = image.symbol(start)
             self._profile.names[place] = symbol[0] if symbol is not None else f"{start:#x}"
+            self.functions[place] = image, start
         return place
 
     def add_code(self, image: Image, pcs: Iterable[int]) -> None:

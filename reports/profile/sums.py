@@ -14,6 +14,7 @@ from rvtrace_gdb.reports.profile.model import (
     GapPlace,
     GapTally,
     InstructionFacts,
+    IntervalTally,
     Profile,
     SourceLine,
     TrapTally,
@@ -57,6 +58,9 @@ class ProfileSum:
         self._add_tree(profile, moved)
         for cause, tally in profile.traps.items():
             self.result.traps[cause] = self.result.traps.get(cause, TrapTally()).plus(tally)
+        for kind, lengths in profile.intervals.items():
+            of = kind._replace(function=moved.place(kind.function))
+            self.result.intervals[of] = self.result.intervals.get(of, IntervalTally()).plus(lengths)
         for gap, gaps in profile.gaps.items():
             places = tuple(map(moved.gap, gaps.places))
             self.result.gaps[gap] = self.result.gaps.get(gap, GapTally(0, 0, ())).plus(gaps._replace(places=places))

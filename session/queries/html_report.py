@@ -53,7 +53,7 @@ def html_report(
     Raises LibraryMissing where no page can be made of them, what *progress* raises, and as `hart_profiles`.
     """
     library("jinja2", "jinja2", "an HTML report")
-    profiles = hart_profiles(session, context, args, progress=progress)
+    profiles = hart_profiles(session, context, args, intervals=True, progress=progress)
     parts = []
     for hart, profile in profiles.items():
         selected = session.selected(replace(context, hart=hart), progress)
@@ -72,10 +72,10 @@ def report_of_parts(
     timelines: list[PageTimeline] = []
     intervals: list[IntervalFigures] = []
     covered: list[ProgramCoverage] = []
-    for hart, positions, _ in parts:
+    for hart, positions, profile in parts:
         calls = call_history(session, hart, progress)
         timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions))
-        intervals += interval_figures(calls, f"hart {hart.hart}: " if len(parts) > 1 else "", progress, positions)
+        intervals += interval_figures(profile, f"hart {hart.hart}: " if len(parts) > 1 else "")
         covered += coverage_of(session, hart, positions, progress, conditions=False)
     return HtmlReport(
         title=title,

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import fact_text
-from rvtrace_gdb.decode.history.events import Trap, TrapKind
+from rvtrace_gdb.reports.intervals.statistics import statistics_of_counts
 from rvtrace_gdb.reports.profile import hottest
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
+from rvtrace_gdb.reports.profile.measured import MeasuredRow, cause_text, measured_rows
 from rvtrace_gdb.reports.profile.model import (
     NOWHERE,
     CodePlace,
@@ -17,14 +17,15 @@ from rvtrace_gdb.reports.profile.model import (
     GapTally,
     Profile,
     SourceLine,
-    TrapCause,
 )
 from rvtrace_gdb.reports.profile.sums import ProfileSum
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import (
     DEPTH,
+    INTERVALS,
     SECTIONS,
     TOP,
+    USUAL,
     ProfileReport,
     ReportedBlock,
     ReportedBranch,
@@ -34,6 +35,8 @@ from rvtrace_gdb.rows.report_rows import (
     ReportedFunction,
     ReportedGap,
     ReportedHart,
+    ReportedIntervals,
+    ReportedLengths,
     ReportedLine,
     ReportedLoss,
     ReportedTraps,
@@ -52,17 +55,23 @@ class ReportChoice(NamedTuple):
     *each*: one report of every hart, too, if there are several.
     """
 
-    sections: Collection[str] = SECTIONS
+    sections: Collection[str] = USUAL
     top: int = TOP
     depth: int = DEPTH
     each: bool = False
 
 
 def hart_profiles(
-    session: Session, context: Context, args: str = "", capture: str = "", progress: Progress = silent
+    session: Session,
+    context: Context,
+    args: str = "",
+    capture: str = "",
+    progress: Progress = silent,
+    *,
+    intervals: bool = False,
 ) -> dict[int, Profile]:
     """Return the profile of each hart, or of the one that *context* asks for. *args*: a RANGE of its history, "" for
-    all of it; *capture*: the name of its file, where there are several.
+    all of it; *capture*: the name of its file, where there are several; *intervals*: how long calls and traps took.
 
     Raises RangeError, and as `Session.selected`.
     """
@@ -72,11 +81,25 @@ def hart_profiles(
     if args and len(shown) > 1:
         numbers = ", ".join(str(it.hart) for it in shown)
         raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
-    return {it.hart: selected_profile(session, it, args, capture, progress) for it in shown}
+    return {
+        it.hart: selected_profile(session, it, args, capture, progress, intervals=intervals) for it in shown
+    }
+
+
+class _WithIntervals(NamedTuple):
+    """A profile that a session keeps beside the one without intervals."""
+
+    profile: Profile
 
 
 def selected_profile(
-    session: Session, selected: SelectedHistory, args: str = "", capture: str = "", progress: Progress = silent
+    session: Session,
+    selected: SelectedHistory,
+    args: str = "",
+    capture: str = "",
+    progress: Progress = silent,
+    *,
+    intervals: bool = False,
 ) -> Profile:
     """Return the profile of a hart's history, see `hart_profiles`. Raises RangeError, and what *progress* raises."""
     calls, decoded = call_history(session, selected, progress), session.require_capture().decoded
@@ -84,10 +107,14 @@ def selected_profile(
 
     def profile_at(positions: range | None) -> Profile:
         return hart_profile(
-            calls, selected.hart, capture=capture, positions=positions, trace_bytes=size, progress=progress
-        )
+            calls, selected.hart, capture=capture, positions=positions, trace_bytes=size, intervals=intervals,
+            progress=progress,
+        )  # fmt: skip
 
     if not args:
+        if intervals:
+            kept = session.cached(_WithIntervals, selected.history, lambda: _WithIntervals(profile_at(None)))
+            return kept.profile
         return session.cached(Profile, selected.history, lambda: profile_at(None))
     chosen = Cursor().select(args, None, len(selected.history))
     return profile_at(range(chosen.begin - 1, chosen.end - 1))
@@ -222,14 +249,35 @@ def _trap_rows(profile: Profile, choice: ReportChoice) -> _Rows:
     return _first(
         rows,
         lambda it: ReportedTraps(
-            _cause_text(it[0]), it[1].times, ReportedDurations(*it[1].instructions), ReportedDurations(*it[1].ticks)
+            cause_text(it[0]), it[1].times, ReportedDurations(*it[1].instructions), ReportedDurations(*it[1].ticks)
         ),
         choice,
     )
 
 
-def _cause_text(cause: TrapCause) -> str:
-    return fact_text(Trap(TrapKind(cause.kind), cause.cause))
+def _interval_rows(profile: Profile, choice: ReportChoice) -> _Rows:
+    return _first(list(measured_rows(profile)), lambda it: _intervals_row(profile, it), choice)
+
+
+def _intervals_row(profile: Profile, row: MeasuredRow) -> ReportedIntervals:
+    tally, kind = row.tally, row.kind
+    return ReportedIntervals(
+        cause="" if kind.trap is None else row.name,
+        place=_function_place(profile, kind.function),
+        measured=sum(tally.instructions.values()),
+        unmeasured=tally.unmeasured,
+        instructions=_lengths(tally.instructions, 0),
+        ticks=_lengths(tally.ticks, tally.resolution),
+    )
+
+
+def _lengths(counts: Mapping[int, int], resolution: int) -> ReportedLengths | None:
+    found = statistics_of_counts(counts)
+    if found is None:
+        return None
+    return ReportedLengths(
+        found.measured, found.least, found.mean, found.greatest, found.percentiles, resolution
+    )
 
 
 def _loss_rows(profile: Profile, choice: ReportChoice) -> _Rows:
@@ -255,5 +303,6 @@ _SECTIONS: Mapping[str, Callable[[Profile, ReportChoice], _Rows]] = {
     "edges": _edge_rows,
     "branches": _branch_rows,
     "traps": _trap_rows,
+    INTERVALS: _interval_rows,
     "losses": _loss_rows,
 }

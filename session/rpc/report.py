@@ -3,7 +3,8 @@
     report {context, args, hart, all, sections, top, depth, each} -> {lines, overwritten, reports}
 
 *hart*: of which; with *all*, of all harts; else the context's. *args*: a RANGE as in `trace history` ("": everything).
-*sections*: names of `rows.report_rows.SECTIONS`, null for all. *top*, *depth*: how many rows of each, and how many
+*sections*: names of `rows.report_rows.SECTIONS`, null for the
+usual ones. *top*, *depth*: how many rows of each, and how many
 levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `rows.report_rows.ProfileReport`;
 *overwritten*: whether older trace was overwritten.
 """
@@ -11,7 +12,7 @@ levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `r
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rvtrace_gdb.rows.report_rows import DEPTH, SECTIONS, TOP
+from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL
 from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles, reports
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.session import Session
@@ -20,7 +21,7 @@ from rvtrace_gdb.support.errors import Progress
 
 def profile_reports(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return reports, see the module. Raises BadRequest, RangeError, and as `Session.selected`."""
-    sections = params.texts("sections") if params.given("sections") else list(SECTIONS)
+    sections = params.texts("sections") if params.given("sections") else list(USUAL)
     unknown = [name for name in sections if name not in SECTIONS]
     if unknown:
         raise BadRequest(f"report: there is no section {unknown[0]}: they are {', '.join(SECTIONS)}")
@@ -32,7 +33,8 @@ def profile_reports(session: Session, params: Params, progress: Progress) -> Jso
     selected = session.selected(context, progress)
     hart = params.optional_number("hart")
     context = replace(context, hart=None if params.given("all") else selected.hart if hart is None else hart)
-    profiles = hart_profiles(session, context, params.text("args", ""), progress=progress)
+    args, intervals = params.text("args", ""), INTERVALS in sections
+    profiles = hart_profiles(session, context, args, intervals=intervals, progress=progress)
     return {
         "lines": selected.lines,
         "overwritten": selected.overwritten,

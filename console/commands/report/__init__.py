@@ -16,7 +16,7 @@ from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.rows.list_rows import Place
-from rvtrace_gdb.rows.report_rows import DEPTH, SECTIONS, TOP, ProfileReport
+from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL, ProfileReport
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
 from rvtrace_gdb.session.queries.reports import ReportChoice, reports
 from rvtrace_gdb.support.errors import RvtraceError
@@ -28,6 +28,7 @@ _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
+    ("report demo.rvt intervals", "how long each call of the functions with the most instructions took, and traps"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
@@ -60,8 +61,8 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
     parser.add_argument(
         "part", nargs="*", metavar="SECTION",
-        help=f"what is shown: {', '.join(SECTIONS)} (default: all); or a RANGE, the instructions that count: A,B or"
-        " A,+N or A,-N, or A for all from A on",
+        help=f"what is shown: {', '.join(SECTIONS)} (default: all but intervals); or a RANGE, the instructions that"
+        " count: A,B or A,+N or A,-N, or A for all from A on",
     )  # fmt: skip
     number = inputs.number_from(0, (1 << 31) - 1)
     parser.add_argument("--top", type=number, default=TOP, metavar="N", help=f"rows of each (default {TOP}), 0: all")
@@ -112,10 +113,10 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         raise ReportError("-: with --merge each capture is a file")
     names = files if len(files) > 1 else [""]
     traces = tuple(
-        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name)
+        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections)
         for file, name in zip(files, names, strict=True)
     )
-    choice = ReportChoice(tuple(sections) or SECTIONS, args.top, args.depth, args.each)
+    choice = ReportChoice(tuple(sections) or USUAL, args.top, args.depth, args.each)
     return ReportRequest(traces, choice, Readers.from_arguments(args), args.html)
 
 

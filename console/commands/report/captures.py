@@ -21,13 +21,14 @@ class TraceProfiles(NamedTuple):
 
 class ProfiledTrace(NamedTuple):
     """A trace that is to be read. *hart*: None for all; *range*: "" for all of it; *capture*: its name, where there are
-    several.
+    several; *intervals*: how long calls and traps took is wanted, too.
     """
 
     trace: RequestedTrace | LoadedTrace
     hart: int | None
     range: str
     capture: str = ""
+    intervals: bool = False
     reads_sources: bool = False
 
     def with_trace(self, trace: LoadedTrace) -> "ProfiledTrace":
@@ -41,5 +42,7 @@ class ProfiledTrace(NamedTuple):
         decoded = session.harts(progress=progress)
         hint = hints_of_history(session.capture(), decoded, progress)
         lines = [*about, *session_report.histories(decoded.harts), *session.warnings(), *hint]
-        found = hart_profiles(session, Context(hart=self.hart), self.range, self.capture, progress)
+        found = hart_profiles(
+            session, Context(hart=self.hart), self.range, self.capture, progress, intervals=self.intervals
+        )
         return TraceProfiles(list(found.values()), lines)

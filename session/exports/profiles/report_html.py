@@ -19,7 +19,8 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
 
     parts = []
     for hart in trace.harts:
-        profile = hart_profile(hart.calls(progress), hart.hart, positions=hart.part, progress=progress)
+        calls = hart.calls(progress)
+        profile = hart_profile(calls, hart.hart, positions=hart.part, intervals=True, progress=progress)
         parts.append(ReportedPart(hart.selected, hart.part, profile))
     write_html(report_of_parts(trace.session, parts, _title(trace), progress=progress), file)
     return Written()

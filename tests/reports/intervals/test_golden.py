@@ -2,6 +2,8 @@
 times; and traces with a hole.
 """
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,11 @@ import pytest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.reports.intervals import tallies
+from rvtrace_gdb.reports.profile.as_json import from_json, to_json
+from rvtrace_gdb.reports.profile.hart_profile import hart_profile
+from rvtrace_gdb.reports.profile.measured import measured_rows
+from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.rows.intervals.answer import TICKS, IntervalsAnswer
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.intervals.answer import Finder, MeasuredIntervals
@@ -192,6 +199,30 @@ def test_a_part_has_those_that_begin_in_it(it: Traced) -> None:
                 assert [row.total for row in parts[-1].lengths[:1]] == [sum(begun)] * bool(begun)
         for name in ("measured", "cut", "began", "open", "again"):
             assert sum(getattr(one, name) for one in parts) == getattr(whole, name), name
+
+
+def test_reports_have_the_same(it: Traced) -> None:
+    """The lengths of calls and of traps, of the whole and as the sum of two parts."""
+    program = CallHistory(it.history, ContextImages(it.image))
+    whole, middle = hart_profile(program, intervals=True), len(it.run) // 2
+    halves = (range(middle), range(middle, len(it.run)))
+    parts = [hart_profile(program, positions=part, intervals=True) for part in halves]
+    rows = {row.name: row.tally for row in measured_rows(whole)}
+    for name in functions_of(it):
+        lengths = Counter(end - begin for begin, end in calls(it, name))
+        if f"calls of {name}" in rows:
+            assert rows[f"calls of {name}"].instructions == lengths
+            assert sum(rows[f"calls of {name}"].ticks.values()) <= sum(lengths.values())
+        else:
+            assert sum(lengths.values()) <= 1 or len(rows) >= tallies.FUNCTIONS
+    every = Counter(end - begin for begin, end, _ in golden.returned_traps(it.run))
+    of_traps = (Counter(tally.instructions) for name, tally in rows.items() if "calls of" not in name)
+    assert sum(of_traps, Counter[int]()) == every
+    added = {row.name: row.tally for row in measured_rows(sum_of(parts))}
+    both = [{row.name for row in measured_rows(one)} for one in parts]
+    assert {name: rows[name] for name in both[0] & both[1]} == {name: added[name] for name in both[0] & both[1]}
+    assert len(both[0] & both[1]) > 2
+    assert from_json(json.loads(json.dumps(to_json(whole)))) == whole
 
 
 def test_what_a_loss_cuts_is_counted_apart(tmp_path: Path) -> None:

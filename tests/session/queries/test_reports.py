@@ -147,7 +147,7 @@ def test_the_shell_prints_the_same(two_harts: Path, capsys: pytest.CaptureFixtur
 
 
 def test_rows_fit_80_columns(two_harts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(two_harts), "--quiet"]) == 0
+    assert main(["report", str(two_harts), *SECTIONS, "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == [] and len(lines) > 60
     assert lines[0].startswith("All harts: ") and "None: lines, traps, losses." in lines

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.rows.report_rows import SECTIONS
 from tests.console.captures.runs import three_runs
 
 
@@ -23,16 +24,21 @@ def test_the_same_bytes_whatever_the_number_of_processes(
     captures: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, *others = captures
-    command = [first, "--json", "--each", "--top", "0", "--merge", *others]
+    command = [first, *SECTIONS, "--json", "--each", "--top", "0", "--merge", *others]
     alone = printed(capsys, *command, "--jobs", "1")
     assert printed(capsys, *command, "--jobs", "3") == alone
     total, *each = map(json.loads, alone.splitlines())
-    singles = [json.loads(printed(capsys, capture, "--json", "--top", "0")) for capture in captures]
+    singles = [json.loads(printed(capsys, capture, *SECTIONS, "--json", "--top", "0")) for capture in captures]
     assert [report["capture"] for report in each] == list(map(str, captures))
     assert total["instructions"] == sum(report["instructions"] for report in singles)
     own = {row["addr"]: row["own"] for row in total["functions"]}
     parts = [{row["addr"]: row["own"] for row in report["functions"]} for report in singles]
     assert own == {place: sum(part.get(place, 0) for part in parts) for place in own} and len(own) > 5
+    measured, *of_each = (
+        {row.get("func", row.get("cause")): row["measured"] for row in report["intervals"]}
+        for report in (total, *singles)
+    )
+    assert measured and measured == {name: sum(one.get(name, 0) for one in of_each) for name in measured}
     assert [(row["capture"], row["instructions"]) for row in total["harts"]] == [
         (str(capture), report["instructions"]) for capture, report in zip(captures, singles, strict=True)
     ]
