@@ -41,7 +41,7 @@ class Intervals(NamedTuple):
 
     measured  how many were measured. More were *cut* by a gap in the trace, *began* before it or in a gap, or are
               *open* where it ends, the oldest of these since *open_instructions*, and *open_ticks* at least (None: not
-              known)
+              known); it begins at *open_first* (None: there is none)
     instructions, ticks  their lengths; None if none was measured, or no time is known
     ways      how many different ways they took
     worst     the longest, in order
@@ -58,6 +58,7 @@ class Intervals(NamedTuple):
     ticks: Lengths | None
     ways: int
     worst: Sequence[WorstInterval]
+    open_first: int | None = None
 
 
 def intervals(
@@ -79,6 +80,7 @@ def intervals(
         instructions=lengths.get("instructions"),
         ticks=lengths.get("ticks"),
         worst=[_worst(row) for row in found["worst"]],
+        open_first=int(found["open-first"]) if "open-first" in found else None,
         **counts,
     )
 

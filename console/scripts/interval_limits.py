@@ -50,11 +50,20 @@ class IntervalFigure(NamedTuple):
         found = self._intervals(bench)
         value = self._value(found)
         if not SIGNS[sign](value, limit):
-            return Judged(False, value, f"{self.figure} of {found.what} is {_text(value)}, not {sign} {limit}")
+            why = f"{self.figure} of {found.what} is {_text(value)}, not {sign} {limit}"
+            return Judged(False, value, why + self._longest(found, sign))
         doubt = self._doubt(found, sign, limit)
         if not doubt and (self.figure, sign) not in _ONLY_MORE:
             doubt = _loss_doubt(found, bench)
         return Judged(not doubt, value, doubt)
+
+    def _longest(self, measured: Intervals, sign: str) -> str:
+        """Return where the longest is, for a figure that is too great, else ""."""
+        if sign not in ("<", "<=") or self.figure in (COUNT, "min") or not measured.worst:
+            return ""
+        worst = measured.worst[0]
+        length = worst.ticks if self.unit == TICKS else worst.instructions
+        return f": the longest, {length} {self.unit}, is @{worst.first} to @{max(worst.last, worst.first)}"
 
     def _intervals(self, bench: Bench) -> Intervals:
         return bench.intervals(*self.places, ticks=self.unit == TICKS)
@@ -67,18 +76,28 @@ class IntervalFigure(NamedTuple):
             return measured.measured
         lengths = self._lengths(measured)
         if lengths is None:
-            raise CheckFailed(f"{measured.what}: none was measured in {self.unit}")
+            why = f": {self._open_text(measured)}" if measured.open else ""
+            raise CheckFailed(f"{measured.what}: none was measured in {self.unit}{why}")
         if self.figure == "mean":
             return lengths.mean
         known = {"min": lengths.least, MAX: lengths.greatest}
         return known[self.figure] if self.figure in known else lengths.percentiles[int(self.figure[1:])]
 
+    def _open_length(self, measured: Intervals) -> int | None:
+        """Return how long the oldest is that has not ended, None if that is not known."""
+        return measured.open_ticks if self.unit == TICKS else measured.open_instructions
+
+    def _open_text(self, measured: Intervals) -> str:
+        length = self._open_length(measured)
+        after = "" if length is None else f", after {length} {self.unit}"
+        return f"one has not ended where the trace ends{after}, from @{measured.open_first} on"
+
     def _doubt(self, measured: Intervals, sign: str, limit: int) -> str:
         """Return why a figure that is within its limit may not be, "" if nothing speaks against it."""
-        so_far = measured.open_ticks if self.unit == TICKS else measured.open_instructions
+        so_far = self._open_length(measured)
         is_upper = self.figure == MAX and sign in ("<", "<=")
         if is_upper and measured.open and so_far is not None and not SIGNS[sign](so_far, limit):
-            return f"one has not ended where the trace ends, after {so_far} {self.unit}"
+            return self._open_text(measured)
         lengths = self._lengths(measured)
         if self.figure == COUNT or lengths is None:
             return ""

@@ -5,6 +5,7 @@ ways without a target.
 """
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
@@ -151,9 +152,21 @@ def test_intervals(folder: Path, truth: Truth) -> None:
         f"assert intervals from prepare to on_timer min <= {waits[0]}", "assert intervals of exception count == 3",
         "assert intervals of interrupt max < 1000000 ticks", "assert intervals of interrupt max < 1 ticks",
         "assert intervals of main max < 10", "assert intervals of finish max < 10",
+        "assert intervals of interrupt p90 <= 1 ticks", "assert intervals of interrupt p99 < 1000000 ticks",
     )  # fmt: skip
-    assert done.asserts == [True, False, True, False, True, True, True, True, True, True, False, False, False]
-    assert f"intervals of on_call max < {most}: max of calls of on_call is {most}, not < {most}\n" in done.err
+    passed = [True, False, True, False, True, True, True, True, True, True, False, False, False, False, True]
+    assert done.asserts == passed
+    first = entries[lengths.index(most)] + 1
+    place = f"the longest, {most} instructions, is @{first} to @{first + most - 1}"
+    too_long = f"max of calls of on_call is {most}, not < {most}: {place}\n"
+    assert f"intervals of on_call max < {most}: {too_long}" in done.err
+    for said in (
+        r"interrupt max < 1 ticks: max of interrupts is \d+, .*: the longest, \d+ ticks, is @\d+ to @\d+\n",
+        r"interrupt p90 <= 1 ticks: p90 of interrupts is \d+, not <= 1: the longest, \d+ ticks, is @\d+",
+        r"main max < 10: calls of main: none was measured in instructions: "
+        r"one has not ended where the trace ends, after \d+ instructions, from @\d+ on\n",
+    ):
+        assert re.search(said, done.err), said
     assert "calls of finish: none was measured in instructions" in done.err
 
 
