@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import gdb
@@ -17,6 +18,7 @@ from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS, IntervalsAnsw
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN, TRAP_RETURN, TRAPS, place_of
 
 _TICKS, _TIME = "-ticks", "-time"
+_TIME_GIVEN = re.compile(rf"(?:^|\s)-?{_TIME}(?:\s+(\S+)|\s*$)")
 _WORDS = (*TRAPS, TRAP_RETURN, f"{RETURN}:")
 
 
@@ -86,19 +88,17 @@ def parsed(argument: str, command: str) -> AskedIntervals:
 
 
 def _options(argument: str, command: str) -> tuple[str, str, str]:
-    """Return an argument without the options before it, the unit, and the time. Raises gdb.GdbError."""
-    unit, time = INSTRUCTIONS, ""
+    """Return an argument without its options, the unit, and the time, which may be behind the places. Raises
+    gdb.GdbError.
+    """
+    given, unit = _TIME_GIVEN.search(argument), INSTRUCTIONS
+    argument, time = _TIME_GIVEN.sub(" ", argument, count=1), given[1] if given else ""
+    if time is None:
+        raise gdb.GdbError(f"{command}: {_TIME}: which time, in ticks of the trace? T, or FIRST,LAST.")
     while (words := argument.split(None, 1)) and words[0].startswith("-"):
-        option, argument = f"-{words[0].lstrip('-')}", "".join(words[1:])
-        if option == _TICKS:
-            unit = TICKS
-        elif option == _TIME:
-            time, *rest = argument.split(None, 1) or [""]
-            argument = "".join(rest)
-            if not time:
-                raise gdb.GdbError(f"{command}: {_TIME}: which time, in ticks of the trace? T, or FIRST,LAST.")
-        else:
+        if words[0] not in (_TICKS, f"-{_TICKS}"):
             raise gdb.GdbError(f"{command}: unknown option {words[0]}. See `help trace intervals`.")
+        argument, unit = "".join(words[1:]), TICKS
     return argument, unit, time
 
 

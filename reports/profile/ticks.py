@@ -40,7 +40,7 @@ _IntervalSteps = tuple[tuple[int, int], ...]
 """What ran between two times: the numbers of steps, and how many instructions each of them stands for."""
 
 
-class CodeSpan(NamedTuple):
+class AddressSpan(NamedTuple):
     """The addresses *first* to *last* of a *program*, a number of `CallHistory.images`."""
 
     program: int
@@ -83,7 +83,7 @@ class TickShares:
         self.settled: Counter[int] = Counter()
         self.shared: Counter[CallStep] = Counter()
         self.inside: Counter[CallStep] = Counter()
-        self.spans: Counter[CodeSpan] = Counter()
+        self.spans: Counter[AddressSpan] = Counter()
         self._extents = _PartExtents()
         self.timed = 0
         self._groups: Counter[_IntervalSteps] = Counter()
@@ -146,7 +146,7 @@ class TickShares:
         """Return the ticks * 2**FRACTION of each instruction of a step, by the step."""
         return self.shared + self.inside
 
-    def _common_span(self, steps: Iterable[CallStep]) -> "CodeSpan | None":
+    def _common_span(self, steps: Iterable[CallStep]) -> "AddressSpan | None":
         """Return the addresses at which some steps ran that are all in one call of one function; None if so much ran
         that it was hardly one line.
         """
@@ -157,7 +157,7 @@ class TickShares:
                 return None
             program = step.state.program
             ends.append(self._extents.of_part(part))
-        return CodeSpan(program, min(first for first, _ in ends), max(last for _, last in ends))
+        return AddressSpan(program, min(first for first, _ in ends), max(last for _, last in ends))
 
     def _node_alone(self, step: CallStep) -> CallNode | None:
         """Return the node in which all instructions of a step ran, None if there are several."""

@@ -28,7 +28,6 @@ _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
-    ("report demo.rvt intervals", "how long each call of the functions with the most instructions took, and traps"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),

@@ -30,7 +30,8 @@ def test_the_way_to_the_longest_one(tmp_path: Path, gdb: str, capsys: pytest.Cap
         SOURCE, f"trace open {file}", "trace goto worst", "trace intervals classify", "trace intervals",
         "trace goto worst ", "trace position", "trace goto begin", "trace goto worst classify", "trace position ",
         "trace goto worst exception", "trace intervals *main", "trace intervals a b c",
-        f"trace intervals classify {numbers}", f"trace intervals {numbers}", "trace intervals -time 1,9 classify",
+        f"trace intervals classify {numbers}", f"trace intervals {numbers}",
+        "trace intervals classify -time 1,9", "trace intervals main -time",
         "trace intervals -times 1 classify", f"trace goto worst classify {numbers}", "trace position  ",
         f'interpreter-exec mi "-rvtrace-intervals --range {numbers} classify"',
     ]  # fmt: skip
@@ -39,7 +40,8 @@ def test_the_way_to_the_longest_one(tmp_path: Path, gdb: str, capsys: pytest.Cap
         f"calls of classify: {len(some)} measured of those that begin at @1 to @1500\n"
     )
     assert said[f"trace intervals {numbers}"] == said[f"trace intervals classify {numbers}"]
-    assert "time 1,9: the trace of hart 0 has no timestamps" in said["trace intervals -time 1,9 classify"]
+    assert "time 1,9: the trace of hart 0 has no timestamps" in said["trace intervals classify -time 1,9"]
+    assert "-time: which time, in ticks of the trace? T, or FIRST,LAST." in said["trace intervals main -time"]
     assert "unknown option -times" in said["trace intervals -times 1 classify"]
     longest = max(some, key=lambda one: (one[1] - one[0], -one[0]))[0] + 1
     assert said["trace position  "].startswith(f"In the past, at instruction {longest} of ")

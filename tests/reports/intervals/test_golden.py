@@ -215,9 +215,11 @@ def test_reports_have_the_same(it: Traced) -> None:
             assert sum(rows[f"calls of {name}"].ticks.values()) <= sum(lengths.values())
         else:
             assert sum(lengths.values()) <= 1 or len(rows) >= tallies.FUNCTIONS
-    every = Counter(end - begin for begin, end, _ in golden.returned_traps(it.run))
+    returned = [(begin, end) for begin, end, _ in golden.returned_traps(it.run)]
+    every = Counter(end - begin for begin, end in returned)
     of_traps = (Counter(tally.instructions) for name, tally in rows.items() if "calls of" not in name)
     assert sum(of_traps, Counter[int]()) == every
+    assert sum(one.instructions.total for one in whole.traps.values()) == sum(end - at for at, end in returned)
     added = {row.name: row.tally for row in measured_rows(sum_of(parts))}
     both = [{row.name for row in measured_rows(one)} for one in parts]
     assert {name: rows[name] for name in both[0] & both[1]} == {name: added[name] for name in both[0] & both[1]}
