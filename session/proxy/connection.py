@@ -48,7 +48,7 @@ class StubAbsent(RvtraceError):
             f"no OpenOCD and no other gdb stub at {address.text}: {why} (start it first; another place:"
             " `trace connect HOST:PORT`)"
         )
-        self.address = address
+        self.address, self.why = address, why
 
 
 class StubGone(RvtraceError):

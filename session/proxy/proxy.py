@@ -238,6 +238,11 @@ class Proxy:
         self._thread = threading.Thread(target=self._run_proxy, name="proxy", daemon=True)
         self._thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it waits for a debugger, or serves one."""
+        return self._thread is not None and self._thread.is_alive()
+
     def wait(self) -> None:
         """Wait until the proxy has ended: `request_end` was called, or it serves one debugger, which has left."""
         if self._thread is not None:

@@ -7,6 +7,8 @@ live one, and going backward leads into the past of the trace that was recorded 
 import argparse
 import signal
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
@@ -24,17 +26,28 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.connection import StubAbsent
 from rvtrace_gdb.session.proxy.program_files import ProgramFiles
+from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import PlainService, ProxyDebugger
 from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import printable
 
 _LIVE = "the live trace"
+_TURN = 0.01  # seconds
 _MOST_PORT = (1 << 16) - 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NothingThere(RvtraceError):
+    """Nothing that speaks gdb's protocol is where --connect says."""
+
+    def __init__(self, absent: StubAbsent) -> None:
+        at = absent.address.text
+        super().__init__(f"--connect {at}: no OpenOCD and no other gdb stub: {absent.why} (start it first)")
 
 
 class ServeUsage(RvtraceError):
@@ -101,7 +114,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve debuggers until Ctrl-C. Raises ServeUsage, ListenFailed, StubAbsent, and as `RequestedTrace.open`."""
+    """Serve debuggers until Ctrl-C. Raises ServeUsage, ListenFailed, NothingThere, and as `RequestedTrace.open`."""
     request = _request(args)
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
@@ -164,10 +177,14 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
         PlainService(say, request.is_once),
     )
     session.debugger = debugger
-    proxy = debugger.listen(request.stub, request.port, shown.progress, request.path)
+    try:
+        proxy = debugger.listen(request.stub, request.port, shown.progress, request.path)
+    except StubAbsent as error:
+        raise NothingThere(error) from None
     with on_signals(_SIGNALS, lambda _: proxy.request_end()):
         _announce(ServedPlace(proxy.where, proxy.port, program), request, shown)
         monitor.prepare()
+        _prepare_calls(session, proxy)
         proxy.wait()
     files.close()
     return 0
@@ -180,6 +197,20 @@ def _open(session: Session, trace: RequestedTrace, shown: CommandOutput) -> tupl
     hints = hints_of_history(session.capture(), decoded, shown.progress)
     shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hints])
     return tuple(about)
+
+
+def _prepare_calls(session: Session, proxy: Proxy) -> None:
+    """Find the calls in a capture while no client waits for the session's lock: lists of functions need them."""
+
+    def until_needed(label: str, done: int, total: int | None = None) -> None:
+        if session.proxy_lock.has_waiters or not proxy.is_running:
+            raise Cancelled
+
+    while proxy.is_running:
+        with suppress(Cancelled), session.lock:
+            session.prepare(until_needed)
+            return
+        time.sleep(_TURN)
 
 
 def _program_path(request: ServeRequest, session: Session) -> str | None:

@@ -4,6 +4,7 @@ A debugger prints what comes back: gdb `monitor trace functions`, LLDB `process 
 Other commands are those of the stub, and pass. Source: GDB manual, "General Query Packets" (qRcmd).
 """
 
+import logging
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,12 +25,16 @@ from rvtrace_gdb.console.output import PAGE
 from rvtrace_gdb.console.progress import WATCH
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
+from rvtrace_gdb.session.proxy.connection import ConnectionEnded, StubGone
 from rvtrace_gdb.session.proxy.stepping import ReplayProgress
+from rvtrace_gdb.session.proxy.wire import WireGone
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.system import OutOfMemory
 from rvtrace_gdb.support.text import columns
 
+log = logging.getLogger("rvtrace.session")
 PREFIX = b"qRcmd,"
 NAMES = ("trace", "rvtrace")
 ROWS = 10
@@ -143,8 +148,16 @@ class Monitor:
         try:
             for line in self._lines(words, request):
                 connection.print(columns(line))
+        except (WireGone, ConnectionEnded, StubGone):
+            raise
         except RvtraceError as error:
             connection.print(columns(str(error)))
+        except MemoryError:
+            connection.print(str(OutOfMemory()))
+        except Exception as error:
+            log.exception("monitor %r", words)
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            connection.print(columns(f"internal error, please report it ({what})"))
 
     def _lines(self, words: list[str], request: MonitorRequest) -> Iterable[str]:
         name, rest = (words[0], words[1:]) if words else ("help", [])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +13,9 @@ from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import ELSEWHERE, pa
 from rvtrace_gdb.console.main import COMMANDS
 from tests.console.commands.serve.served import Packets, Served, Server, capture, serving
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import each_seed
 from tests.session.board import DEMO
+from tests.session.exports.exported import retired, two_harts
 
 AS_IN_GDB = (
     "functions", "functions ", "functions -", "functions /ci 3,9", "history", "history 17", "history /r 30,+3",
@@ -120,6 +123,27 @@ def test_what_is_wrong_is_a_line(client: Packets) -> None:
         assert problem in line
 
 
+WORDS = (
+    "1,5", "-", "+", "0", "-1", "9,1", "1,+99999999", "/c", "/zz", "/", "-from", "--from", "--at", "--hart", "7",
+    "leaf", "demo.c:14", "*0x80000062", "*", "", "'", "--", "-next", "event", "trap", "first", "last", "--json",
+    "--count",
+    "$sp", "$", "sink", "0x80001130,64", "0x10,0", ",", "\\", "\x1b[31m", "\u202e", "x" * 3000, "begin", "end",
+    "live", "-wrote",
+)  # fmt: skip
+
+
+@each_seed(range(150))
+def test_whatever_is_sent_is_answered_in_lines(client: Packets, seed: int) -> None:
+    random = Random(seed)
+    names = [*OWN, *(row.name for row in verbs(COMMANDS)), "help", "size"]
+    words = [random.choice(names), *random.choices(WORDS, k=random.randrange(5))]
+    said = client.monitor(f"trace {' '.join(words)}")
+    assert not any("internal error" in line or "Traceback" in line for line in said), said
+    assert all(line.replace("\t", "").isprintable() for line in said)
+    client.monitor("trace goto end")
+    assert client.ask("s").startswith("T05")
+
+
 def test_pages_of_another_size(client: Packets) -> None:
     assert client.monitor("trace size 3") == ["A page has 3 rows."]
     try:
@@ -144,3 +168,26 @@ def test_a_client_leaves_nothing_to_the_next(server: Server, served: Served) -> 
         assert [other.monitor(words) for words in lists] == shown
         other.ask("bs")
         assert other.place() == served.moments[-2].pc
+
+
+def test_each_hart_has_a_thread_with_a_past_of_its_own(tmp_path: Path) -> None:
+    trace, words = two_harts(tmp_path)
+    pcs = retired("median")
+    with serving(trace, *words) as server, server.client() as client:
+        client.ask("?")
+        client.ask("qXfer:features:read:target.xml:0,3000")
+        threads = client.ask("qfThreadInfo").removeprefix("m").split(",")
+        assert len(threads) == 2
+        for number, thread in enumerate(threads, 5):
+            assert [client.ask(f"H{kind}{thread}") for kind in "gc"] == ["OK", "OK"]
+            assert (client.place() == pcs[-1]) == (number == 5), "the second hart ran half as long"
+            assert f"[{number} of " in client.monitor(f"trace goto {number}")[-1]
+            assert f"thread:{thread};" in client.ask("s")
+            assert client.place() == pcs[number - 1]
+        for thread, number, time in ((threads[0], 5, 100), (threads[1], 6, 155)):
+            client.ask(f"Hg{thread}")
+            assert client.place() == pcs[number - 1]
+            happened, line = client.monitor("trace history 1,1")
+            assert f"time {time}" in happened and f"{pcs[0]:#018x}" in line
+        assert {line.split("\t")[0] for line in client.monitor("trace functions 1,4")} == {"1", "2", "3", "4"}
+        assert {"hart 1", "hart 2"} <= set(re.findall(r"hart \d", " ".join(client.monitor("trace status"))))

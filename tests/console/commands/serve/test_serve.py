@@ -151,7 +151,7 @@ def test_a_socket_is_private_and_is_gone_at_the_end(served: Served, tmp_path: Pa
         (["x.rvt", "--connect", ":1"], "give a FILE, or --connect"),
         (["--connect", "somewhere"], "is not HOST:PORT"),
         (["x.rvt", "--target", "t.toml"], "--target"),
-        (["--connect", "127.0.0.1:1"], "no OpenOCD and no other gdb stub at 127.0.0.1:1"),
+        (["--connect", "127.0.0.1:1"], "--connect 127.0.0.1:1: no OpenOCD and no other gdb stub"),
     ],
 )
 def test_what_cannot_be_served(words: list[str], problem: str) -> None:
