@@ -105,13 +105,16 @@ class ReportedEdge(NamedTuple):
 
 
 class ReportedBranch(NamedTuple):
-    """A conditional branch, and its source line, "" if that is not known."""
+    """A conditional branch, and its source line, "" if that is not known; or, with the *flow* "jump", a target of an
+    indirect jump.
+    """
 
     place: Place
     target: Place
     line: str
     taken: int
     not_taken: int
+    flow: str
 
 
 class ReportedDurations(NamedTuple):

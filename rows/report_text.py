@@ -167,7 +167,10 @@ def _branch_lines(rows: Sequence[ReportedBranch], report: ProfileReport, symbols
     yield f"{'taken %':>7}{'taken':>12}{'not taken':>12}  branch"
     for row in rows:
         share, line = _share(row.taken, row.taken + row.not_taken), f"  {row.line}" if row.line else ""
-        yield f"{share:>7}{row.taken:>12}{row.not_taken:>12}  {symbols.address_text(row.place)}{line}"
+        place = symbols.address_text(row.place)
+        if row.flow == "jump":
+            place = f"{_short(row.place, symbols)} -> {_short(row.target, symbols)}"
+        yield f"{share:>7}{row.taken:>12}{row.not_taken:>12}  {place}{line}"
 
 
 def _trap_lines(rows: Sequence[ReportedTraps], report: ProfileReport, symbols: ReportSymbols) -> Iterator[str]:

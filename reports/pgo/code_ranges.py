@@ -6,6 +6,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts
 
+_GO_ON = frozenset({IType.NONE, IType.EXCEPTION, IType.INTERRUPT})
+
 
 class CodeRange(NamedTuple):
     """The instructions from *first* to *last* ran so many *times*, in a row."""
@@ -43,8 +45,12 @@ def code_ranges(program: ProgramCounts) -> Iterator[CodeRange]:
 
 
 def taken_branches(program: ProgramCounts) -> Iterator[TakenBranch]:
-    """Yield the branches, jumps, calls and returns of all that ran, by address."""
+    """Yield the branches, jumps, calls and returns of all that ran, by address. A jump may lead to what follows it, as
+    one through the table of a `switch` does.
+    """
     for (source, target), times in sorted(program.steps.items()):
         instruction = program.instruction(source)
-        if times > 0 and instruction is not None and target != source + instruction.length:
-            yield TakenBranch(source, target, times)
+        if times > 0 and instruction is not None:
+            may_go_on = instruction.is_branch or instruction.itype in _GO_ON
+            if target != source + instruction.length or not may_go_on:
+                yield TakenBranch(source, target, times)

@@ -74,7 +74,8 @@ class EdgeProfile(NamedTuple):
 
 class BranchProfile(NamedTuple):
     """A conditional branch: how often it was *taken* to its *target*, and how often it was not. How it went at the end
-    of a history, or before a gap, is not known, and in neither.
+    of a history, or before a gap, is not known, and in neither. Or a *target* of an indirect jump, such as that of a
+    `switch`: how often it went there, and how often elsewhere; *flow* is "jump" then.
     """
 
     branch: CodePlace
@@ -82,6 +83,7 @@ class BranchProfile(NamedTuple):
     line: SourceLine | None
     taken: int
     not_taken: int
+    flow: str = "branch"
 
 
 def tree_totals(profile: Profile) -> list[tuple[int, int, int]]:
@@ -196,10 +198,10 @@ def hot_edges(profile: Profile) -> list[EdgeProfile]:
 
 
 def hot_branches(profile: Profile) -> list[BranchProfile]:
-    """Return the conditional branches that ran, those with the most outcomes first. One whose ways lead to the same
-    place has no outcome.
+    """Return the conditional branches that ran, those with the most outcomes first, and the targets of indirect jumps
+    inside functions, or to several places. A branch whose ways lead to the same place has no outcome.
     """
-    found = []
+    found = list(_jump_targets(profile))
     for place in sorted(profile.ran):
         facts = profile.code.get(place, _UNKNOWN)
         follows = (place[0], place[1] + facts.length)
@@ -208,7 +210,21 @@ def hot_branches(profile: Profile) -> list[BranchProfile]:
             line = None if facts.line == NO_LINE else profile.lines[facts.line]
             taken, not_taken = (profile.steps.get((place, to), 0) for to in (facts.target, follows))
             found.append(BranchProfile(place, facts.target, line, taken, not_taken))
-    return sorted(found, key=lambda row: (-row.taken - row.not_taken, row.branch))
+    return sorted(found, key=lambda row: (-row.taken - row.not_taken, row.branch, -row.taken, row.target))
+
+
+def _jump_targets(profile: Profile) -> Iterator[BranchProfile]:
+    targets: defaultdict[CodePlace, dict[CodePlace, int]] = defaultdict(dict)
+    for (source, target), times in profile.steps.items():
+        facts = profile.code.get(source, _UNKNOWN)
+        if times > 0 and facts.flow == "jump" and facts.target is None:
+            targets[source][target] = times
+    for source, ways in targets.items():
+        facts, total = profile.code[source], sum(ways.values())
+        is_inside = any(profile.code.get(target, _UNKNOWN).function == facts.function for target in ways)
+        line = None if facts.line == NO_LINE else profile.lines[facts.line]
+        for target, times in ways.items() if is_inside or len(ways) > 1 else ():
+            yield BranchProfile(source, target, line, times, total - times, facts.flow)
 
 
 def _leaders(profile: Profile) -> set[CodePlace]:

@@ -234,7 +234,8 @@ def _branch_rows(profile: Profile, choice: ReportChoice) -> _Rows:
     return _first(
         hottest.hot_branches(profile),
         lambda it: ReportedBranch(
-            _place(profile, it.branch), _place(profile, it.target), _line_text(it.line), it.taken, it.not_taken
+            _place(profile, it.branch), _place(profile, it.target), _line_text(it.line), it.taken, it.not_taken,
+            it.flow,
         ),
         choice,
     )

@@ -17,7 +17,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from tests.helpers.cross_compiler import HOME, symbol_address
 from tests.reports.coverage.traced import retired
-from tests.reports.pgo.naive_contexts import NaiveContexts
+from tests.reports.pgo.naive_contexts import NaiveContexts, instructions
 from tests.session.board import board
 from tests.session.exports.pgo.rebuilt import Traced, built, linked, run
 
@@ -179,6 +179,37 @@ def test_contexts_are_those_of_what_ran(ran: Interrupted) -> None:
     assert inlined and "on_timer:1 @ counted" in found and heads["on_timer"] > 3
     assert any("fib:" in it and it.endswith("@ fib") for it in found)
     assert any(it.endswith(" @ last") for it in found) and heads["last"]  # one jump, and two
+
+
+def test_a_switch_has_its_targets(ran: Interrupted, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the jump through the table of `kind_of`, in the report and in each form with branches."""
+    code = instructions(ran.elf)
+    [jump] = {pc for pc in ran.pcs if code[pc].mnemonic == "jr"}
+    ways: Counter[int] = Counter()
+    waiting = inside = False
+    for pc in ran.pcs:
+        inside |= pc == symbol_address(ran.elf, "on_timer")
+        if waiting and not inside:
+            ways[pc] += 1
+            waiting = False
+        waiting |= pc == jump
+        inside &= code[pc].mnemonic != "mret"
+    assert len(ways) == 6
+    assert main(["report", str(ran.capture), "branches", "--top", "0", "--json"]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out)["branches"] if row.get("flow") == "jump"]
+    assert {int(row["to"]["addr"], 16): (row["taken"], row["not-taken"]) for row in rows} == {
+        target: (times, ways.total() - times) for target, times in ways.items()
+    }
+    base = 0x8000_0000
+    lines = {f"{jump - base:x}->{target - base:x}:{times}" for target, times in ways.items()}
+    assert lines <= set(ran.written("autofdo").read_text().splitlines())
+    assert lines <= set(ran.written("llvm-unsymbolized").read_text().splitlines())
+    out = ran.folder / "callgrind"
+    assert main(["export", str(ran.capture), "--to", "callgrind", "-o", str(out), "--quiet"]) == 0
+    jumps = re.findall(rf"^jump=(\d+) (0x[0-9a-f]+) \d+\n{jump:#x} ", out.read_text(), re.M)
+    assert {int(target, 16): int(times) for times, target in jumps} == ways
+    assert main(["export", str(ran.capture), "--to", "perf-script", "-o", str(out), "--quiet"]) == 0
+    assert {target: out.read_text().count(f"{jump:#x}/{target:#x}/") for target in ways} == ways
 
 
 def test_llvm_profdata_reads_and_merges_them(ran: Interrupted, tmp_path: Path) -> None:
