@@ -271,6 +271,8 @@ class LossCause(_Worded):
     FIFO_OVERRUN = "fifo-overrun", StartReason.FIFO_OVERRUN.text
     ICNT_TOO_LARGE = "icnt-too-large", "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST"
     """The message, the bits of the count, the greatest number accepted, and how many halfwords it is ahead of HIST."""
+    HIST_TOO_LARGE = "hist-too-large", "{}: HIST has {} bits, more than {}, and is taken for noise"
+    """The message, the bits of the history, and the greatest number accepted."""
     REPETITION_TOO_LARGE = (
         "repetition-too-large",
         "{}: a repetition count of {} bits, more than {}, is taken for noise: raise repeat_bits if it is not",

@@ -31,6 +31,9 @@ MAX_SRC_BITS = 12
 They are "not limiting hardware in any way": I-CNT may be larger where HIST covers the code.
 """
 
+MAX_HIST_BITS = 64
+"""Twice the limit of HIST ("Maximum Field Sizes": 32 with the stop bit): decoders "do not have to be aware" of what an
+encoder has, but in a loop any longer one would fit the program, and so would the zeros of a hole in the trace."""
 MAX_REPEAT_BITS = 18
 """The limit of B-CNT and HREPEAT (1.0, "Maximum Field Sizes"), unless the user says another one. A larger value cannot
 be told from noise: in a loop any number of repetitions fits the program."""

@@ -5,7 +5,7 @@ from enum import Enum
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
 from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.ntrace.messages import MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import MAX_HIST_BITS, MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Dialect
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
@@ -100,6 +100,10 @@ def trap_reports(b_type: int, epc: int, handler: int, dialect: Dialect) -> tuple
     return (Report(EventKind.TRAP, Trap(dialect.traps[b_type]), None if epc < 0 else epc, handler),)
 
 
+def _is_full_history(message: Message) -> bool:
+    return message.tcode == Tcode.RESOURCE_FULL and message.fields["rcode"] in (Rcode.HIST, Rcode.REPEATED_HIST)
+
+
 def impossible_value(message: Message, ahead: int) -> Loss | None:
     """Return the loss for a field with a value that no encoder sends, None if there is none.
 
@@ -112,5 +116,8 @@ def impossible_value(message: Message, ahead: int) -> Loss | None:
     further = icnt - max(ahead, 0)
     if further >= 1 << MAX_ICNT_BITS:
         return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
+    history = message.fields["rdata"] if _is_full_history(message) else message.fields.get("hist", 0)
+    if history >> MAX_HIST_BITS:
+        return Loss(LossCause.HIST_TOO_LARGE, (message.name, history.bit_length(), MAX_HIST_BITS))
     cdf = message.fields.get("cdf", 0)
     return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None

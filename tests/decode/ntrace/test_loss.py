@@ -13,6 +13,7 @@ from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import image_of, message, of_kind, started
 from tests.decode.ntrace.messages import stopped as stop
+from tests.helpers.reference_streams import FOLDER, fingerprint, golden
 
 
 def sync(pc: int, reason: int = Sync.PERIODIC) -> bytes:
@@ -189,3 +190,16 @@ def test_a_reserved_cdf_is_noise(cdf: int) -> None:
     history = decoded(START, end, AGAIN, stop(2))
     assert list(history.pcs()) == [0x200, 0x202]
     assert of_kind(history, EventKind.LOSS)[0].fact == Loss(LossCause.RESERVED, ("ProgTraceCorrelation", "CDF", cdf))
+
+
+@pytest.mark.parametrize("at", [168, 390])
+def test_a_hole_of_zeros_is_no_history_of_branches(at: int) -> None:
+    """300 bytes of zeros are a HIST of 1,800 bits, which fits each loop: what is listed before the gap is what ran."""
+    name = "median"
+    image, data = Image.from_elf(FOLDER / f"{name}.elf"), bytearray((FOLDER / f"{name}.1.nex").read_bytes())
+    truth = list(decode(bytes(data), image, Options()).pcs())
+    assert (len(truth), fingerprint(truth)) == golden(name)
+    data[at : at + 300] = bytes(300)
+    listed = list(decode(bytes(data), image, Options()).pcs())
+    before = listed[: listed.index(GAP)]
+    assert before == truth[: len(before)] and len(before) > 1000
