@@ -183,7 +183,7 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
         raise NothingThere(error) from None
     with on_signals(_SIGNALS, lambda _: proxy.request_end()):
         _announce(ServedPlace(proxy.where, proxy.port, program), request, shown)
-        monitor.prepare()
+        monitor.prepare(lambda: proxy.is_running)
         _prepare_calls(session, proxy)
         proxy.wait()
     files.close()

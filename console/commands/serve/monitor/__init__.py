@@ -112,9 +112,9 @@ class Monitor:
     def features(self) -> str:
         return ""
 
-    def prepare(self) -> None:
-        """Load the commands of the shell, before a client waits for that."""
-        list(verbs(self._commands))
+    def prepare(self, goes_on: Callable[[], bool]) -> None:
+        """Load the commands of the shell, before a client waits for that, as long as *goes_on* says so."""
+        any(not goes_on() for _ in verbs(self._commands))
 
     def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         try:
