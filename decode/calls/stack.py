@@ -112,6 +112,13 @@ class CallStacks:
             self._settled: list[Settled] = []
         return self._names
 
+    def go_on_as(self, other: "CallStacks") -> None:
+        """Become what stacks have become that began as these are now. The names of stacks are not known behind that."""
+        self.stack, self.level, self.waiting, self.kind = other.stack, other.level, other.waiting, other.kind
+        self.lows[-1] = min(self.lows[-1], other.lows[0])
+        self.lows += other.lows[1:]
+        self._names = None
+
     def do(self, operations: Iterable[StackOperation]) -> None:
         """Apply these operations in order."""
         for operation in operations:

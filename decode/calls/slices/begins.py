@@ -7,35 +7,37 @@ parts, down to those that are short. So the cost follows the number of entries, 
 ones that fill them, not the number of calls.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.slices.net import (
-    ENTERING,
     IN_GAP,
     CallItem,
     FunctionBegin,
     Net,
     NetBuilder,
     SummedCalls,
-    calls_in,
     net_of,
 )
+from rvtrace_gdb.decode.calls.slices.sketch import Sketch, Sketches, turned
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
-from rvtrace_gdb.decode.history.history import GAP, RepeatPath
+from rvtrace_gdb.decode.history.history import RepeatPath
 from rvtrace_gdb.support.errors import Progress, silent
 
-_CALLED = ENTERING - {StackOperationKind.TRAP}
 _NONE = -3
 """No function, not even one without a symbol."""
 _REMEMBERED = 1 << 18
+_PARTS_REMEMBERED = 1 << 14
+"""Fewer: where the stacks never stop growing, what is remembered of a part fits none of the following ones."""
 _LARGEST_CHUNK = 1 << 40
-_PROGRESS_INTERVAL = 1 << 3
+_PROGRESS_INTERVAL = 1 << 3  # blocks of entries
+_ITEMS_INTERVAL = 1 << 10
 
 IsShort = Callable[[int, int], bool]
 """Whether what ran from one position up to another is too short to be drawn, all of it."""
@@ -49,57 +51,84 @@ def call_items(calls: CallHistory, part: range, is_short: IsShort, progress: Pro
         yield from _CallItems(calls, is_short).between(part, progress)
 
 
+class _PartNet(NamedTuple):
+    """What a part does to stacks, and the stacks after it."""
+
+    sketch: Sketch
+    before: tuple[Frame | None, Waiting]
+    net: Net
+    after: CallStacks
+
+
 class _CallItems:
     """Yields items; remembers those of what is short."""
 
     def __init__(self, calls: CallHistory, is_short: IsShort) -> None:
         self._calls, self._short = calls, is_short
         self._nets: dict[int, Net] = {}
-        self._of_parts: dict[tuple[int, int, int, int], tuple[Summary, Net]] = {}
+        self._of_parts: dict[tuple[int, int, int, int], _PartNet] = {}
+        self._sketches: dict[Summaries, Sketches] = {}
 
     def between(self, part: range, progress: Progress) -> Iterator[CallItem]:
         """Yield the items of the blocks of entries that have the part."""
         first, last = self._calls.block_at(part.start), self._calls.block_at(part.stop - 1)
         for block in range(first, last + 1):
-            if (block - first) % _PROGRESS_INTERVAL == 0:
-                progress("drawing calls (parts)", block - first, last + 1 - first)
             position, steps = self._calls.taken_in(block)
+            if (block - first) % _PROGRESS_INTERVAL == 0:
+                progress("drawing calls (instructions)", max(position - part.start, 0), len(part))
             stretch = self._calls.stretch_at(block)
             if block == first and first:
                 yield from self._running(steps[0], position, stretch)
-            yield from self._of_steps(steps, position, stretch)
+            for number, item in enumerate(self._of_steps(steps, position, stretch)):
+                yield item
+                if number % _ITEMS_INTERVAL == _ITEMS_INTERVAL - 1:  # a block may be loops that ran for long
+                    progress("drawing calls (instructions)", max(item.position - part.start, 0), len(part))
 
     def _of_steps(self, steps: Sequence[CallStep], position: int, stretch: int) -> Iterator[CallItem]:
         """Yield the items of steps. Those that are short together are one net."""
-        short, nets = self._short, self._nets
-        builder: NetBuilder | None = None
-        begin = position
-        for step in steps:
-            count = step.unit.part.count
+        offsets, number = list(accumulate((step.unit.part.count for step in steps), initial=0)), 0
+        while number < len(steps):
+            end = self._short_until(position, offsets, number)
+            if end > number:
+                group = zip(steps[number:end], offsets[number:], strict=False)
+                stretch = yield from self._of_short_steps(group, position, stretch)
+                number = end
+                continue
+            step = steps[number]
             if step.begins:
-                net = None
-                if short(position, position + count):
-                    net = nets.get(step.number) or self._new_net(step)
-                if builder is not None and (net is None or net.moves or not short(begin, position + count)):
+                yield from self._of_long_step(step, position + offsets[number], stretch)
+                stretch += len(step.lows) - 1
+            number += 1
+
+    def _of_short_steps(
+        self, steps: Iterable[tuple[CallStep, int]], position: int, stretch: int
+    ) -> Generator[CallItem, None, int]:
+        """Yield the items of steps, each with its offset from a position, and return the stretch behind them."""
+        nets = self._nets
+        builder: NetBuilder | None = None
+        for step, offset in steps:
+            if not step.begins:
+                continue
+            net = nets.get(step.number) or self._new_net(step)
+            if net.moves:
+                if builder is not None:
                     yield from self._positioned(builder.remaining(), 0, stretch)
                     builder = None
-                if net is None or net.moves:
-                    yield from self._of_step(step, net, position, stretch)
-                    stretch += len(step.lows) - 1
-                else:
-                    if builder is None:
-                        begin, builder = position, NetBuilder(step.origin.level, net.function)
-                    builder.go_on(net, position)
-            position += count
+                yield from self._positioned(net.items, position + offset, stretch)
+                stretch += len(step.lows) - 1
+            else:
+                builder = builder or NetBuilder(step.origin.level, net.function)
+                builder.add_all(net.items, position + offset)
         if builder is not None:
             yield from self._positioned(builder.remaining(), 0, stretch)
+        return stretch
 
     def _new_net(self, step: CallStep) -> Net:
         """Return what a short step does."""
         if len(self._nets) >= _REMEMBERED:
             self._nets.clear()
         unit, at = step.unit, step.origin.calls(self._calls.frames)
-        items = list(self._every(unit.summaries, unit.edge, unit.summaries.summary_of(unit.part), at))
+        items = self._all_items(unit.summaries, unit.edge, unit.summaries.summary_of(unit.part), at)
         function = _left(unit.summaries, step.origin.last)
         net = self._nets[step.number] = net_of(items, step.origin.level, function)
         return net
@@ -116,14 +145,11 @@ class _CallItems:
             if step.origin.last >= 0:
                 yield FunctionBegin(position, function, depth(stretch, level), StackOperationKind.BEGIN, stretch)
 
-    def _of_step(self, step: CallStep, net: Net | None, position: int, stretch: int) -> Iterator[CallItem]:
-        """Yield the items of a step. *net*: what it does, if it is short."""
+    def _of_long_step(self, step: CallStep, position: int, stretch: int) -> Iterator[CallItem]:
+        """Yield the items of a step."""
         unit = step.unit
-        if net is not None:
-            yield from self._positioned(net.items, position, stretch)
-            return
         at, summary = step.origin.calls(self._calls.frames), unit.summaries.summary_of(unit.part)
-        into = _edge(unit.summaries, unit.edge, summary.first, at)
+        into = turned(unit.summaries, unit.edge, summary.first, at)
         yield from self._positioned(into, position, stretch)
         yield from self._inside(unit.summaries, summary, at, position, stretch)
 
@@ -147,23 +173,60 @@ class _CallItems:
         """Yield what begins behind the first instruction of a part at a position, and apply the part to the stacks."""
         if not summary.begins:
             return
-        part = summary.part
+        part, sketches = summary.part, self._sketches_of(summaries)
         if self._short(position, position + len(part)):
-            items = self._net(summaries, summary, at).items
-            yield from self._positioned(items, position, stretch + len(at.lows) - 1)
-            at.do(summary.operations)
+            function = summaries.edges.functions.start_of(summary.first)
+            yield from self._applied(sketches, sketches.of(summary), function, at, position, stretch)
         elif isinstance(part, tuple):
             yield from self._positioned(_addresses(summaries, part, at), position, stretch)
         elif isinstance(part, RepeatPath):
             yield from self._rounds(summaries, part, at, position, stretch)
         else:
-            children = summaries.children(part)
-            yield from self._inside(summaries, children[0], at, position, stretch)
-            for before, child in pairwise(children):
-                position += len(before.part)
-                edge = summaries.between(before, child)
-                yield from self._positioned(_edge(summaries, edge, child.first, at), position, stretch)
-                yield from self._inside(summaries, child, at, position, stretch)
+            yield from self._inside_path(summaries, summary, at, position, stretch)
+
+    def _inside_path(
+        self, summaries: Summaries, path: Summary, at: CallStacks, position: int, stretch: int
+    ) -> Iterator[CallItem]:
+        """Yield what begins in a path that is long. Parts of it that are short together are one net."""
+        sketches = self._sketches_of(summaries)
+        (parts, offsets), number = sketches.children(path), 0
+        while number < len(parts):
+            begin, part = position + offsets[number], parts[number]
+            end = self._short_until(position, offsets, number)
+            if end > number:
+                function = _left(summaries, parts[number - 1].last if number else part.first)
+                group = sketches.of_group(path, number, end)
+                yield from self._applied(sketches, group, function, at, begin, stretch)
+                number = end
+                continue
+            if number:
+                edge = summaries.between(parts[number - 1], part)
+                yield from self._positioned(turned(summaries, edge, part.first, at), begin, stretch)
+            yield from self._inside(summaries, part, at, begin, stretch)
+            number += 1
+
+    def _short_until(self, position: int, offsets: Sequence[int], first: int) -> int:
+        """Return up to which part they are short together, from the *first* one on."""
+        begin, end, step = position + offsets[first], first, 1
+        while step and end < len(offsets) - 1:
+            further = min(end + step, len(offsets) - 1)
+            if self._short(begin, position + offsets[further]):
+                end, step = further, 2 * step
+            else:
+                step //= 2
+        return end
+
+    def _applied(
+        self, sketches: Sketches, sketch: Sketch, function: int, at: CallStacks, position: int, stretch: int
+    ) -> Iterator[CallItem]:
+        """Yield what begins in a short part at a position, and apply the part to the stacks. *function*: the one that
+        was running before.
+        """
+        if sketch:
+            net, after = self._net(sketches, sketch, function, at)
+            number = stretch + len(at.lows) - 1
+            at.go_on_as(after)
+            yield from self._positioned(net.items, position, number)
 
     def _rounds(
         self, summaries: Summaries, part: RepeatPath, at: CallStacks, position: int, stretch: int
@@ -190,14 +253,14 @@ class _CallItems:
                 chunk //= 2
             else:
                 before, net = (at.stack, at.level, at.waiting, len(at.lows)), None
-                yield from self._positioned(_edge(summaries, edge, inner.first, at), begin, stretch)
+                yield from self._positioned(turned(summaries, edge, inner.first, at), begin, stretch)
                 yield from self._inside(summaries, inner, at, begin, stretch)
                 steady = before == (at.stack, at.level, at.waiting, len(at.lows))
                 done, changing = done + 1, 0 if steady else changing + 1
 
     def _round_net(self, summaries: Summaries, edge: CallEdge, inner: Summary, at: CallStacks) -> Net:
         """Return what a round does, and the step into it."""
-        items = list(self._every(summaries, edge, inner, self._copied(at)))
+        items = self._all_items(summaries, edge, inner, self._copied(at))
         return net_of(items, at.level, summaries.edges.functions.start_of(inner.last))
 
     def _chunk(self, net: Net, size: int, begin: int, rounds: int, stretch: int) -> Iterator[CallItem]:
@@ -213,27 +276,33 @@ class _CallItems:
         if rounds > 1:
             yield from self._positioned(net.items, begin + (rounds - 1) * size, stretch)
 
-    def _net(self, summaries: Summaries, summary: Summary, at: CallStacks) -> Net:
-        """Return what a short part does, behind its first instruction."""
-        key = (id(summary), id(at.stack), at.level, id(at.waiting))
+    def _net(self, sketches: Sketches, sketch: Sketch, function: int, at: CallStacks) -> tuple[Net, CallStacks]:
+        """Return what a short part does, and the stacks after it."""
+        key = (id(sketch), id(at.stack), at.level, id(at.waiting))
         known = self._of_parts.get(key)
-        if known is None:
-            if len(self._of_parts) >= _REMEMBERED:
+        if known is None or known.sketch is not sketch or known.before != (at.stack, at.waiting):
+            if len(self._of_parts) >= _PARTS_REMEMBERED:
                 self._of_parts.clear()
-            items = list(self._every(summaries, CallEdge(False), summary, self._copied(at)))
-            function = summaries.edges.functions.start_of(summary.first)
-            known = self._of_parts[key] = summary, net_of(items, at.level, function)
-        return known[1]
+            after = self._copied(at)
+            net = net_of(list(sketches.applied(sketch, after)), at.level, function)
+            known = self._of_parts[key] = _PartNet(sketch, (at.stack, at.waiting), net, after)
+        return known.net, known.after
 
     def _copied(self, at: CallStacks) -> CallStacks:
         return CallStacks(self._calls.frames, at.stack, at.level, at.waiting)
 
-    def _every(
+    def _all_items(
         self, summaries: Summaries, edge: CallEdge, summary: Summary, at: CallStacks
-    ) -> Iterator[CallItem]:
-        """Yield each function that begins in the step into a part and in the part, at positions from its start."""
-        yield from _edge(summaries, edge, summary.first, at)
-        yield from _every_in(summaries, summary, at, 0)
+    ) -> list[CallItem]:
+        """Return what begins in the step into a part and in the part, at positions from its start."""
+        sketches = self._sketches_of(summaries)
+        return [*turned(summaries, edge, summary.first, at), *sketches.applied(sketches.of(summary), at)]
+
+    def _sketches_of(self, summaries: Summaries) -> Sketches:
+        known = self._sketches.get(summaries)
+        if known is None:
+            known = self._sketches[summaries] = Sketches(summaries)
+        return known
 
 
 def _left(summaries: Summaries, last: int) -> int:
@@ -241,68 +310,9 @@ def _left(summaries: Summaries, last: int) -> int:
     return summaries.edges.left(last) if last >= 0 else _NONE
 
 
-def _edge(
-    summaries: Summaries, edge: CallEdge, first: int, at: CallStacks, position: int = 0
-) -> Iterator[FunctionBegin]:
-    """Yield what begins after a step, and apply the step. A trap may come before the first instruction of a called
-    function, which has begun then, too.
-    """
-    if not edge.begins:
-        return
-    for done, operation in enumerate(edge.operations, 1):
-        at.do((operation,))
-        if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
-            yield FunctionBegin(position, operation.function, at.level, at.kind, len(at.lows) - 1)
-    function = IN_GAP if first == GAP else summaries.edges.functions.start_of(first)
-    yield FunctionBegin(position, function, at.level, at.kind, len(at.lows) - 1)
-
-
-def _every_in(summaries: Summaries, summary: Summary, at: CallStacks, offset: int) -> Iterator[CallItem]:
-    """Yield each function that begins behind the first instruction of a part, and apply the part to the stacks. The
-    calls of repetitions that change nothing any more are summed up.
-    """
-    part = summary.part
-    if not summary.begins:
-        return
-    if isinstance(part, tuple):
-        yield from _addresses(summaries, part, at, offset)
-    elif isinstance(part, RepeatPath):
-        yield from _every_round(summaries, part, at, offset)
-    else:
-        before: Summary | None = None
-        for child in summaries.children(part):
-            if before is not None:
-                yield from _edge(summaries, summaries.between(before, child), child.first, at, offset)
-            yield from _every_in(summaries, child, at, offset)
-            offset += len(child.part)
-            before = child
-
-
-def _every_round(summaries: Summaries, part: RepeatPath, at: CallStacks, offset: int) -> Iterator[CallItem]:
-    inner = summaries.summary_of(part.path)
-    edge, size, number = summaries.between(inner, inner), len(part.path), 1
-    yield from _every_in(summaries, inner, at, offset)
-    while number < part.times:
-        before = at.stack, at.level, at.waiting, len(at.lows)
-        begin = offset + number * size
-        items = [*_edge(summaries, edge, inner.first, at, begin), *_every_in(summaries, inner, at, begin)]
-        yield from items
-        number += 1
-        between = part.times - 1 - number
-        if between > 1 and before == (at.stack, at.level, at.waiting, len(at.lows)):
-            calls, low = calls_in(items), min((item.level for item in items), default=at.level)
-            if calls:
-                yield SummedCalls(
-                    begin + size, begin + size + between * size, low, between * calls, len(at.lows) - 1
-                )
-            number += between
-
-
-def _addresses(
-    summaries: Summaries, part: tuple[int, ...], at: CallStacks, offset: int = 0
-) -> Iterator[FunctionBegin]:
+def _addresses(summaries: Summaries, part: tuple[int, ...], at: CallStacks) -> Iterator[FunctionBegin]:
     step = summaries.edges.step
     for number in range(1, len(part)):
         edge = step(part[number - 1], part[number])
         if edge.begins:
-            yield from _edge(summaries, edge, part[number], at, offset + number)
+            yield from turned(summaries, edge, part[number], at, number)

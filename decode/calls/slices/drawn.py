@@ -128,13 +128,14 @@ class _OpenSlices:
 
     def _draw(self, number: int) -> Iterator[DrawnItem]:
         """Begin the first slices that are not drawn: each is at least as long as those on top of it."""
-        if self.slices[number - 1].drawn:
-            return
-        for below, it in enumerate(self.slices[:number]):
-            if not it.drawn:
-                yield from self._flush(below)
-                it.drawn = True
-                yield SliceBegin(it.begin, self.track, it.function, it.trap, it.called)
+        first = number
+        while not self.slices[first - 1].drawn:  # what is below one that is drawn is drawn
+            first -= 1
+        for below in range(first, number):
+            it = self.slices[below]
+            yield from self._flush(below)
+            it.drawn = True
+            yield SliceBegin(it.begin, self.track, it.function, it.trap, it.called)
 
     def _flush(self, number: int) -> Iterator[DrawnItem]:
         """Draw the short calls of a slice as one, if they are long together; else leave them to the slice."""

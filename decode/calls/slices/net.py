@@ -77,13 +77,13 @@ def net_of(items: Sequence[CallItem], level: int, function: int) -> Net:
 
 
 class _OpenCall:
-    """A function that began in the part, and what was counted in it; or the one that was running before."""
+    """A function that began at *position*, and what was counted in it; or the one that was running before."""
 
-    __slots__ = ("begin", "calls", "counted", "end", "item")
+    __slots__ = ("begin", "calls", "counted", "end", "function", "kind", "level", "position")
 
-    def __init__(self, item: FunctionBegin, counted: int) -> None:
-        self.item, self.counted = item, counted
-        self.calls, self.begin, self.end = 0, 0, 0
+    def __init__(self, position: int, function: int, level: int, kind: StackOperationKind, counted: int) -> None:
+        self.position, self.function, self.level, self.kind, self.counted = position, function, level, kind, counted
+        self.calls = self.begin = self.end = 0
 
     def sum_up(self, calls: int, begin: int, end: int) -> None:
         """Count calls that began and ended in it."""
@@ -95,7 +95,7 @@ class _OpenCall:
         """Return what was counted in it, and forget that."""
         if not self.calls:
             return []
-        found = SummedCalls(self.begin, self.end, self.item.level, self.calls, 0)
+        found = SummedCalls(self.begin, self.end, self.level, self.calls, 0)
         self.calls = 0
         return [found]
 
@@ -104,61 +104,63 @@ class NetBuilder:
     """The stack of functions in a part, as far as they begin in it."""
 
     def __init__(self, level: int, function: int) -> None:
-        self._base = _OpenCall(FunctionBegin(0, function, level, StackOperationKind.BEGIN, 0), 0)
+        self._base = _OpenCall(0, function, level, StackOperationKind.BEGIN, 0)
         self._open: list[_OpenCall] = []
         self._items: list[CallItem] = []
 
-    def go_on(self, net: Net, position: int) -> None:
-        """Go on with what another part does, which begins at a position."""
-        self.add_all(net.items, position)
-
-    def add_all(self, items: Sequence[CallItem], position: int) -> None:
+    def add_all(self, items: Iterable[CallItem], position: int) -> None:
         """Go on with items whose positions count from *position*."""
         for item in items:
             if isinstance(item, SummedCalls):
-                begin, end, level, calls, stretch = item
-                self.sum_up(SummedCalls(position + begin, position + end, level, calls, stretch))
+                self._sum_up(item, position)
             else:
-                begin, function, level, kind, stretch = item
-                self.add(FunctionBegin(position + begin, function, level, kind, stretch))
+                self._add(item, position)
 
-    def add(self, item: FunctionBegin) -> None:
+    def _add(self, item: FunctionBegin, position: int) -> None:
         """Go on with the next function that begins to run."""
-        entering = item.kind in ENTERING
-        self._end_above(item.level, item.position, _NO_FUNCTION if entering else item.function)
-        here = self._open[-1] if self._open else self._base
-        if item.level > here.item.level:
-            self._open.append(_OpenCall(item, int(entering)))
-        elif entering or item.level < here.item.level or item.function != here.item.function:
+        begin, function, level, kind, _ = item
+        entering, here = kind in ENTERING, self._open[-1] if self._open else self._base
+        if here is not self._base and (
+            here.level > level or (here.level == level and (entering or here.function != function))
+        ):
+            here = self._end_above(level, position + begin, _NO_FUNCTION if entering else function)
+        if level > here.level:
+            self._open.append(_OpenCall(position + begin, function, level, kind, int(entering)))
+        elif entering or level < here.level or function != here.function:
             self._items += self._base.summed()  # what was running before has ended
-            self._items.append(item)
-            self._base = _OpenCall(item, 0)
+            self._items.append(FunctionBegin(position + begin, function, level, kind, 0))
+            self._base = _OpenCall(position + begin, function, level, kind, 0)
+
+    def _sum_up(self, item: SummedCalls, position: int) -> None:
+        """Go on with calls that are only counted."""
+        begin, end, level, calls, _ = item
+        here = self._open[-1] if self._open else self._base
+        if here is not self._base and here.level > level:
+            here = self._end_above(level, position + begin, None)
+        if here.level > level:  # what was running before has ended
+            self._items += [*self._base.summed(), SummedCalls(position + begin, position + end, level, calls, 0)]
+        else:
+            here.sum_up(calls, position + begin, position + end)
 
     def remaining(self) -> tuple[CallItem, ...]:
         """Return what is left at the end."""
         self._items += self._base.summed()
         for call in self._open:
-            self._items.append(call.item)
+            self._items.append(FunctionBegin(call.position, call.function, call.level, call.kind, 0))
             self._items += call.summed()
         return tuple(self._items)
 
-    def sum_up(self, item: SummedCalls) -> None:
-        """Go on with calls that are only counted."""
-        self._end_above(item.level, item.position, None)
-        here = self._open[-1] if self._open else self._base
-        if here.item.level > item.level:  # what was running before has ended
-            self._items += [*self._base.summed(), item]
-        else:
-            here.sum_up(item.calls, item.position, item.end)
-
-    def _end_above(self, level: int, position: int, function: int | None) -> None:
-        """End the calls that cannot go on when *function* runs at a *level*. None: the one that runs there goes on."""
+    def _end_above(self, level: int, position: int, function: int | None) -> _OpenCall:
+        """End the calls that cannot go on when *function* runs at a *level*, and return the one that goes on. None: the
+        one that runs there goes on.
+        """
         while self._open:
-            top = self._open[-1].item
+            top = self._open[-1]
             if top.level < level or (top.level == level and function in (None, top.function)):
-                return
+                return top
             ended = self._open.pop()
             calls = ended.counted + ended.calls
             if calls:
                 into = self._open[-1] if self._open else self._base
-                into.sum_up(calls, ended.item.position, position)
+                into.sum_up(calls, ended.position, position)
+        return self._base

@@ -8,6 +8,7 @@ import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import call_tree, tree_rows
+from rvtrace_gdb.decode.calls.edges import CallEdge, Edges
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.drawn import DrawnItem, ShortCalls, SliceBegin, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -186,6 +187,30 @@ def test_a_billion_rounds_take_no_time() -> None:
     read, count = drawn(calls, length // 1000, range(length))
     assert count == sum(node.calls for _, node in tree_rows(call_tree(calls), 1 << 30)) > 10**10
     assert len(read.short) < 5000
+
+
+def test_rounds_that_leave_calls_open_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them changes the stack, and is drawn, but only one is followed from instruction to instruction."""
+    looked_at = 0
+    step = Edges.step
+
+    def counted(edges: Edges, pc: int, to: int) -> CallEdge:
+        nonlocal looked_at
+        looked_at += 1
+        return step(edges, pc, to)
+
+    monkeypatch.setattr(Edges, "step", counted)
+    for case in map(Case, range(100)):
+        path, found = tuple(pc for pc in case.pcs[:120] if pc != GAP), []
+        for rounds in (20, 80):
+            calls, before = repeated(path, case, rounds, deep=False), looked_at
+            read, _ = drawn(calls, len(path) + 1, range(len(calls.history)))
+            found.append((len(read.slices), looked_at - before))
+        (few, looked_at_few), (many, looked_at_many) = found
+        if many > 3 * few > 60:
+            assert looked_at_many == looked_at_few
+            return
+    raise AssertionError("no execution leaves calls open")
 
 
 def test_contexts_have_tracks_of_their_own() -> None:
