@@ -7,7 +7,8 @@ that of `random`, which never repeats itself) and are traced as in benchmarks/lo
 timestamp in each message, and E-Trace. `rvtrace report` reads each trace in a process of its own: seconds of CPU time
 from its start to its end, how many million instructions that are in a second, and the most memory that it has. Then the
 parts, in milliseconds of CPU time: decoding, the calls, the profile, and its rows; and how many times as long as
-decoding the calls, the profile and the rows take.
+decoding the calls, the profile and the rows take. The lines below are other views of the same trace: the page for a
+browser, the timeline for Perfetto, with the size of the file, and statistics of intervals.
 """
 
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -38,8 +40,27 @@ WANTED = {
     "E-Trace": ["--etrace", "--iaddress-width", "64", "--ecause-width", "5"],
 }
 """The settings, and the options with which their bytes are read."""
+OUTPUT, FROM, TO = "OUTPUT", "FROM", "TO"
+"""What stands for the file that is written, and for functions."""
+VIEWS = (
+    ("report --html", "report", ["--html", OUTPUT]),
+    ("export --to perfetto", "export", ["--to", "perfetto", "-o", OUTPUT]),
+    ("intervals --traps", "intervals", ["--traps"]),
+    ("intervals --calls", "intervals", ["--calls", FROM]),
+    ("intervals from one function to another", "intervals", [FROM, TO]),
+)
+"""Other views: title, command of `rvtrace`, and arguments."""
+PLACES = {"mixed": {FROM: "by_key", TO: "by_value"}, "random": {FROM: "odd", TO: "even"}}
+"""Functions of the programs."""
 WITHIN, MILLIONS = 20, 100
 """A report of so many million instructions takes at most so many seconds."""
+
+
+class Used(NamedTuple):
+    """Seconds of CPU time, and the most megabytes of memory."""
+
+    seconds: float
+    most: float
 
 
 def main() -> int:
@@ -58,17 +79,39 @@ def main() -> int:
 
 
 def measure(shown: str, name: str, trace: Path, elf: Path) -> bool:
-    """One line; return whether it took too long."""
-    command = [sys.executable, __file__, "--child", "report", str(trace), "--elf", str(elf), "--json", "--quiet"]
-    with subprocess.Popen([*command, *WANTED[name]], stdout=subprocess.PIPE) as process:
+    """A line for the report, with its parts, and one for each other view; return whether the report took too long."""
+    report, spent = used("report", trace, elf, name, ["--json"])
+    millions = json.loads(report[0])["instructions"] / 1e6
+    begin = f"{shown:22}{millions:8.1f}{trace.stat().st_size / 1e6:8.1f}"
+    print(f"{begin}{figures(spent, millions)}{parts(name, trace, elf)}", flush=True)
+    for title, command, arguments in VIEWS:
+        output = trace.with_name("output")
+        meant = {OUTPUT: str(output), **PLACES[shown.split(",")[0]]}
+        written = [meant.get(it, it) for it in arguments]
+        size = ""
+        _, other = used(command, trace, elf, name, written)
+        if OUTPUT in arguments:
+            size = f"{output.stat().st_size / 1e6:9.2f} MB written"
+        print(f"  {title:36}{figures(other, millions)}{size}", flush=True)
+    return bool(spent.seconds > WITHIN * max(millions, 1) / MILLIONS)
+
+
+def used(command: str, trace: Path, elf: Path, name: str, arguments: list[str]) -> tuple[list[str], Used]:
+    """Return the lines that a command prints, in a process of its own, and what it used."""
+    started = [sys.executable, __file__, "--child", command, str(trace), *arguments]
+    options = ["--elf", str(elf), "--quiet", *WANTED[name]]
+    with subprocess.Popen([*started, *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        report, memory = map(json.loads, process.stdout.read().splitlines())
-        _, status, used = os.wait4(process.pid, 0)
+        *lines, memory = process.stdout.read().splitlines()
+        _, status, spent = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    seconds, millions = used.ru_utime + used.ru_stime, report["instructions"] / 1e6
-    figures = f"{millions:8.1f}{trace.stat().st_size / 1e6:8.1f}{seconds:8.2f}{millions / seconds:10.1f}"
-    print(f"{shown:22}{figures}{memory:9.0f}{parts(name, trace, elf)}", flush=True)
-    return bool(seconds > WITHIN * max(millions, 1) / MILLIONS)
+    assert process.returncode == 0, (command, arguments)
+    return lines, Used(spent.ru_utime + spent.ru_stime, float(memory))
+
+
+def figures(spent: Used, millions: float) -> str:
+    """Return seconds, millions of instructions in a second, and megabytes."""
+    return f"{spent.seconds:8.2f}{millions / spent.seconds:10.1f}{spent.most:9.0f}"
 
 
 def parts(name: str, trace: Path, elf: Path) -> str:
