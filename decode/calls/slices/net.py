@@ -114,9 +114,9 @@ class NetBuilder:
             if isinstance(item, SummedCalls):
                 self._sum_up(item, position)
             else:
-                self._add(item, position)
+                self._begin_function(item, position)
 
-    def _add(self, item: FunctionBegin, position: int) -> None:
+    def _begin_function(self, item: FunctionBegin, position: int) -> None:
         """Go on with the next function that begins to run."""
         begin, function, level, kind, _ = item
         entering, here = kind in ENTERING, self._open[-1] if self._open else self._base

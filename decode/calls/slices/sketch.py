@@ -145,10 +145,10 @@ class Sketches:
         if known is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[id(summary)] = self._made(summary)
+            known = self._known[id(summary)] = self._new_sketch(summary)
         return known
 
-    def _made(self, summary: Summary) -> Sketch:
+    def _new_sketch(self, summary: Summary) -> Sketch:
         part = summary.part
         if isinstance(part, RepeatPath):
             return self._of_rounds(part)
