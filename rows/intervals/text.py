@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.rows.intervals.answer import (
     TICKS,
@@ -23,8 +23,7 @@ _COLUMN = 14
 
 def lines(answer: IntervalsAnswer, symbols: TextSymbols) -> Iterator[str]:
     """Yield the answer, in lines of 80 columns as far as names allow."""
-    begun = "" if answer.part is None else f" of those that begin at @{answer.part[0]} to @{answer.part[1]}"
-    yield symbols.paint("heading", f"{answer.name}: {answer.measured} measured{begun}")
+    yield symbols.paint("heading", f"{answer.name}: {answer.measured} measured{_part_text(answer.part)}")
     for text in _apart(answer):
         yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     if not answer.measured:
@@ -35,6 +34,13 @@ def lines(answer: IntervalsAnswer, symbols: TextSymbols) -> Iterator[str]:
     yield from _depth_lines(answer, symbols)
     yield from _way_lines(answer, symbols)
     yield from _distinction_lines(answer, symbols)
+
+
+def _part_text(part: Sequence[int] | None) -> str:
+    if part is None:
+        return ""
+    first, last = part
+    return f" of those that begin at @{first} to @{last}" if first <= last else ": nothing ran then"
 
 
 def _apart(answer: IntervalsAnswer) -> Iterator[str]:

@@ -138,7 +138,7 @@ NO_VALUE = "registers whose new value the trace does not tell"
 
 
 def missing_part(mark: Break) -> str:
-    """Return as what something that is missing is counted in *left_out*."""
+    """Return as what something that is missing is counted in `Written.left_out`."""
     return NO_BYTES if mark.loss else UNKNOWN_TIMES
 
 
