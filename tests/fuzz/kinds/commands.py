@@ -34,7 +34,7 @@ UNTRIED = {
     "qemu": "starts QEMU",
     "usb": "needs an adapter: what it reads are the kinds `description` and `jtag`",
     "init": "needs OpenOCD",
-    "serve": "serves until it is interrupted: the kind `connection`",
+    "serve": "serves until it is interrupted: the kind `proxy`",
     "top": "waits for more of a file: the kind `follow`",
     "completion": "reads no file",
     "man": "reads no file",
