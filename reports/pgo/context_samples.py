@@ -47,6 +47,8 @@ class ContextSampleProfile:
         """The contexts of functions that another unit of compilation called."""
         for context, tally in program.contexts.items():
             _add_profile(self.contexts, self._of_tally(context, tally))
+        for samples in self.contexts.values():
+            samples.cover_calls()
         self.unknown = sum(times for pc, times in program.ran.items() if not frames.complete_frames(pc))
         """Instructions that ran, of which the function or the line is not known."""
 

@@ -1,8 +1,9 @@
 """Sample profiles as LLVM has them: how often each place of each function ran, by lines and discriminators.
 
 A place is (lines from the one in which the function is declared, discriminator). Its count is that of the instruction
-of it that ran most; the total of a function is the sum over its instructions. Where a function was inlined, what ran
-of it belongs to the place of its call. Code that did not run, of functions that did, has the count 0.
+of it that ran most, or of its calls if these are more; the total of a function is the sum over its instructions. Where
+a function was inlined, what ran of it belongs to the place of its call. Code that did not run, of functions that did,
+has the count 0.
 
 Source: LLVM 19, llvm/ProfileData/SampleProf.h, and what llvm-profgen makes of ranges and branches.
 """
@@ -66,6 +67,16 @@ class FunctionSamples:
         """Count calls."""
         targets = self.calls.setdefault(place, {})
         targets[callee] = targets.get(callee, 0) + times
+
+    def cover_calls(self) -> None:
+        """Count places at least as often as what they called. Copies of a call, those of an unrolled loop, say, ran
+        less, each by itself.
+        """
+        for place, targets in self.calls.items():
+            self.body[place] = max(self.body.get(place, 0), sum(targets.values()))
+        for inlined in self.inlined.values():
+            for samples in inlined.values():
+                samples.cover_calls()
 
 
 class SampleProfile:
@@ -153,4 +164,6 @@ def sample_profile(program: ProgramCounts) -> tuple[SampleProfile, list[str]]:
     profile = SampleProfile(program, frames)
     profile.add_code(ran)
     profile.add_calls(program.steps)
+    for samples in profile.functions.values():
+        samples.cover_calls()
     return profile, frames.problems

@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, symbol_address
 from tests.reports.coverage.traced import gcov, retired, trace
-from tests.session.exports.pgo.rebuilt import PROGRAMS, Traced, built, run, samples
+from tests.session.exports.pgo.rebuilt import PROGRAMS, Traced, built, linked, run, samples
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -32,6 +32,25 @@ def test_samples_are_those_of_llvm_profgen(traced: Traced) -> None:
     mine = samples(written(traced, "llvm").read_text())
     assert mine == samples(theirs.read_text())
     assert mine[2]["main"] == 1 and mine[1]
+
+
+def test_copies_of_a_call_count_together(tmp_path: Path) -> None:
+    """Those of a loop that was unrolled, without discriminators, as of compilers that have none."""
+    source, capture, counts, theirs = (tmp_path / name for name in ("it.c", "it.rvt", "counts", "theirs"))
+    source.write_text(
+        "volatile int sink;\n__attribute__((noinline)) static void note(int value) { sink += value; }\n"
+        "int main(void) {\n#pragma unroll\n  for (int i = 0; i < 5; i++)\n    note(i);\n  return 0;\n}\n"
+    )
+    elf = linked(tmp_path, tmp_path / "it.elf", [source], "-fno-debug-info-for-profiling")
+    trace(elf, retired(elf), capture)
+    written = {form: tmp_path / form for form in ("llvm", "llvm-cs")}
+    for form, out in [*written.items(), ("llvm-unsymbolized", counts)]:
+        assert main(["pgo", str(capture), "--to", form, "-o", str(out), "--quiet"]) == 0
+    words = (f"--unsymbolized-profile={counts}", f"--binary={elf}", f"--output={theirs}", "--format=text")
+    run("llvm-profgen-19", *words)
+    mine = samples(written["llvm"].read_text())
+    assert mine == samples(theirs.read_text()) and mine[0]["main", "3:"] == 5
+    assert " 3: 5 note:5\n" in written["llvm-cs"].read_text()
 
 
 def test_ranges_have_the_counts_of_the_retired_list(traced: Traced) -> None:
