@@ -39,8 +39,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_start() -> None:
-    """Have a Rig start its simulated target from a process that has the modules loaded, as gdb its session."""
-    rig.PYTHON = python_stub()
+    """Have a Rig start its simulated target from a process that has the modules loaded, and each gdb its session."""
+    rig.PYTHON = os.environ["RVTRACE_PYTHON"] = python_stub()
 
 
 _LOGS, _LAST_BYTES = 4, 1000

@@ -11,7 +11,6 @@ import _socket
 import marshal
 import posix
 import sys
-from typing import Any
 
 SERVER, PYTHON = "", ""
 
@@ -40,7 +39,7 @@ def main() -> int:
     server.sendmsg([marshal.dumps(request)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     process = int(server.recv(100))
 
-    def pass_on(number: int, _: Any) -> None:
+    def pass_on(number: int, _: object) -> None:
         posix.kill(process, number)
 
     for number in PASSED_ON:
