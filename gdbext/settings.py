@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     """
 
     name: str
-    kind: str  # "file", "address", "number", "port", "ranges", "text" or "choice"
+    kind: str  # "file", "address", "number", "port", "ranges", "text", "choice", "fraction" or "scale" (above 0)
     key: str
     doc: str
     choices: tuple[str, ...] = ()
@@ -112,19 +112,49 @@ SETTINGS = (
         "what is known. Traces that contain values show these in any case.",
         ("on", "registers", "off"),
     ),
+    Setting(
+        "waves-cursor",
+        "choice",
+        "waves_cursor",
+        "what happens when the cursor of a waveform viewer is moved by hand\n"
+        "(`trace waves`).\n"
+        "goto: gdb goes there, as `trace goto cursor` does, while it is in the past,\n"
+        "at its prompt, and nothing is typed; off: it stays where it is.",
+        ("goto", "off"),
+    ),
+    Setting(
+        "waves-offset",
+        "fraction",
+        "waves_offset",
+        "which time of the waveform viewer is time 0 of the trace: a number, in the\n"
+        "viewer's units, such as 1200 or -10/3.\n"
+        "auto: 0.",
+    ),
+    Setting(
+        "waves-scale",
+        "scale",
+        "waves_scale",
+        "how many units of the waveform viewer's time a tick of the trace is, or an\n"
+        "instruction if the trace has no times: a number such as 10 or 5/2.\n"
+        "auto: as in the file that `trace export` has written; 1 for any other.",
+    ),
 )
 
 
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
+_FRACTIONS = ("fraction", "scale")
+_FRACTION = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20}|/[1-9][0-9]{0,19})?")
 
 
 def _parse(setting: Setting, text: str) -> Any:
     """Return the value of a setting; an empty text unsets it, or auto. Raises gdb.GdbError, one line."""
-    if text == "auto" and setting.kind in ("address", "port", "number"):
+    if text == "auto" and setting.kind in ("address", "port", "number", *_FRACTIONS):
         return None
     if setting.kind == "ranges":
         _check_ranges(setting, text)
-    if not text or setting.kind in ("file", "text", "choice", "ranges"):
+    if text and setting.kind in _FRACTIONS:
+        _check_fraction(setting, text)
+    if not text or setting.kind in ("file", "text", "choice", "ranges", *_FRACTIONS):
         return text or None
     try:
         value = int(neutral.evaluate(text))
@@ -145,6 +175,14 @@ def _check_ranges(setting: Setting, text: str) -> None:
         if not _RANGE.fullmatch(word):
             hint = "give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000"
             raise gdb.GdbError(f"set trace {setting.name}: {word} is not a range: {hint}.")
+
+
+def _check_fraction(setting: Setting, text: str) -> None:
+    """Raise gdb.GdbError, one line, if a text is not a fraction; the session reads it."""
+    if not _FRACTION.fullmatch(text):
+        raise gdb.GdbError(f"set trace {setting.name}: {text} is not a number such as 1200, 2.5, 10/3 or auto.")
+    if setting.kind == "scale" and (text.startswith("-") or not text.partition("/")[0].strip("0.")):
+        raise gdb.GdbError(f"set trace {setting.name}: {text} is out of range.")
 
 
 class _Parameter(gdb.Parameter):
@@ -241,6 +279,16 @@ def save_memory() -> str | None:
 def values() -> str:
     """Return which values of the past are reconstructed: on, registers or off."""
     return str(_setting_value("values"))
+
+
+def waves_cursor() -> str:
+    """Return what a moved cursor of a waveform viewer does: goto, or off."""
+    return str(_setting_value("waves_cursor"))
+
+
+def waves_scale() -> dict[str, str | None]:
+    """Return offset and scale of a waveform viewer's times, None for what was not set."""
+    return {"offset": _setting_value("waves_offset"), "scale": _setting_value("waves_scale")}
 
 
 def openocd() -> tuple[str | None, int | None]:

@@ -44,7 +44,7 @@ class GdbProgressLine(progress_bar.BarLine):
         thread = threading.Thread(target=self._draw, args=[ended], name="progress", daemon=True)
         self.begin(label)
         self._in_thread = True
-        _without_signals(thread)
+        without_signals(thread)
         try:
             yield
         finally:
@@ -73,7 +73,7 @@ def _no_window() -> bool:
     return "not active" in neutral.printed("info win")
 
 
-def _without_signals(thread: threading.Thread) -> None:
+def without_signals(thread: threading.Thread) -> None:
     """Start a thread that receives no signals: these are for gdb's own threads."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         thread.start()

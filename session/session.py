@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.recording import TraceRecording
     from rvtrace_gdb.session.sources.esp32_memory import ChipReading
     from rvtrace_gdb.session.target.link import ConnectLink
+    from rvtrace_gdb.session.waves.follower import Waves
 
 _T = TypeVar("_T")
 _MAKING = "a trace is being recorded"
@@ -79,6 +80,8 @@ class Session:
         self._cache = HistoryCache()
         self.debugger: ReverseDebugger | None = None
         """The debugger that goes back in time with this trace, if there is one."""
+        self.waves: Waves | None = None
+        """The waveform viewer that follows the debugger in the past, if one does."""
         self.ask: Callable[[dict[str, Any]], Any] | None = None
         """Asks the client whose request is being answered for something that only the client can do; None if it cannot
         be asked.
@@ -87,6 +90,9 @@ class Session:
     def close(self) -> None:
         """Release the target. A running trace continues to run on it."""
         self._let_go()
+        if self.waves is not None:
+            self.waves.close()
+            self.waves = None
         if self.debugger is not None:
             self.debugger.close()
             self.debugger = None

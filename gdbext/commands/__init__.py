@@ -39,11 +39,13 @@ from rvtrace_gdb.gdbext.commands import (
     start,
     top,
     values,
+    waves,
     who_wrote,
 )
 from rvtrace_gdb.gdbext.mi import commands as mi
 from rvtrace_gdb.gdbext.replay import partial_values, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.mode import mode
+from rvtrace_gdb.gdbext.replay.viewer import viewer
 from rvtrace_gdb.gdbext.tracer import open_tracer, tracer
 from rvtrace_gdb.gdbext.tui import window
 
@@ -150,7 +152,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    top, find, events, gaps, dump; `layout trace`, and here in it
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
-                   enter for hooks of your own
+                   enter for hooks of your own; waves: a waveform viewer follows
     Files          save, open, close; replay goes back in one; export; pgo
     Registers and memory of the past
                    values: how much is known; who-wrote, print
@@ -209,6 +211,7 @@ MODULES = (
     hardware,
     who_wrote,
     values,
+    waves,
     partial_values,
 )
 COMMANDS: tuple[Callable[[], object], ...] = (TraceCommand, *(it for m in MODULES for it in m.COMMANDS))
@@ -263,4 +266,5 @@ def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
         (gdb.events.new_objfile, _new_symbols),
         *((getattr(gdb.events, name), objfiles.forget) for name in _DROPPED if hasattr(gdb.events, name)),
         *mode.event_handlers(),
+        *viewer.event_handlers(),
     ]

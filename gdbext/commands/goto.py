@@ -24,6 +24,7 @@ from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace,
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.replay.line_steps import line_steps
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
+from rvtrace_gdb.gdbext.replay.viewer import viewer
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.list_rows import FoundRow
 
@@ -176,6 +177,8 @@ def _jump_to(number: int | None) -> None:
 
 def _target_params(where: str) -> dict[str, Any]:
     """Return the argument of `trace goto` as parameters of the request. Raises gdb.GdbError."""
+    if where == "cursor":
+        return {"number": viewer.cursor_number()}
     if where in ("begin", "start", "end", "live"):
         return {"to": "begin" if where == "start" else where}
     if _NUMBER.fullmatch(where):
@@ -257,7 +260,7 @@ def _is_global_name(name: str) -> bool:
     return False
 
 
-_PLACES = ("begin", "end", "live", "event", "first", "last", "worst", "-next", "-wrote")
+_PLACES = ("begin", "cursor", "end", "live", "event", "first", "last", "worst", "-next", "-wrote")
 
 
 class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
@@ -268,6 +271,7 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
            trace goto first | last KIND | event
            trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
            trace goto worst [FUNCTION | FROM TO]
+           trace goto cursor
 
     NUMBER    of an instruction, as `trace history` and others print it; -1 is
               the newest, -2 the one before
@@ -285,6 +289,7 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     -wrote    the instruction that wrote it last: see `trace who-wrote`
     worst     where the longest interval begins: of those that `trace intervals`
               measured last, or of what it takes
+    cursor    where the cursor of the waveform viewer is: see `help trace waves`
 
     The instruction at the place is the one that runs next. From there, gdb's
     commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""

@@ -152,6 +152,11 @@ class ReplayMode:
         """Whether gdb can go back: also if the registers of the target cannot be read any more."""
         return position.is_available() or (self._is_connected and position.is_target_unreadable())
 
+    @property
+    def has_prompts(self) -> bool:
+        """Whether gdb shows prompts, to somebody who types commands; else an IDE has it, or a script."""
+        return self._has_prompts
+
     def are_registers_known(self, names: list[str] | None = None) -> bool:
         """Whether the trace records registers; with *names*, whether these are known here and later."""
         place = {"thread_hart": selected_hart(), "number": position.number()}

@@ -71,15 +71,16 @@ class PastPrompt:
         """Return the prompt to be shown. *current*: what this returned last, or what the user has set since."""
         if current != self._shown:
             self._of_user = current
+        self._shown = self._of_past() or (self._other and self._other(self._of_user)) or self._of_user
+        return self._shown
+
+    def _of_past(self) -> str:
+        """Return the prompt with the place in the past, "" in the present, or where it is not wanted."""
         found = None
         if settings.position() == "prompt":
             with contextlib.suppress(gdb.error, gdb.GdbError, KeyboardInterrupt):  # the next command meets the reason
                 found = place()
-        if found is not None:
-            self._shown = f"(past {text(*found).replace(' of ', '/')}) "
-        else:
-            self._shown = (self._other and self._other(self._of_user)) or self._of_user
-        return self._shown
+        return "" if found is None else f"(past {text(*found).replace(' of ', '/')}) "
 
 
 past_prompt = PastPrompt()

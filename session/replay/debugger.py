@@ -309,7 +309,7 @@ class ProxyDebugger:
 
         Raises NoPlace, and as `enter`.
         """
-        selected = self._history(progress)
+        selected = self.past_history(progress)
         length = len(selected.history)
         position = number - 1 if number > 0 else length + number
         if not number or not 0 <= position < length:
@@ -329,7 +329,7 @@ class ProxyDebugger:
 
         Raises NoPlace, BadQuery, and as `enter`.
         """
-        selected = self._history(progress)
+        selected = self.past_history(progress)
         results = self._session.searches.results(query, selected, progress)
         if not len(results):
             raise NoPlace(selected.unless_earlier(results.none_message))
@@ -394,8 +394,8 @@ class ProxyDebugger:
             lines.append(warning(_CONTRADICTED.format(history_number(first.position), first.pc)))
         return lines
 
-    def _history(self, progress: Progress) -> SelectedHistory:
-        """Return the history in which the hart can go back. The hart stays in the present until a place is found."""
+    def past_history(self, progress: Progress) -> SelectedHistory:
+        """Return the history in which the hart can go back; the hart stays where it is. Raises as `enter`."""
         self._check_connected()
         hart, chosen = self.context.thread_hart, self.context.hart
         is_away = self.timeline.position(hart) is not None

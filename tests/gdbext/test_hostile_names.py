@@ -31,7 +31,7 @@ UNTRIED = {
     "pgo": "writes a file with the names as they are, for compilers; what it prints has names of files alone",
     **dict.fromkeys(("start", "stop", "connect", "replay", "live", "enter", "native"), "prints no name of the program"),
     **dict.fromkeys(("save", "open", "close"), "prints no name of the program but the file's"),
-    "top": "needs a target",
+    "top": "needs a target", "waves": "prints the file's name alone: tests/gdbext/replay/test_waves.py",
     "here": "needs the TUI window", "usb": "needs an adapter", "snapshot": "needs an ESP32 chip",
 }  # fmt: skip
 """Commands that are not tried here, and why."""

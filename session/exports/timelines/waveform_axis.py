@@ -65,23 +65,58 @@ class WaveformAxis(NamedTuple):
                 offset + max(at.position, part.start), offset + min(max(following.position, part.start), part.stop)
             )
 
+    def place(self, history: History, position: int) -> int:
+        """Return the place of one position, the same as `places` has."""
+        if not self.steps:
+            return position + 1
+        positions, times = history.times.arrays
+        time = times[max(bisect_right(positions, position) - 1, 0)]
+        return time * self.steps + position - _begin(history, time)
+
+    def position(self, history: History, place: int) -> int | None:
+        """Return the position that ran at a place, the last one at or before it; None outside of the history."""
+        length = len(history)
+        if not self.steps:
+            return place - 1 if 0 < place <= length else None
+        positions, times = history.times.arrays
+        following = bisect_right(times, place // self.steps)
+        if not following or _begin(history, times[following - 1]) >= length:
+            return None
+        time = times[following - 1]
+        position = _begin(history, time) + place - time * self.steps
+        end = positions[following] if following < len(times) else length
+        if position < min(end, length):
+            return position
+        return end - 1 if end < length else None
+
 
 def waveform_axis(form: str, traces: Sequence[ExportedTrace]) -> WaveformAxis:
     """Return the axis for the parts of some harts. Raises TooManyInstructions."""
     number = sum(len(trace.part) for trace in traces)
     if number > MOST:
         raise TooManyInstructions(form, number)
-    without = sum(not trace.history.times for trace in traces)
-    back = sum(_goes_back(trace.history) for trace in traces)
-    if without or back:
+    return axis_of([(trace.history, trace.part) for trace in traces])
+
+
+def axis_of(parts: Sequence[tuple[History, range]]) -> WaveformAxis:
+    """Return the axis for parts of histories, however long they are."""
+    back = sum(_goes_back(history) for history, _ in parts)
+    if back or not all(history.times for history, _ in parts):
         return WaveformAxis(0, _SCALES[1], {BACK: back})
-    all_times = [_known_times(trace.history, trace.part) for trace in traces]
+    all_times = [_known_times(history, part) for history, part in parts]
     needed = max((_steps(times) for times in all_times), default=1)
     latest = max(times[-1].time + 1 for times in all_times)
     scale = next((scale for scale in _SCALES if scale >= needed), 0)
-    if not scale or (latest + number) * scale > _FURTHEST:
-        return WaveformAxis(0, _SCALES[1], {TOO_FAR: len(traces)})
+    if not scale or (latest + sum(len(part) for _, part in parts)) * scale > _FURTHEST:
+        return WaveformAxis(0, _SCALES[1], {TOO_FAR: len(parts)})
     return WaveformAxis(scale, _SCALES[scale], {})
+
+
+def _begin(history: History, time: int) -> int:
+    """Return the first position at a time that is known: what ran before the first one is taken to be at that."""
+    positions, times = history.times.arrays
+    index = bisect_left(times, time)
+    return positions[index] if index else 0
 
 
 def _goes_back(history: History) -> bool:

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "reverse.md": 1,  # tests/endtoend/reverse/test_page.py
     "serve.md": 3,  # tests/console/commands/serve/test_page.py
     "triggers.md": 1,  # test_triggers_page.py
+    "waves.md": 1,  # tests/gdbext/replay/test_gtkwave.py
     "who-wrote.md": 1,  # tests/endtoend/tandem/test_who_wrote.py
 }
 UNTYPED = {
@@ -39,6 +40,7 @@ UNTYPED = {
     "tui.md": 1,  # a window
     "usb.md": 1,  # an adapter
     "values.md": 3,  # a board whose buffer was too small
+    "waves.md": 1,  # the waveforms of a design
 }
 
 

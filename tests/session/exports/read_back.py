@@ -18,9 +18,9 @@ from tests.session.exports.profiles.callgrind_file import callgrind_of
 from tests.session.exports.profiles.pprof_file import profile_of
 from tests.session.exports.profiles.test_perf_script import stackcollapse
 from tests.session.exports.profiles.test_profiles import Stacks, folded, pprof, speedscope
+from tests.session.exports.timelines.dumps import Waves
 from tests.session.exports.timelines.test_ctf import babeltrace
 from tests.session.exports.timelines.test_timelines import Event, chrome_events, perfetto_events, slices
-from tests.session.exports.timelines.test_waveforms import Waves
 
 Lines = dict[tuple[str, int], int]
 """How often lines ran, by the name of the file without its folder, and the number."""
