@@ -102,7 +102,7 @@ def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize(
     ("executed", "words"),
     [
-        *(("calls_and_traps", words) for words in (OPTION_SETS if LONG else OPTION_SETS[::2])),
+        *(("calls_and_traps", words) for words in (OPTION_SETS if LONG else OPTION_SETS[::4])),
         *(("interrupts", words) for words in (OPTION_SETS if LONG else OF_INTERRUPTS)),
     ],
     indirect=["executed"],
