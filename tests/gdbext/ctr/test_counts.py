@@ -29,7 +29,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "trace ctr show --json 0,999", "trace ctr show 0,999",
         *AGAIN, "tbreak start_timer ", "continue  ", f"{START} 16", f"source {folder / 'each.gdb'}", "tbreak on_trap ",
         "continue   ", "trace ctr count", "trace ctr counts -all", "trace ctr counts ", "trace ctr counts --json",
-        "trace ctr counts -clear", "delete", "trace ctr start -depth 16", "trace ctr sample -every 40 -times 2",
+        "trace ctr counts -clear", "delete", "tbreak finish", "continue    ", "trace ctr start -depth 16",
+        "trace ctr sample -every 40 -times 2",
     ]  # fmt: skip
     with connected("1.0", elf, folder) as first:
         return run_gdb(elf, [*first, *commands])
@@ -66,7 +67,7 @@ def test_records_and_counts_as_json(said: dict[str, str]) -> None:
 
 @thorough("gdbext/ctr/test_page.py::test_gdb_prints_what_the_page_says")
 def test_sampling_stops_and_goes_on(said: dict[str, str]) -> None:
-    """The program is in its last loop by then: how often it goes round in that time is up to the machine."""
+    """The program is at its last loop by then: how often it goes round in that time is up to the machine."""
     summary = next(line for line in said["trace ctr sample -every 40 -times 2"].splitlines() if " stops" in line)
     total = re.match(r"(\d+) transfers at 2 stops, \d+ different; the records were full at ", summary)
     first = COUNTED.findall(said["trace ctr sample -every 40 -times 2"])[0]
