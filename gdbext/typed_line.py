@@ -13,8 +13,8 @@ from typing import Any
 
 import gdb
 
-_WAITING = 0x4 | 0x80000
-"""Bits of readline's state: the terminal is prepared, and keys go to a callback."""
+_WAITING = 0x80000
+"""The bit of readline's state for: keys go to a callback, so gdb waits for them."""
 _BUSY = 0x30 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x8000 | 0x100000 | 0x200000 | 0x800000
 """In the middle of a key sequence, a search, an argument, a macro, a completion, a signal, a motion."""
 
@@ -25,8 +25,8 @@ def is_empty() -> bool:
         if os.isatty(0) and not _variable("c_int", "rl_end"):
             state = _variable("c_int", "rl_readline_state")
             prompt = os.fsencode(str(gdb.parameter("prompt")))
-            is_waiting = state & _WAITING == _WAITING and not state & _BUSY
-            return is_waiting and _variable("c_char_p", "rl_prompt") == prompt
+            is_waiting = state & _WAITING and not state & _BUSY
+            return bool(is_waiting) and _variable("c_char_p", "rl_prompt") == prompt
     return False
 
 

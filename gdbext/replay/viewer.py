@@ -87,7 +87,7 @@ class FollowingViewer:
         self._is_left = False
         for line in found["lines"]:
             print_at_stop(line)
-        if left and found["cursor"]:
+        if left and found["cursor"] and self.is_open:
             print_at_stop("The cursor of the waveform viewer was moved: `trace goto cursor` goes there.")
 
     def _listen(self, bell: int) -> None:

@@ -123,7 +123,7 @@ class Waves(Closeable):
             lines.append(warning(f"{viewer.name} refuses: {refused}"))
         if viewer.ended is not None and not self._is_end_told:
             self._is_end_told = True
-            lines.append(f"{viewer.name} does not follow any more: {viewer.ended}.")
+            lines.append(f"{viewer.name} does not follow any more: {viewer.ended.rstrip('.?!')}.")
         return lines
 
     def status(self) -> str:
