@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import threading
 from typing import Any, Callable
 
@@ -33,6 +32,8 @@ class FollowingViewer:
 
     def open(self, **params: Any) -> list[str]:
         """Let a viewer follow: the parameters are those of the request. Raises gdb.GdbError."""
+        import tempfile  # each start of gdb would load it, and what it needs
+
         bell: int | None = None
         with tempfile.TemporaryDirectory(prefix="rvtrace-") as folder:
             path = os.path.join(folder, "bell")
