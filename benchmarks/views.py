@@ -1,6 +1,6 @@
 """How long reports of long traces take, and how much memory.
 
-Run: python benchmarks/views.py [MILLION_INSTRUCTIONS]     (Linux)
+Run: python benchmarks/views.py [MILLION_INSTRUCTIONS [jobs]]     (Linux)
 
 The programs of benchmarks/programs run on the simulated hart (default: 100 million instructions of `mixed`, a third of
 that of `random`, which never repeats itself) and are traced as in benchmarks/long_runs.py: N-Trace without and with a
@@ -9,6 +9,10 @@ from its start to its end, how many million instructions that are in a second, a
 parts, in milliseconds of CPU time: decoding, the calls, the profile, and its rows; and how many times as long as
 decoding the calls, the profile and the rows take. The lines below are other views of the same trace: the page for a
 browser, the timeline for Perfetto, with the size of the file, and statistics of intervals.
+
+With `jobs`: each trace four times in one file, read by one process, and in the pieces that two and four processes read.
+Seconds of CPU time of all of them together; how many times as much as by one that is, which is worth while if there are
+more processors; and the most memory, with one piece at a time.
 """
 
 import json
@@ -54,6 +58,7 @@ PLACES = {"mixed": {FROM: "by_key", TO: "by_value"}, "random": {FROM: "odd", TO:
 """Functions of the programs."""
 WITHIN, MILLIONS = 20, 100
 """A report of so many million instructions takes at most so many seconds."""
+COPIES = 4
 
 
 class Used(NamedTuple):
@@ -64,6 +69,8 @@ class Used(NamedTuple):
 
 
 def main() -> int:
+    if sys.argv[2:] == ["jobs"]:
+        return several_processes()
     missed = False
     heads = f"{'Minstr':>8}{'MB':>8}{'s':>8}{'Minstr/s':>10}{'most MB':>9}"
     print(f"{'':22}{heads}{'decode':>9}{'calls':>9}{'profile':>9}{'rows':>7}{'ratio':>7}")
@@ -76,6 +83,47 @@ def main() -> int:
                 trace.write_bytes(b"".join(setting.encode(items)))
                 missed |= measure(f"{program}, {setting.name}", setting.name, trace, elf)
     return int(missed)
+
+
+def several_processes() -> int:
+    """Long traces, by one process and by several."""
+    print(f"{'':22}{'MB':>8}{'jobs':>6}{'CPU s':>8}{'ratio':>7}{'most MB':>9}")
+    del sys.argv[2]
+    with tempfile.TemporaryDirectory() as folder:
+        for program in ("mixed", "random"):
+            for setting, items, elf in encoded(Path(folder), program):
+                if setting.name in WANTED:
+                    trace = Path(folder) / "trace.bin"
+                    trace.write_bytes(b"".join(setting.encode(items)) * COPIES)
+                    by_processes(f"{program}, {setting.name}", setting.name, trace, elf)
+    return 0
+
+
+def by_processes(shown: str, name: str, trace: Path, elf: Path) -> None:
+    """A line for each number of processes."""
+    alone = 0.0
+    for jobs in (1, 2, 4):
+        command = [sys.executable, __file__, "--pieces", "report", str(trace), "--elf", str(elf), "--json", "--quiet"]
+        with subprocess.Popen(
+            [*command, *WANTED[name], "--jobs", str(jobs)], stdout=subprocess.DEVNULL
+        ) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = used.ru_utime + used.ru_stime
+        alone = alone or seconds
+        figures = f"{trace.stat().st_size / 1e6:8.1f}{jobs:6}{seconds:8.2f}{seconds / alone:7.2f}"
+        print(f"{shown:22}{figures}{used.ru_maxrss / 1e3:9.0f}", flush=True)
+
+
+def pieces() -> int:
+    """Run a command that has a trace read in pieces, by this process: nobody counts the time of a process's helpers."""
+    from rvtrace_gdb.console.captures import pieces, processes
+    from rvtrace_gdb.console.captures.readers import read_or_problem
+    from rvtrace_gdb.console.main import main as rvtrace
+
+    pieces._LEAST = 1 << 20
+    processes.by_processes = lambda of, jobs: map(read_or_problem, of)
+    return rvtrace(sys.argv[2:])
 
 
 def measure(shown: str, name: str, trace: Path, elf: Path) -> bool:
@@ -145,5 +193,7 @@ def child() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child()
+    elif sys.argv[1:2] == ["--pieces"]:
+        sys.exit(pieces())
     else:
         sys.exit(main())

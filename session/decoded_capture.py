@@ -6,7 +6,7 @@ decoded, and why it is empty.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import Event, History
@@ -33,6 +33,10 @@ from rvtrace_gdb.session.queries.history_rows import rows
 from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.formats.divisible import DivisibleTrace
+    from rvtrace_gdb.session.formats.trace_index import TraceIndex
 
 
 def mismatch(history: History, image: Image) -> str | None:
@@ -222,6 +226,7 @@ class DecodedCapture:
         self._message_cursors: dict[str, Cursor] = {}
         self._reported: set[str] = set()
         self._begun: _BegunDecoding | None = None
+        self._index: TraceIndex | None = None
 
     @property
     def elf(self) -> str | None:
@@ -280,6 +285,20 @@ class DecodedCapture:
         self.capture = replace(self.capture, traps=tuple(trap for trap in self.traps if trap in kept))
         self.decoded = before._replace(harts=harts, traps=self.traps)
         return self.decoded
+
+    def divisible(self) -> "DivisibleTrace | None":
+        """Return the trace for those who decode it in pieces, None if that is not possible. Raises `NoTrace`,
+        `Unsupported`, BadElf.
+        """
+        from rvtrace_gdb.session.formats.divisible import divisible  # few traces are so long
+
+        if self._target is not None or self._stop_at_error or self.traps:
+            return None  # what harts said of their last traps is put into the histories
+        return divisible(self._sinks(), self.capture.encoders, self._program.in_contexts(self._program.image()))
+
+    def use_index(self, index: "TraceIndex") -> None:
+        """Decode of the only sink what is looked at alone: the rest is known already."""
+        self._index = index
 
     def use_progress(self, progress: Progress) -> None:
         """Have *progress* show what is decoded when it is looked at."""
@@ -384,8 +403,9 @@ class DecodedCapture:
         program = self._program.in_contexts(image)
         grows = self._target is not None
         return SinkDecoding(
-            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, grows=grows, lazily=self._lazily
-        )
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, grows=grows, lazily=self._lazily,
+            index=self._index,
+        )  # fmt: skip
 
     def history(self, hart: int | None) -> History:
         """Return the history of a hart (None: the first) as it was decoded last. Raises `NoTrace`."""

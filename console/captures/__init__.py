@@ -1,1 +1,1 @@
-"""Several captures that one command reads: one after the other, by processes side by side, or by a Dask cluster."""
+"""Captures that one command reads: one by one, by processes side by side, by a Dask cluster; a long one in pieces."""

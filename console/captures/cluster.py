@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -105,14 +106,15 @@ class _Cluster:
         self._done, self._total = 0, 0
 
     def results(self, of: Sequence[CaptureReader[_R]]) -> Iterator[_R | Unreadable]:
-        waiting, under_way = deque(of), deque[tuple[CaptureReader[_R], Any]]()
+        waiting, under_way = iter(of), deque[tuple[CaptureReader[_R], Any]]()
         self._total = len(of)
-        while waiting or under_way:
+        while True:
             with _scheduler_there(self._address):
                 most = 2 * len(self._client.nthreads()) + 2  # more of them would wait in memory, here and there
-            while waiting and len(under_way) < most:
-                reader = waiting.popleft()
+            for reader in islice(waiting, max(most - len(under_way), 0)):
                 under_way.append((reader, self._submitted(reader)))
+            if not under_way:
+                break
             yield self._result(*under_way.popleft())
             self._done += 1
 

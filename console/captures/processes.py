@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import TypeVar
 
 from rvtrace_gdb.console.captures.readers import CaptureReader, Unreadable, read_or_problem
@@ -17,17 +18,18 @@ def by_processes(of: Sequence[CaptureReader[_R]], jobs: int) -> Iterator[_R | Un
     """Yield what each reader finds, in their order, read by so many processes. What one that has died was to read is
     read again by another one, once.
     """
-    waiting, under_way = deque(of), deque[tuple[CaptureReader[_R], "Future[_R | Unreadable]"]]()
+    waiting, under_way = iter(of), deque[tuple[CaptureReader[_R], "Future[_R | Unreadable]"]]()
     pool = _pool(jobs)
     try:
-        while waiting or under_way:
-            while waiting and len(under_way) < 2 * jobs:  # the results of more would wait in memory
+        while True:
+            for reader in islice(waiting, 2 * jobs - len(under_way)):  # the results of more would wait in memory
                 try:
-                    under_way.append((waiting[0], pool.submit(read_or_problem, waiting[0])))
+                    under_way.append((reader, pool.submit(read_or_problem, reader)))
                 except BrokenProcessPool:
                     pool = _pool(jobs)
-                    continue
-                waiting.popleft()
+                    under_way.append((reader, pool.submit(read_or_problem, reader)))
+            if not under_way:
+                break
             yield _result(*under_way.popleft())
     except BaseException:
         for process in multiprocessing.active_children():

@@ -1,12 +1,14 @@
 """The reading of several captures by one command, and who reads them.
 
-Each capture is read whole by one reader, and the results are put together in the order of the command line. So they are
-the same whatever the number of processes or workers, and whichever ends first.
+Each of several captures is read whole by one reader, and the results are put together in the order of the command line.
+So they are the same whatever the number of processes or workers, and whichever ends first. (`console.captures.pieces`
+has one long trace read by several.)
 """
 
 import argparse
+import os
 import re
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
@@ -40,6 +42,16 @@ class CaptureReader(Protocol[_R_co]):
         """Read the trace. Raises RvtraceError."""
 
 
+@runtime_checkable
+class DivisibleReader(Protocol[_R_co]):
+    """A reader that can have others read the pieces of a long trace."""
+
+    def read_by(self, by: "Readers", progress: Progress) -> _R_co | None:
+        """Read the trace in pieces; None if it cannot be, or is too short. Raises as `CaptureReader.read`, and as
+        `read_captures`.
+        """
+
+
 class Readers(NamedTuple):
     """Who reads several captures: so many processes (*jobs*; 0: as many as there are processors), or the workers of the
     Dask *cluster* at an address, "" for none.
@@ -53,10 +65,15 @@ class Readers(NamedTuple):
         """Return what the command line says."""
         return cls(args.jobs, args.cluster or "")
 
+    @property
+    def processes(self) -> int:
+        """How many processes may read."""
+        return self.jobs or os.cpu_count() or 1
+
 
 def add_arguments(parser: "argparse._ActionsContainer") -> None:
     """Add --jobs and --cluster."""
-    jobs = "processes that read several captures (default: one for each processor)"
+    jobs = "processes that read captures, or one long trace (default: one for each processor)"
     parser.add_argument("--jobs", type=inputs.number_from(1, 1 << 10), default=0, metavar="N", help=jobs)
     cluster = "let the workers of the Dask cluster with this scheduler (tcp://HOST:PORT) read them"
     parser.add_argument("--cluster", type=_address, metavar="ADDRESS", help=cluster)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from rvtrace_gdb.console.captures.readers import (
     CaptureReader,
+    DivisibleReader,
     MergedCaptureError,
     Readers,
     Unreadable,
@@ -23,6 +24,12 @@ def read_captures(of: Sequence[CaptureReader[_R]], by: Readers, progress: Progre
     Raises MergedCaptureError, ClusterError, LibraryMissing, what *progress* raises, and, for one capture without a
     cluster, as its reader.
     """
+    if len(of) == 1 and isinstance(of[0], DivisibleReader):
+        of = [of[0].with_trace(of[0].trace.loaded())]  # standard input can be read once
+        found = _read_in_pieces(of[0], by, progress)
+        if found is not None:
+            yield found
+            return
     if len(of) == 1 and not by.cluster:
         yield of[0].read(progress)
         return
@@ -33,12 +40,17 @@ def read_captures(of: Sequence[CaptureReader[_R]], by: Readers, progress: Progre
         yield result
 
 
+def _read_in_pieces(reader: CaptureReader[_R], by: Readers, progress: Progress) -> _R | None:
+    found: _R | None = reader.read_by(by, progress) if isinstance(reader, DivisibleReader) else None
+    return found
+
+
 def _results(of: Sequence[CaptureReader[_R]], by: Readers, progress: Progress) -> Iterator[_R | Unreadable]:
     if by.cluster:
         from rvtrace_gdb.console.captures.cluster import by_cluster  # needs a library that may be missing
 
         return by_cluster(of, by.cluster, progress)
-    jobs = min(by.jobs or os.cpu_count() or 1, len(of))
+    jobs = min(by.processes, len(of))
     if jobs == 1 or not all(_is_file(it) for it in of):
         return map(read_or_problem, of)  # another process does not have the pipes of a shell's <(...)
     from rvtrace_gdb.console.captures.processes import by_processes

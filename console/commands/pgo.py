@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
+from rvtrace_gdb.console.captures.pieces import profiles_in_pieces
 from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
@@ -14,6 +15,7 @@ from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.pgo.forms import PgoError
 from rvtrace_gdb.session.exports.pgo.profile import GCDA, HELP, PgoChoice, made_profile
 from rvtrace_gdb.session.queries.program_counts import CountedHarts, counted_harts
@@ -118,6 +120,20 @@ class CountedTrace(NamedTuple):
         found = counted_harts(session, self.hart, progress, has_contexts=self.has_contexts)
         lines = [*about, *report.histories(session.harts(progress=progress).harts), *session.warnings()]
         return CountedRuns(found, lines)
+
+    def read_by(self, by: Readers, progress: Progress) -> CountedRuns | None:
+        """Read the trace in pieces. Raises as `profiles_in_pieces`."""
+        if self.has_contexts:
+            return None
+        found = profiles_in_pieces(self.trace.loaded(), self.hart, "", by, progress, sized=False)
+        if found is None:
+            return None
+        decoded = found.session.harts(progress=progress)
+        for number in found.profiles:
+            found.session.selected_or_empty(Context(hart=number), progress)
+        lines = [*found.about, *report.histories(decoded.harts), *found.session.warnings()]
+        elves = [elf for elf, _ in decoded.image.elves]
+        return CountedRuns(CountedHarts(list(found.profiles.values()), elves, []), lines)
 
 
 def _counted_traces(request: PgoRequest, shown: CommandOutput) -> CountedHarts:

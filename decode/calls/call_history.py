@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rvtrace_gdb.decode.calls.edges import PLAIN
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.interrupted import with_places
+from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
@@ -27,6 +28,7 @@ from rvtrace_gdb.decode.calls.states import (
     CallStateKey,
     CallStep,
     HistoryEntries,
+    PieceBegin,
     States,
     Tally,
     Unit,
@@ -70,9 +72,20 @@ class CallHistory:
     came from.
     """
 
-    def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
+    def __init__(
+        self,
+        history: History,
+        program: Program,
+        progress: Progress | None = silent,
+        *,
+        begin: PieceBegin | None = None,
+        traps: dict[int, list[Event]] | None = None,
+    ) -> None:
+        """*begin*, *traps*: of a piece of a history (`decode.calls.pieces`): where it begins, and its traps with their
+        places.
+        """
         self.history = history
-        self._traps = with_places(history, program, traps_of(history))
+        self._traps = with_places(history, program, traps_of(history)) if traps is None else traps
         self._entries = HistoryEntries(history, program, self._traps)
         states = self._states = States(self._entries.images)
         self.frames = states.frames
@@ -82,7 +95,7 @@ class CallHistory:
         self._checkpoints: list[tuple[CallState, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
         self.stretches = Stretches()
-        self._first = self._state = states.first
+        self._first = self._state = states.first if begin is None else states.begin(begin)
         from rvtrace_gdb.decode.calls.walks import walk_of  # only where there is a history
 
         self._walk = walk_of(states, _kernel())
@@ -93,6 +106,14 @@ class CallHistory:
 
     def __len__(self) -> int:
         return self._begins[-1]
+
+    def stacks_at(self, entry: int) -> KeptStacks:
+        """Return the call stacks before the entry with a number."""
+        block = entry // _BLOCK
+        state = self._checkpoints[block][0] if block < len(self._checkpoints) else self._state
+        if entry % _BLOCK:
+            state = self._walk.steps(state, self._entries.between(block * _BLOCK, entry))[-1].state
+        return KeptStacks.of_stacks(state.stack, state.level, state.waiting)
 
     @property
     def images(self) -> Sequence[Image]:

@@ -142,6 +142,24 @@ class Frames:
             frame = self._frames[key] = Frame(kind, back, function, level, below, asked=asked)
         return frame
 
+    def kept(
+        self,
+        below: Frame | None,
+        kind: StackOperationKind,
+        back: int,
+        function: int,
+        level: int,
+        rank: int,
+        *,
+        asked: bool,
+    ) -> Frame:
+        """Return a frame that was kept, with what was below it."""
+        key = (kind, back, function, level, id(below), asked)
+        frame = self._frames.get(key)
+        if frame is None or frame.below is not below or frame.rank != rank:
+            frame = self._frames[key] = Frame(kind, back, function, level, below, rank, asked=asked)
+        return frame
+
     def _newer_half(self, top: Frame) -> Frame:
         """Return the newer half of a stack that is too deep. Its older callers are not known any more."""
         frames: list[Frame] = []

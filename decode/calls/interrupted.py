@@ -11,7 +11,8 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 
-_LONGEST_HANDLER = 1 << 16  # instructions that are looked at
+LONGEST_HANDLER = 1 << 16
+"""How many instructions are looked at for the end of a handler."""
 
 
 def with_places(history: History, program: Program, traps: dict[int, list[Event]]) -> dict[int, list[Event]]:
@@ -35,7 +36,7 @@ def _resumed_at(history: History, program: Program, position: int, depth: int, h
     image = program.image_of(history.context_at(position))
     returns: dict[int, bool] = {}
     returned = False
-    for at, pc in enumerate(islice(history.pcs(position), _LONGEST_HANDLER), position):
+    for at, pc in enumerate(islice(history.pcs(position), LONGEST_HANDLER), position):
         if pc == GAP:
             return None
         if at in hit and at != position:

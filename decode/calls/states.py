@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.stack import CallStacks, Names
 from rvtrace_gdb.decode.calls.summaries import Summaries
@@ -250,6 +251,13 @@ class CallStep(dict[CallStateKey, "CallStep"]):
         return step
 
 
+class PieceBegin(NamedTuple):
+    """Where a piece of a history begins: after the instruction *last*, with these call stacks."""
+
+    last: int
+    stacks: KeptStacks
+
+
 class Tally(NamedTuple):
     """The numbers of the different steps taken in a span of the history, and how many times each was taken."""
 
@@ -279,7 +287,7 @@ class States:
     def step_from(self, state: CallState, key: CallStateKey) -> CallStep:
         """Return the step from a state to what runs next, which is not known yet."""
         program = key.program if isinstance(key, MarkedEntry) else state.program
-        return self._step(state, self._unit(state, key), program)
+        return self._step(state, self.unit(state.last, state.program, key), program)
 
     def piece(self, step: CallStep, begin: int, end: int) -> CallStep:
         """Return the step to a piece of what a step leads to: to its instructions *begin* to *end* - 1."""
@@ -329,25 +337,30 @@ class States:
             self.all.append(state)
         return state
 
-    def _unit(self, state: CallState, key: CallStateKey) -> Unit:
-        """Return what runs next in a state."""
-        unit = self._units.get((state.last, state.program, key))
+    def unit(self, last: int, before: int, key: CallStateKey) -> Unit:
+        """Return what runs next, after the instruction *last* of the program with the number *before*."""
+        unit = self._units.get((last, before, key))
         if unit is None:
-            unit = self._units[state.last, state.program, key] = self._new_unit(state, key)
+            unit = self._units[last, before, key] = self._new_unit(last, before, key)
         return unit
 
-    def _new_unit(self, state: CallState, key: CallStateKey) -> Unit:
-        entry, program, traps = key[:3] if isinstance(key, MarkedEntry) else (key, state.program, ())
+    def begin(self, begin: "PieceBegin") -> CallState:
+        """Return the state in which a piece of a history begins."""
+        calls = begin.stacks.stacks(self.frames)
+        return self._call_state(calls.stack, calls.level, calls.waiting, begin.last, 0)
+
+    def _new_unit(self, last: int, before: int, key: CallStateKey) -> Unit:
+        entry, program, traps = key[:3] if isinstance(key, MarkedEntry) else (key, before, ())
         summaries = self._of_program(program, program)
-        edges = self._of_program(program, state.program).edges
-        if state.last == NOTHING:
+        edges = self._of_program(program, before).edges
+        if last == NOTHING:
             edge = _BEGIN
         elif isinstance(key, MarkedEntry) and key.served is not None:
-            edge = edges.served(state.last, key.served)
+            edge = edges.served(last, key.served)
         elif traps:
-            edge = edges.trapped(state.last, traps)
+            edge = edges.trapped(last, traps)
         else:
-            edge = edges.step(state.last, summaries.summary_of(entry).first)
+            edge = edges.step(last, summaries.summary_of(entry).first)
         return Unit(entry, edge, summaries, trapped=bool(traps))
 
     def _of_program(self, number: int, before: int) -> Summaries:

@@ -112,6 +112,11 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         if isinstance(self._deframer, StreamDeframer):
             self._deframer.go_on_from(checkpoint["deframer"])
 
+    def begin_at(self, offset: int, checkpoint: Checkpoint) -> None:
+        super().begin_at(offset, checkpoint)
+        if isinstance(self._deframer, StreamDeframer):
+            self._deframer.begin_at(offset)
+
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for start in range(0, len(data), _PIECE):

@@ -210,6 +210,15 @@ class HartDecoder(stepping.HartDecoder):
         for order, known in zip((self._order, self._order_in_packets), checkpoint["orders"], strict=True):
             set_attributes(order, known, *_ORDER_STATE)
 
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        super().begin_like(checkpoint)
+        context = unpacked(checkpoint["context"])
+        self._state = self._step_function.state(self._step_function.initial.knowledge._replace(context=context))
+        if self._period_checker is not None:
+            self._period_checker.begin_like(checkpoint["period"])
+        for order, known in zip((self._order, self._order_in_packets), checkpoint["orders"], strict=True):
+            order.went_back = known["went_back"]
+
     def finish(self, end: int) -> History:
         self._decode_waiting(SyncVerdict.BELIEVED)
         odd = self._period_checker.finish(end) if self._period_checker is not None and not self._stopped else None

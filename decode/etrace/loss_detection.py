@@ -83,6 +83,10 @@ class PacketPeriodChecker(Resumable):
         self._judge.go_on_from(checkpoint["judge"])
         self._last_sync = ((), 0) if checkpoint["sync"] is None else ((checkpoint["sync"],), 0)
 
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        """Begin in the middle of a trace, with what another checker knew of the encoder."""
+        self._judge.go_on_from(checkpoint["judge"])
+
     def check(self, packets: SourcePackets) -> Iterator[OddPacketStretch]:
         """Return the stretches that may lack packets, or have too many.
 

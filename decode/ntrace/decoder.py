@@ -118,6 +118,11 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
         self._framer.go_on_from(checkpoint["framer"])
         self._idle_noted = checkpoint["idle_noted"]
 
+    def begin_at(self, offset: int, checkpoint: Checkpoint) -> None:
+        super().begin_at(offset, checkpoint)
+        self._framer.begin_at(offset)
+        self._idle_noted = checkpoint["idle_noted"]
+
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for item in self._framer.feed(data):

@@ -144,6 +144,10 @@ class MessageFramer(Resumable):
         set_attributes(self, checkpoint, *_FRAMER_STATE)
         self._tail = bytearray(self._tail)
 
+    def begin_at(self, offset: int) -> None:
+        """Begin at a byte that may be inside a message."""
+        self.total, self._seeking = offset, True
+
     def _feed(self, data: bytes) -> Iterator[FrameBatch | LostBytes]:
         mseo = data.translate(_MSEO)
         offset = self.total - len(self._tail) - self._dropped
@@ -417,6 +421,10 @@ class MessagePeriodChecker(Resumable):
         sync, pending = checkpoint["sync"], checkpoint["pending"]
         self._last_sync = None if sync is None else (SingleOffset(sync), 0)
         self._pending = None if pending is None else OddMessageStretch(*pending)
+
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        """Begin in the middle of a trace, with what another checker knew of the encoder."""
+        self._judge.go_on_from(checkpoint["judge"])
 
     def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddMessageStretch]:
         """Return the stretches that lack messages, or have too many, as far as *frames* show it."""

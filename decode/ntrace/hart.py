@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
-from rvtrace_gdb.decode.stepping.control_flow import WalkCalls, after, pushed
+from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, WalkCalls, after, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -41,6 +41,8 @@ _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
 _LISTED = 16  # approximate number of repetitions of a trap that become events
 _HART_STATE = ("_ahead", "_branch", "_notes_timestamp", "_syncs_lack_timestamps", "_idle_noted", "_back_noted")
 """What a checkpoint has besides the state, the time and the counts of messages."""
+_ENCODER_STATE = ("_notes_timestamp", "_syncs_lack_timestamps", "_idle_noted", "_back_noted")
+"""What of it is about the encoder, wherever the hart is."""
 AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
 
 
@@ -157,6 +159,14 @@ class HartDecoder(stepping.HartDecoder):
         self._clock.now = checkpoint["now"]
         if self._period_checker is not None:
             self._period_checker.go_on_from(checkpoint["period"])
+
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        super().begin_like(checkpoint)
+        set_attributes(self, checkpoint, *_ENCODER_STATE)
+        context = unpacked(checkpoint["state"])[2]
+        self._state = self._step_function.shared_state(Mode.LOST, NOWHERE, 0, context, NOWHERE)
+        if self._period_checker is not None:
+            self._period_checker.begin_like(checkpoint["period"])
 
     def finish(self, end: int) -> History:
         """End the trace and return the history. Instructions that are certain to have run are added."""

@@ -83,6 +83,11 @@ class KernelHart(HartDecoder):
         if self._back_noted:
             self._kernel.accept_earlier_times()
 
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        super().begin_like(checkpoint)
+        if self._back_noted:
+            self._kernel.accept_earlier_times()
+
     def run_batch(self, batch: FrameBatch) -> None:
         self.run_bytes(batch.data, batch.offset.__add__)
 

@@ -80,6 +80,16 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
         for source, of_hart in checkpoint["harts"]:
             self._added_hart(source).go_on_from(of_hart)
 
+    def begin_at(self, offset: int, checkpoint: Checkpoint) -> None:
+        """Begin at any byte of a trace, before anything is decoded: what came before is not known, but for what a
+        checkpoint of the same trace says of its encoders. The bytes up to the first message are skipped.
+        """
+        sources = [source for source, _ in checkpoint["harts"]]
+        losses = checkpoint["losses"]
+        self._losses.go_on_from(losses | {"harts": sources if losses["count"] else []})
+        for source, of_hart in checkpoint["harts"]:
+            self._added_hart(source).begin_like(of_hart)
+
     def place(self) -> StreamPlace:
         """Return where the trace is, to go on from there later. Raises NoCheckpoint."""
         checkpoint = self.checkpoint()
@@ -91,6 +101,10 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
             {source: time for source, time in times.items() if time is not None},
             checkpoint,
         )
+
+    def sources(self) -> list[int]:
+        """Return the sources whose messages have come, in that order."""
+        return list(self._harts)
 
     def builder_of(self, source: int) -> HistoryBuilder | None:
         """Return the builder of a source's history, None before its first message."""

@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any, Generic, Self, TypeVar, final
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
-from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes, unpacked
 from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
@@ -151,6 +151,13 @@ class HartDecoder(Resumable, ABC):
         set_attributes(self, checkpoint, *_COUNTS)
         self._stack = pushed(None, checkpoint["stack"])
         self._builder.go_on_from(checkpoint["builder"])
+
+    def begin_like(self, checkpoint: Checkpoint) -> None:
+        """Begin in the middle of a trace, with what another decoder knew of the encoder and of the context: where the
+        hart is, is not known.
+        """
+        for _, context in unpacked(checkpoint["builder"]["contexts"])[-1:]:
+            self._builder.context(context)
 
     @property
     def builder(self) -> HistoryBuilder:

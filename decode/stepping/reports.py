@@ -156,7 +156,7 @@ class Losses(Resumable):
         self._reported = dict.fromkeys(checkpoint["harts"], count)
 
 
-_SHOWN = 4  # stretches of exactly the least number, before a little fewer or more is a loss
+SHOWN = 4  # stretches of exactly the least number, before a little fewer or more is a loss
 _LATE = 2  # messages that may come after a synchronization is due, of an encoder that has not shown that none does
 
 
@@ -198,7 +198,7 @@ class MessageCountJudge(Resumable):
             self.add(1, messages == self.least)
             return False
         if messages >= self.least - self._unsure:
-            short = self._exact >= _SHOWN and not self._fewer
+            short = self._exact >= SHOWN and not self._fewer
             self._fewer += not short
             return short
         self._short += 1
@@ -210,7 +210,7 @@ class MessageCountJudge(Resumable):
         *late*: how many came after the least number although the synchronization could have come before them.
         """
         if late <= _LATE:
-            long = self._always and late > 0 and self._exact >= _SHOWN and not self._later
+            long = self._always and late > 0 and self._exact >= SHOWN and not self._later
             self._later += late > 0 and not long
             self._count += not long
             return long

@@ -1,6 +1,7 @@
 """The call trees of a history, one for each program that ran, as the nodes of a profile."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
@@ -11,10 +12,23 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.counted import by_program
 from rvtrace_gdb.reports.profile.model import CodePlace, Profile, TreeNode
 from rvtrace_gdb.reports.profile.places import CodePlaces
-from rvtrace_gdb.reports.profile.ticks import FRACTION, TickShares
+from rvtrace_gdb.reports.profile.ticks import FRACTION, TickShares, most_ticks, whole_ticks
 from rvtrace_gdb.support.errors import Progress
 
 _NodeKey = tuple[int, CodePlace, bool]
+
+
+class NodeTimes(NamedTuple):
+    """The time of a history, but for what is known to be of a node.
+
+    timed    the ticks of all intervals of which it is known what ran in them
+    shared   ticks * 2**FRACTION that were shared out, by the number of the node
+    settled  ticks that were shared out, by the number of the lowest node in or below which all of them passed
+    """
+
+    timed: int = 0
+    shared: Mapping[int, int] = {}
+    settled: Mapping[int, int] = {}
 
 
 class TreeNodes:
@@ -67,11 +81,11 @@ def build(
     steps: Mapping[CallStep, int],
     positions: range,
     progress: Progress,
-) -> int:
-    """Put the calls at some *positions*, to which *steps* have led, into a profile, with the time that passed there.
-    Return how many ticks are in it.
+) -> NodeTimes:
+    """Put the calls to which *steps* have led into a profile, with the ticks that are known to have passed there at
+    some *positions*. Return the others.
     """
-    trees = {number: CallTreeBuilder(calls) for number in by_program(steps)}
+    trees = {number: CallTreeBuilder(calls) for number in range(len(calls.images))}
     for number, of_program in by_program(steps).items():
         trees[number].build(of_program, progress)
     nodes = TreeNodes(profile, places, calls)
@@ -85,9 +99,9 @@ def build(
             nodes[at].calls += node.calls
             nodes[at].own += node.own
             nodes[at].ticks += shares.known[id(node)]
-    _add_shared(nodes, calls, shares, numbers, progress)
     _add_code_ticks(profile, places, calls, shares, progress)
-    return shares.timed
+    settled = {numbers[of_node]: ticks for of_node, ticks in shares.settled.items() if of_node in numbers}
+    return NodeTimes(shares.timed, _shared(nodes, calls, shares, progress), settled)
 
 
 def _add_code_ticks(
@@ -105,26 +119,29 @@ def _add_code_ticks(
         profile.spans[key] = profile.spans.get(key, 0) + ticks
 
 
-def _add_shared(
-    nodes: TreeNodes, calls: CallHistory, shares: TickShares, numbers: Mapping[int, int], progress: Progress
-) -> None:
-    """Add the time that was shared out, and how much of it is an estimate."""
+def _shared(nodes: TreeNodes, calls: CallHistory, shares: TickShares, progress: Progress) -> dict[int, int]:
+    """Return the time that was shared out, by node."""
     shared: dict[int, int] = {}
     for number, of_program in by_program(shares.shared).items():
         root = CallTreeBuilder(calls).build(of_program, progress)
         for at, node in nodes.numbered(root, calls.images[number]):
             shared[at] = shared.get(at, 0) + node.own
+    return shared
+
+
+def add_times(tree: Sequence[TreeNode], times: NodeTimes) -> None:
+    """Add the time that was shared out to the nodes of a tree, and how much of it is an estimate."""
+    shared = times.shared
     for at, ticks in zip(sorted(shared), _rounded(shared[at] for at in sorted(shared)), strict=True):
-        nodes[at].shared += ticks
-    unsettled = [shared.get(at, 0) for at in range(len(nodes))]
-    for of_node, ticks in shares.settled.items():
-        if of_node in numbers:
-            unsettled[numbers[of_node]] -= ticks << FRACTION
-    for at in reversed(range(len(nodes))):
+        tree[at].shared += ticks
+    unsettled = [shared.get(at, 0) for at in range(len(tree))]
+    for at, ticks in times.settled.items():
+        unsettled[at] -= ticks << FRACTION
+    for at in reversed(range(len(tree))):
         left = max(unsettled[at], 0)
-        nodes[at].unsettled = -(-left >> FRACTION)
-        if nodes[at].parent >= 0:
-            unsettled[nodes[at].parent] += left
+        tree[at].unsettled = most_ticks(left)
+        if tree[at].parent >= 0:
+            unsettled[tree[at].parent] += left
 
 
 def _rounded(shares: Iterable[int]) -> Iterator[int]:
@@ -132,5 +149,6 @@ def _rounded(shares: Iterable[int]) -> Iterator[int]:
     total = given = 0
     for share in shares:
         total += share
-        yield (total + (1 << FRACTION - 1) >> FRACTION) - given
-        given = total + (1 << FRACTION - 1) >> FRACTION
+        rounded = whole_ticks(total)
+        yield rounded - given
+        given = rounded

@@ -29,11 +29,15 @@ def count_code(
     steps: Mapping[CallStep, int],
     positions: range,
     progress: Progress,
+    *,
+    goes_on: bool = False,
 ) -> None:
-    """Count in a profile what ran at some *positions* of a history, which *steps* of its *calls* have led to."""
+    """Count in a profile what ran at some *positions* of a history, which *steps* of its *calls* have led to.
+    *goes_on*: the step to the first of them counts, too.
+    """
     ran: Counter[CodePlace] = Counter()
     transitions: Counter[tuple[CodePlace, CodePlace]] = Counter()
-    is_whole = len(positions) == len(calls.history)
+    is_whole = not goes_on and len(positions) == len(calls.history)
     for number, of_program in by_program(steps).items():
         image = calls.images[number]
         if is_whole and len(calls.images) == 1:
@@ -54,7 +58,7 @@ def count_code(
             for (source, target), times in crossing.items():
                 transitions[places.place(calls.images[before], source), places.place(image, target)] += times
         places.add_code(image, here)
-    _without_traps(transitions, places, calls, positions, progress)
+    _without_traps(transitions, places, calls, positions, progress, goes_on=goes_on)
     profile.ran = dict(ran)
     profile.steps = {step: times for step, times in transitions.items() if times}
 
@@ -76,16 +80,18 @@ def _without_traps(
     calls: CallHistory,
     positions: range,
     progress: Progress,
+    *,
+    goes_on: bool,
 ) -> None:
-    """Take the steps that traps made out, and put those in that the program would have made without them. The step to
-    the first of the *positions* is not in them.
+    """Take the steps that traps made out, and put those in that the program would have made without them. Unless it
+    *goes_on*, the step to the first of the *positions* is not in them.
     """
     history, first = calls.history, positions.start
-    if first and GAP not in (history.pc(first - 1), history.pc(first)):
+    if first and not goes_on and GAP not in (history.pc(first - 1), history.pc(first)):
         before, at = (places.place(calls.image_at(it), history.pc(it)) for it in (first - 1, first))
         transitions[before, at] -= 1
     for step in coverage.interrupted_steps(history, progress):
-        if first < step.position < positions.stop:
+        if first < step.position + goes_on and step.position < positions.stop:
             before_trap, after = (calls.image_at(at) for at in (step.position - 1, step.position))
             source = places.place(before_trap, step.source)
             transitions[source, places.place(after, step.handler)] -= 1

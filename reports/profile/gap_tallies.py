@@ -19,11 +19,13 @@ def add_gaps(
     positions: range,
     trace_bytes: int | None,
     progress: Progress,
+    *,
+    goes_on: bool = False,
 ) -> None:
     """Put what is missing at some *positions* of a history into a profile. *trace_bytes*: of its trace, None if that is
-    not known. Raises what *progress* raises.
+    not known; *goes_on*: more comes after the history. Raises what *progress* raises.
     """
-    end = positions.stop + (positions.stop == len(calls.history))
+    end = positions.stop + (positions.stop == len(calls.history) and not goes_on)
     events = [
         event
         for event in calls.history.events_between(positions.start, end)

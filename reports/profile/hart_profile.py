@@ -5,6 +5,8 @@ from bisect import bisect_left
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.reports.intervals.tallies import add_intervals
 from rvtrace_gdb.reports.profile import call_nodes, counted, gap_tallies, trap_tallies
+from rvtrace_gdb.reports.profile.call_nodes import NodeTimes
+from rvtrace_gdb.reports.profile.in_order import in_order
 from rvtrace_gdb.reports.profile.model import HartTotals, Profile
 from rvtrace_gdb.reports.profile.places import CodePlaces
 from rvtrace_gdb.support.errors import Progress, silent
@@ -34,17 +36,19 @@ def hart_profile(
     history = calls.history
     positions = range(len(history)) if positions is None else positions
     profile, gaps = Profile(), sum(gap in positions for gap in history.gap_positions)
-    places = CodePlaces(profile)
+    places, times = CodePlaces(profile), NodeTimes()
     profile.harts = [HartTotals(capture, hart, len(positions) - gaps, gaps)]
     if len(positions):
         steps = calls.steps(progress) if len(positions) == len(history) else calls.steps_between(positions, progress)
         counted.count_code(profile, places, calls, steps, positions, progress)
-        timed = call_nodes.build(profile, places, calls, steps, positions, progress)
-        profile.harts = [profile.harts[0]._replace(ticks=_ticks(calls, positions), timed=timed)]
+        times = call_nodes.build(profile, places, calls, steps, positions, progress)
+        profile.harts = [profile.harts[0]._replace(ticks=_ticks(calls, positions), timed=times.timed)]
     trap_tallies.add_traps(profile, calls, positions, progress)
     gap_tallies.add_gaps(profile, places, calls, positions, trace_bytes, progress)
     if intervals and len(positions):
         add_intervals(profile, places, calls, positions, progress)
+    profile, times = in_order(profile, times)
+    call_nodes.add_times(profile.tree, times)
     return profile
 
 

@@ -41,10 +41,10 @@ class ProfileSum:
         self._lines: dict[SourceLine, int] = {}
         self._nodes: dict[tuple[int, CodePlace, bool], int] = {}
 
-    def add(self, profile: Profile) -> None:
-        """Add a profile."""
+    def add(self, profile: Profile) -> list[int]:
+        """Add a profile. Return what the numbers of its nodes are in the sum."""
         self.result.harts += profile.harts
-        moved = _Moved(self._program_numbers(profile), self._line_numbers(profile))
+        moved = Moved(self._program_numbers(profile), self._line_numbers(profile))
         for place, name in profile.names.items():
             self.result.names.setdefault(moved.place(place), name)
         for place, facts in profile.code.items():
@@ -55,7 +55,7 @@ class ProfileSum:
         _add_counts(self.result.ticks, {moved.place(place): ticks for place, ticks in profile.ticks.items()})
         spans = {(moved.place(place), last): ticks for (place, last), ticks in profile.spans.items()}
         _add_counts(self.result.spans, spans)
-        self._add_tree(profile, moved)
+        nodes = self._add_tree(profile, moved)
         for cause, tally in profile.traps.items():
             self.result.traps[cause] = self.result.traps.get(cause, TrapTally()).plus(tally)
         for kind, lengths in profile.intervals.items():
@@ -64,6 +64,7 @@ class ProfileSum:
         for gap, gaps in profile.gaps.items():
             places = tuple(map(moved.gap, gaps.places))
             self.result.gaps[gap] = self.result.gaps.get(gap, GapTally(0, 0, ())).plus(gaps._replace(places=places))
+        return nodes
 
     def _program_numbers(self, profile: Profile) -> list[int]:
         for program in profile.programs:
@@ -79,7 +80,7 @@ class ProfileSum:
                 self.result.lines.append(line)
         return [self._lines[line] for line in profile.lines]
 
-    def _add_tree(self, profile: Profile, moved: "_Moved") -> None:
+    def _add_tree(self, profile: Profile, moved: "Moved") -> list[int]:
         numbers: list[int] = []
         for node in profile.tree:
             parent = numbers[node.parent] if node.parent >= 0 else -1
@@ -94,9 +95,10 @@ class ProfileSum:
             total.ticks += node.ticks
             total.shared += node.shared
             total.unsettled += node.unsettled
+        return numbers
 
 
-class _Moved:
+class Moved:
     """Numbers of another profile: *programs* and *lines* have the new ones."""
 
     def __init__(self, programs: list[int], lines: list[int]) -> None:

@@ -28,8 +28,9 @@ from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath, Times
 from rvtrace_gdb.support.errors import Progress
 
-FRACTION = 32
-"""Shares are kept in ticks of 2**32 parts, so that what is rounded down is nothing."""
+FRACTION = 128
+"""Shares are kept in ticks of 2**128 parts, so that what is rounded down is nothing, whatever they are added up by."""
+_PARTS = 40
 _SHORT = 8  # pieces; intervals of as many are counted before they are shared out
 _GROUPS_AT_MOST = 1 << 16
 _LONG = 64  # instructions that are not repetitions
@@ -233,6 +234,26 @@ class _OpenInterval:
             self._shares.close(time - self._since, tuple(self._pieces))
         self._since, self._broken = time, False
         self._pieces.clear()
+
+
+def whole_ticks(share: int) -> int:
+    """Return the ticks of a sum of shares, rounded. What was rounded down before decides nothing."""
+    return (_near(share) + (1 << _PARTS - 1)) >> _PARTS
+
+
+def most_ticks(share: int) -> int:
+    """Return the ticks that are enough for a sum of shares."""
+    return -(-_near(share) >> _PARTS)
+
+
+def without_rounding(share: int) -> int:
+    """Return a sum of shares without the bits that depend on what they are added up by."""
+    return _near(share) << FRACTION - _PARTS
+
+
+def _near(share: int) -> int:
+    """Return a sum of shares in ticks of 2**40 parts, rounded."""
+    return (share + (1 << FRACTION - _PARTS - 1)) >> FRACTION - _PARTS
 
 
 def _common(nodes: Iterable[CallNode | None]) -> CallNode | None:

@@ -36,16 +36,72 @@ class _TrapMark(NamedTuple):
     traps: int
 
 
-class _OpenHandler(NamedTuple):
-    """A handler that has not ended: of which cause, None if the trace does not report its trap, and since when."""
+class OpenHandler(NamedTuple):
+    """A handler that has not ended: of which cause, None if the trace does not report its trap, and since when: at
+    which position, and at which time, if that is known.
+    """
 
     cause: TrapCause | None
     begin: int
+    time: int | None
 
 
-def add_traps(profile: Profile, calls: CallHistory, positions: range, progress: Progress) -> None:
-    """Put the traps at some *positions* of a history into a profile. Raises what *progress* raises."""
-    end = positions.stop + (positions.stop == len(calls.history))  # what came after the last instruction is in it
+class HandlerEnd(NamedTuple):
+    """The end of a handler that had begun before a piece of a history. *nested*: how many more there were at most since
+    the end before.
+    """
+
+    position: int
+    time: int | None
+    nested: int
+
+
+class PieceHandlers(NamedTuple):
+    """The handlers that are not in one piece of a history alone: those that end in it, up to a gap (*forgets*), and
+    those that are open at its end.
+    """
+
+    ends: tuple[HandlerEnd, ...] = ()
+    forgets: bool = False
+    open: tuple[OpenHandler, ...] = ()
+    nested: int = 0
+
+
+class HandlersAcross:
+    """Measures the handlers that begin in one piece of a history and end in a later one."""
+
+    def __init__(self) -> None:
+        self._open: list[OpenHandler] = []
+
+    def add(self, profile: Profile, piece: PieceHandlers) -> None:
+        """Go on with the next piece. *profile*: of all pieces so far."""
+        for end in piece.ends:
+            self._make_room(end.nested)
+            if self._open:
+                _measured(profile, self._open.pop(), end.position, end.time)
+        self._make_room(piece.nested)
+        if piece.forgets:
+            self._open.clear()
+        self._open += piece.open
+        del self._open[:-_OPEN_AT_MOST]
+
+    def _make_room(self, nested: int) -> None:
+        del self._open[: max(len(self._open) + nested - _OPEN_AT_MOST, 0)]
+
+
+def add_traps(
+    profile: Profile,
+    calls: CallHistory,
+    positions: range,
+    progress: Progress,
+    *,
+    piece: bool = False,
+    last: bool = True,
+) -> PieceHandlers:
+    """Put the traps at some *positions* of a history into a profile. *piece*: they are those of a piece of a history,
+    and *last*: nothing comes after it. Raises what *progress* raises.
+    """
+    end = positions.stop + (positions.stop == len(calls.history) and last)  # what comes after the last instruction
     causes = [
         _cause(event.fact)
         for event in calls.history.events_between(positions.start, end)
@@ -53,8 +109,10 @@ def add_traps(profile: Profile, calls: CallHistory, positions: range, progress: 
     ]
     for cause in causes:
         profile.traps[cause] = profile.traps.get(cause, TrapTally()).plus(TrapTally(1))
-    if causes and len(positions):
-        _HandlerMeasure(profile, calls, positions).measure(progress)
+    measure = _HandlerMeasure(profile, calls, positions)
+    if len(positions) and (causes or (piece and measure.has_marks())):
+        measure.measure(progress)
+    return measure.across()
 
 
 def _cause(trap: Trap) -> TrapCause:
@@ -65,10 +123,20 @@ class _HandlerMeasure:
     """Measures the handlers that begin and end at some *positions* of a history."""
 
     def __init__(self, profile: Profile, calls: CallHistory, positions: range) -> None:
-        self._traps, self._calls, self._positions = profile.traps, calls, positions
+        self._profile, self._calls, self._positions = profile, calls, positions
         self._marks: dict[int, tuple[_TrapMark, ...]] = {}  # by the number of a step
         self._parts = _PartMarks(calls)
-        self._open: list[_OpenHandler] = []
+        self._open: list[OpenHandler] = []
+        self._ends: list[HandlerEnd] = []
+        self._forgets, self._nested = False, 0
+
+    def across(self) -> PieceHandlers:
+        """Return the handlers that begin or end elsewhere."""
+        return PieceHandlers(tuple(self._ends), self._forgets, tuple(self._open), self._nested)
+
+    def has_marks(self) -> bool:
+        """Whether there is anything to follow in the whole history."""
+        return any(next(self._parts.of_step(step), None) for step in self._calls.different_steps)
 
     def measure(self, progress: Progress) -> None:
         """Follow the traps and the returns. Raises what *progress* raises."""
@@ -78,6 +146,8 @@ class _HandlerMeasure:
             progress("measuring traps (parts)", block, last + 1)
             position, steps = calls.taken_in(block)
             for step in steps:
+                if position >= positions.stop:
+                    break
                 marks = known.get(step.number)
                 if marks is None:
                     marks = known[step.number] = tuple(self._parts.of_step(step))
@@ -89,31 +159,40 @@ class _HandlerMeasure:
     def _follow(self, position: int, traps: int) -> None:
         if traps == _GAP:
             self._open.clear()
+            self._forgets = True
         elif traps == _RETURN:
             if self._open:
-                self._end(*self._open.pop(), position)
+                _measured(self._profile, self._open.pop(), position, self._time_at(position))
+            elif not self._forgets:
+                self._ends.append(HandlerEnd(position, self._time_at(position), self._nested))
+                self._nested = 0
         else:
             events = self._calls.traps_at(position)
             reported = [_cause(event.fact) for event in events if isinstance(event.fact, Trap)]
             unknown = [None] * (traps - len(reported))
-            self._open += [_OpenHandler(cause, position) for cause in (*unknown, *reported)]
+            now = self._time_at(position)
+            self._open += [OpenHandler(cause, position, now) for cause in (*unknown, *reported)]
+            if not self._forgets:
+                self._nested = max(self._nested, len(self._open))
             del self._open[:-_OPEN_AT_MOST]
-
-    def _end(self, cause: TrapCause | None, begin: int, end: int) -> None:
-        if cause is None or cause not in self._traps:
-            return
-        since, until = self._time_at(begin), self._time_at(end)
-        ticks = Durations()
-        if since is not None and until is not None and until >= since:
-            ticks = ticks.with_one(until - since)
-        took = TrapTally(0, Durations().with_one(end - begin), ticks)
-        self._traps[cause] = self._traps[cause].plus(took)
 
     def _time_at(self, position: int) -> int | None:
         """Return the time at a position, None unless it is known there."""
         known_at, known = self._calls.history.times.arrays
         i = bisect_left(known_at, position)
         return known[i] if i < len(known_at) and known_at[i] == position else None
+
+
+def _measured(profile: Profile, handler: OpenHandler, end: int, until: int | None) -> None:
+    """Count a handler that has ended."""
+    cause, begin, since = handler
+    if cause is None or cause not in profile.traps:
+        return
+    ticks = Durations()
+    if since is not None and until is not None and until >= since:
+        ticks = ticks.with_one(until - since)
+    took = TrapTally(0, Durations().with_one(end - begin), ticks)
+    profile.traps[cause] = profile.traps[cause].plus(took)
 
 
 class _PartMarks:

@@ -24,6 +24,7 @@ LEAST_INDEXED = 1 << 20
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.check.verdict import Verdict
     from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
+    from rvtrace_gdb.session.formats.trace_index import TraceIndex
 
 
 class GrowingHistories(NamedTuple):
@@ -94,7 +95,8 @@ class SinkDecoding:
     """The decoding of the sinks of a capture. What was done when it was interrupted is kept, and not done again.
 
     *stop_at_error*: nothing after the first loss of a sink is decoded. *grows*: the sinks may have more bytes later.
-    *lazily*: of a trace that has an index only what is looked at is decoded, see `indexed_history`.
+    *lazily*: of a trace that has an index only what is looked at is decoded, see `indexed_history`; *index*: that of
+    the only sink, if somebody has it.
     """
 
     def __init__(
@@ -106,9 +108,11 @@ class SinkDecoding:
         stop_at_error: bool = False,
         grows: bool = False,
         lazily: bool = False,
+        index: "TraceIndex | None" = None,
     ) -> None:
         self._sinks, self._encoders, self._program = sinks, encoders, program
         self._stop_at_error, self._grows, self._lazily = stop_at_error, grows, lazily
+        self._index = index
         self._indexed: dict[int, IndexedTrace] = {}  # by the index of the sink
         self._begun: dict[int, Decoding] = {}  # by the index of the sink
 
@@ -207,6 +211,11 @@ class SinkDecoding:
 
     def _use_index(self, number: int, begun: PiecewiseDecoding, data: bytes, options: str) -> None:
         """Let a long trace have an index, or use the one that it has."""
+        if self._index is not None:
+            from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
+
+            self._indexed[number] = IndexedTrace(data, self._index, begun.make, begun.result)
+            return
         if self._grows or len(data) < LEAST_INDEXED or not isinstance(self._program, ContextImages):
             return
         parts = self._program.code_parts()

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from rvtrace_gdb.console.captures.pieces import profiles_in_pieces
+from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.reports.profile.model import Profile
@@ -38,11 +40,24 @@ class ProfiledTrace(NamedTuple):
     def read(self, progress: Progress = silent) -> TraceProfiles:
         """Read the trace. Raises RangeError, and as `RequestedTrace.open` and `hart_profiles`."""
         session = Session()
-        about = self.trace.open(session)
-        decoded = session.harts(progress=progress)
-        hint = hints_of_history(session.capture(), decoded, progress)
-        lines = [*about, *session_report.histories(decoded.harts), *session.warnings(), *hint]
+        lines = self._lines(session, self.trace.open(session), progress)
         found = hart_profiles(
             session, Context(hart=self.hart), self.range, self.capture, progress, intervals=self.intervals
         )
         return TraceProfiles(list(found.values()), lines)
+
+    def read_by(self, by: Readers, progress: Progress) -> TraceProfiles | None:
+        """Read the trace in pieces. Raises as `profiles_in_pieces`."""
+        if self.range or self.intervals:
+            return None
+        found = profiles_in_pieces(self.trace.loaded(), self.hart, self.capture, by, progress, sized=True)
+        if found is None:
+            return None
+        return TraceProfiles(list(found.profiles.values()), self._lines(found.session, found.about, progress))
+
+    @staticmethod
+    def _lines(session: Session, about: list[str], progress: Progress) -> list[str]:
+        """Return what the user is told about the trace."""
+        decoded = session.harts(progress=progress)
+        hint = hints_of_history(session.capture(), decoded, progress)
+        return [*about, *session_report.histories(decoded.harts), *session.warnings(), *hint]

@@ -157,6 +157,10 @@ class StreamDeframer(Resumable):
         set_attributes(self, checkpoint, "total", "_tail")
         self._loss = None
 
+    def begin_at(self, offset: int) -> None:
+        """Begin at a byte that may be inside a packet."""
+        self.total, self._loss = offset, _PacketLoss(offset, "", self._make_search(offset))
+
     def feed(self, data: bytes) -> Iterator[EncapsulatedItem]:
         """See `Deframer`."""
         start = 0

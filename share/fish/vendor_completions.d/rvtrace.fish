@@ -228,7 +228,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from check intervals' -l json -d 
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l all -d 'also functions that did not run'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l files -d 'how much of each source file ran, instead of functions'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l merge -r -F -d 'add further captures of the same program (by build-id)'
-complete -c rvtrace -n '__fish_seen_subcommand_from coverage report pgo' -l jobs -x -d 'processes that read several captures (default: one for each processor)'
+complete -c rvtrace -n '__fish_seen_subcommand_from coverage report pgo' -l jobs -x -d 'processes that read captures, or one long trace (default: one for ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage report pgo' -l cluster -x -d 'let the workers of the Dask cluster with this scheduler ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l to -x -a 'lcov cobertura gcov-json coverage-html' -d 'write the coverage in this form, too'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -s o -l output -x -d 'the file of --to'

@@ -6,14 +6,14 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from rvtrace_gdb.console.captures import cluster
+from rvtrace_gdb.console.captures import cluster, pieces
 from rvtrace_gdb.console.captures.cluster_worker import identity, packed, read_parcel, unpacked
 from rvtrace_gdb.console.captures.readers import Readers, Unreadable
 from rvtrace_gdb.console.captures.reading import read_captures
@@ -21,9 +21,11 @@ from rvtrace_gdb.console.commands.source_coverage import CoveredTrace
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.session.formats.trace_pieces import STEP
 from rvtrace_gdb.session.program import GIVE_IT
 from rvtrace_gdb.support.errors import silent
 from tests.console.captures.dying import DyingReader
+from tests.console.captures.long_runs import SECTIONS, long_run
 from tests.console.captures.runs import three_runs
 from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import HOME
@@ -106,6 +108,25 @@ def test_the_result_is_that_without_a_cluster_and_a_killed_worker_is_made_up_for
     ended = [process.poll() for process in running.workers]
     assert sorted(ended, key=str) == [-9, None] and not (tmp_path / "one").exists()
     assert printed(capsys, *commands[0], "--cluster", running.address) == alone[0]
+
+
+def test_one_long_trace_is_read_in_pieces(
+    running: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_LEAST", STEP)
+    file, elf = long_run(tmp_path)
+    command = ["report", file, *SECTIONS, "--ntrace", "--elf", elf, "--json", "--each", "--top", "0"]
+    alone = printed(capsys, *command, "--jobs", "1")
+    read = list[int]()
+    by_cluster = cluster.by_cluster
+
+    def counted(of: Sequence[Any], *rest: Any) -> Iterator[Any]:
+        read.append(len(of))
+        return by_cluster(of, *rest)
+
+    monkeypatch.setattr(cluster, "by_cluster", counted)
+    assert printed(capsys, *command, "--cluster", running.address) == alone
+    assert read == [5, 5]
 
 
 def test_a_worker_needs_no_file_of_the_machine_that_asks(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_processes_at_the_same_address_are_told_apart() -> None:
     profile = hart_profile(CallHistory(history, program))
     assert {row.name: row.own for row in hottest.hot_functions(profile)} == {"main1": 4, "shared": 6, "main2": 2}
     assert [(it.name, it.build_id) for it in profile.programs if it.build_id] == [
-        ("p1", "21"), ("lib.so", "11"), ("p2", "22"),
+        ("lib.so", "11"), ("p1", "21"), ("p2", "22"),
     ]  # fmt: skip
     assert sorted(profile.ran.values()) == [1, 1, 2, 2, 3, 3]
     assert GAP not in {address for _, address in profile.ran}

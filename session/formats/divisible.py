@@ -1,0 +1,45 @@
+"""A trace that can be decoded in pieces (`session.formats.trace_pieces`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.format import PiecewiseDecoding
+from rvtrace_gdb.session.formats.sinks import feeding, options_of, sources
+from rvtrace_gdb.session.formats.trace_pieces import MakeDecoder
+
+
+class DivisibleTrace(NamedTuple):
+    """The bytes of one sink, and what decodes them. *times*: they may have times."""
+
+    data: bytes
+    make: MakeDecoder
+    program: Program
+    times: bool
+    fed: list[CapturedEncoder]
+    has_sources: bool
+
+    def harts(self, lengths: Mapping[int, int]) -> dict[int, int]:
+        """Return the hart of each source. *lengths*: how many instructions each has sent."""
+        return dict(sources(self.fed, has_sources=self.has_sources, sizes=lengths))
+
+
+def divisible(
+    sinks: Sequence[Captured], encoders: tuple[CapturedEncoder, ...], program: Program
+) -> DivisibleTrace | None:
+    """Return the trace of a capture; None if it has several sinks, or its format cannot be decoded in pieces. Raises
+    `NoTrace`, `Unsupported`.
+    """
+    sink = sinks[0]
+    if len(sinks) != 1 or not isinstance(sink, CapturedSink):
+        return None
+    fed = feeding(sink, encoders)
+    trace_options = options_of(fed)
+    trace_format = registry.format_of(trace_options)
+    begun = trace_format.decoding(b"", program, trace_options, wrapped=sink.wrapped, stop_at_error=False)
+    if not isinstance(begun, PiecewiseDecoding):
+        return None
+    times = trace_format.has_times(trace_options)
+    return DivisibleTrace(sink.data, begun.make, program, times, fed, trace_format.has_sources(trace_options))

@@ -1,0 +1,86 @@
+"""One long trace that processes read in pieces: the same as by one process, byte for byte."""
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.console.captures import pieces, processes
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.formats.trace_pieces import STEP
+from tests.console.captures.long_runs import SECTIONS, long_run
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let short traces be read in pieces. Return how many pieces were read, a number for each time."""
+    found: list[int] = []
+    shown = pieces._shown
+
+    def counted(results: Iterator[Any], total: int, progress: Any) -> Iterator[Any]:
+        found.append(total)
+        return shown(results, total, progress)
+
+    monkeypatch.setattr(pieces, "_shown", counted)
+    monkeypatch.setattr(pieces, "_LEAST", STEP)
+    return found
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([*map(str, words), "--quiet"]) == 0
+    return capsys.readouterr().out
+
+
+def test_reports_and_profiles_for_compilers(
+    divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, elf = long_run(tmp_path)
+    for command in (
+        ["report", file, *SECTIONS, "--ntrace", "--elf", elf, "--json", "--top", "0", "--depth", "0", "--each"],
+        ["pgo", file, "--ntrace", "--elf", elf, "--to", "llvm", "-o", "-"],
+    ):
+        alone = printed(capsys, *command, "--jobs", "1")
+        assert not divided
+        assert printed(capsys, *command, "--jobs", "2") == alone and len(alone) > 500
+        assert divided == [2, 2]  # scanned and profiled
+        divided.clear()
+
+
+def test_what_a_killed_process_had_to_read_is_read_again(
+    divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, elf = long_run(tmp_path, "--etrace")
+    command = ["report", file, *SECTIONS, "--etrace", "--elf", elf, "--json", "--top", "0", "--ecause-width", "5"]
+    alone = printed(capsys, *command, "--jobs", "1")
+    pool, killed = processes._pool, list[int]()
+
+    def dying(jobs: int) -> Any:
+        made = pool(jobs)
+        if not killed:
+            killed.append(made.submit(os.getpid).result())
+            os.kill(killed[0], signal.SIGKILL)
+        return made
+
+    monkeypatch.setattr(processes, "_pool", dying)
+    assert printed(capsys, *command, "--jobs", "2") == alone
+    assert killed and divided == [2, 2]
+
+
+def test_a_guess_that_is_wrong_is_made_up_for(
+    divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, elf = long_run(tmp_path)
+    command = ["report", file, *SECTIONS, "--ntrace", "--elf", elf, "--json", "--top", "0"]
+    alone = printed(capsys, *command, "--jobs", "1")
+    scans: list[Sequence[Any]] = []
+
+    def nothing(of: Sequence[Any], jobs: int) -> Iterator[Any]:
+        scans.append(of)
+        return (None for _ in of)
+
+    monkeypatch.setattr(processes, "by_processes", nothing)
+    assert printed(capsys, *command, "--jobs", "2") == alone
+    assert len(scans) == 3  # after two guesses nothing is guessed, and then the profiles
