@@ -51,6 +51,7 @@ COMMANDS = (
     Subcommand("tandem", "show, convert and verify tandem-verification traces", "tandem"),
     Subcommand("completion", "print the completion for bash, zsh or fish", "completion"),
     Subcommand("man", "print the manual page", "manual"),
+    Subcommand("skill", "print a page that teaches programs with a shell to ask a capture", "skill"),
     Subcommand("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
 )
 """The sub-commands, in the order of the help."""

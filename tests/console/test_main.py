@@ -193,6 +193,7 @@ COMMANDS: list[list[object]] = [
     ["gdb-script"],
     ["completion", "bash"],
     ["man"],
+    ["skill"],
     ["decode", "--help"],
     ["--version"],
     ["run", "--verbs"],

@@ -1,0 +1,33 @@
+"""Captures of the programs of examples/, on a target in this process."""
+
+from pathlib import Path
+
+from rvtrace_gdb.session.session import Session
+from tests.helpers.cross_compiler import EXAMPLES, compile_program
+from tests.session.board import board
+
+CXX = ("-fno-exceptions", "-fno-rtti")
+RAM = '[[memory]]\naddress = 0x8000_0000\nsize = 0x10_0000\nkind = "ram"\n'
+RUN = {
+    "demo": 2000, "hang": 3000, "trap_loop": 1000, "smashed_stack": 14_500, "changed_variable": 720, "latency": 10_500,
+    "cpp_sensors": 200, "rust_tank": 216,
+}  # fmt: skip
+"""How many instructions of each show its bug."""
+
+
+def example_capture(folder: Path, name: str) -> Path:
+    """A capture of a program in *folder*, which begins when the program does, with its registers and memory."""
+    source = next(EXAMPLES.glob(f"{name}.[cs]*"))
+    if source.suffix == ".s":  # of a compiler that may not be here
+        text = source.read_text(encoding="utf-8").replace("@examples@", str(EXAMPLES))
+        source = folder / source.name
+        source.write_text(text, encoding="utf-8")
+    elf = compile_program(folder, source, options=CXX if source.suffix == ".cpp" else ())
+    target, file = board(folder, elf), folder / f"{name}.rvt"
+    target.registers = True
+    session, context = Session(target.connect, {}), target.describe(extra=RAM)
+    session.start(context, {"timestamps": True})
+    target.run(RUN[name])
+    session.save(file, context)
+    session.close()
+    return file
