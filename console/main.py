@@ -41,6 +41,7 @@ COMMANDS = (
     Subcommand("status", "say what a trace has", "lists", "add_status"),
     Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
+    Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
     Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),

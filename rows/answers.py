@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
-from rvtrace_gdb.rows.list_rows import Happened, ShortHistoryRow
+from rvtrace_gdb.rows.list_rows import Happened, Place, ShortHistoryRow
 
 OFF_HART = 1 << 16
 """The hart of a thread that is a task of an operating system, and on no hart."""
@@ -202,3 +202,20 @@ class FrameRow(NamedTuple):
     sp: int | None = None
     saved: tuple[tuple[int, int], ...] = ()
     stack: int = 0
+
+
+class NoteRow(NamedTuple):
+    """A note at a place of the past. *id*: by which users call it.
+
+    number  of the instruction that runs next there; None: not known any more, as older trace was overwritten since
+    place   of that instruction; None: a gap
+    text    of the note, one line
+    doubt   why the note may belong to another place, "" if nothing tells against it
+    """
+
+    id: int
+    hart: int
+    number: int | None
+    place: Place | None
+    text: str
+    doubt: str

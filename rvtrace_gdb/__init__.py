@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.reports.profile.sums import sum_of as sum_of_profiles
     from rvtrace_gdb.session.capture.file import load as load_capture
     from rvtrace_gdb.session.capture.file import save as save_capture
-    from rvtrace_gdb.session.capture.model import Capture
+    from rvtrace_gdb.session.capture.model import Capture, PlaceNote
     from rvtrace_gdb.session.context import Context
     from rvtrace_gdb.session.queries.program_coverage import program_coverage
     from rvtrace_gdb.session.queries.reports import hart_profiles
@@ -65,6 +65,7 @@ _HOMES = {
     "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
     "Lengths": ("rvtrace_gdb.console.bench.intervals", "Lengths"),
     "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
+    "PlaceNote": ("rvtrace_gdb.session.capture.model", "PlaceNote"),
     "Profile": ("rvtrace_gdb.reports.profile.model", "Profile"),
     "ProgramCoverage": ("rvtrace_gdb.reports.coverage.program_coverage", "ProgramCoverage"),
     "QemuRig": ("rvtrace_gdb.console.bench.rig", "QemuRig"),
@@ -123,6 +124,7 @@ __all__ = [
     "Latency",
     "Lengths",
     "NotReached",
+    "PlaceNote",
     "Profile",
     "ProgramCoverage",
     "QemuRig",

@@ -22,6 +22,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedSink,
     CapturedTandem,
     CapturedTrap,
+    is_overwritten,
 )
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
@@ -264,7 +265,14 @@ class DecodedCapture:
             known = before.harts.histories.get(hart) if before is not None else None
             if known is None or not same_rows(known, history):
                 self._cursors[hart] = Cursor()
+                if known is not None and self._target is not None and is_overwritten(self.decoded.sink_of(hart)):
+                    self._lose_places(hart)
         return self.decoded
+
+    def _lose_places(self, hart: int) -> None:
+        """Note that the numbers of a hart's instructions are others than before: the oldest are gone."""
+        notes = tuple(replace(it, number=None) if it.hart == hart else it for it in self.capture.place_notes)
+        self.capture = replace(self.capture, place_notes=notes)
 
     def growing(self) -> GrowingTrace | None:
         """Return what a decoding that goes on has shown so far, None where that may still become something else: the

@@ -38,6 +38,7 @@ from rvtrace_gdb.console.bench.trace_queries import (
 from rvtrace_gdb.console.gdb_driver.engine import Engine, TextListener
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
 from rvtrace_gdb.console.gdb_driver.state import LOST, ProgramStop, TraceState, stop_of
+from rvtrace_gdb.session.capture.model import PlaceNote
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -406,6 +407,14 @@ class Bench(BenchTarget):
         """Return the events between the instructions; *kinds*: as for `trace events`, none: all."""
         chosen = " ".join(f"--kind {kind}" for kind in kinds)
         return [_event(row) for row in trace_queries.pages(self.engine, f"-rvtrace-events {chosen}".rstrip(), "events")]
+
+    def note(self, text: str, at: int | None = None, hart: int | None = None) -> PlaceNote:
+        """Note something at the instruction with the number *at*, None: where gdb is in the past; `save` keeps it."""
+        return trace_queries.note(self.engine, text, at, hart)
+
+    def notes(self) -> list[PlaceNote]:
+        """Return the notes of the trace, in the order of harts and of instructions."""
+        return trace_queries.notes(self.engine)
 
     @contextlib.contextmanager
     def _nothing_traced(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import quoted
 from rvtrace_gdb.console.gdb_driver.state import ProgramStop
 from rvtrace_gdb.rows.list_text import LOSSES
+from rvtrace_gdb.session.capture.model import PlaceNote
 from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 4096
@@ -131,6 +132,23 @@ def report_fields(engine: Engine, sections: Sequence[str], hart: int | None, top
     found: dict[str, Any] = engine.query(" ".join(["-rvtrace-report", f"--top {top}", "--depth 0", *options]))
     numbered: dict[str, Any] = _numbered(found["reports"][0])
     return numbered
+
+
+def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:
+    """Note something at a place of the past; see `Bench.note`."""
+    options = [f"--{name} {value}" for name, value in (("at", at), ("hart", hart)) if value is not None]
+    return _note(engine.query(" ".join(["-rvtrace-note", *options, "--", quoted(text)]))["notes"][0])
+
+
+def notes(engine: Engine) -> list[PlaceNote]:
+    """Return all notes; see `Bench.notes`."""
+    return [_note(row) for row in engine.query("-rvtrace-notes")["notes"]]
+
+
+def _note(row: dict[str, Any]) -> PlaceNote:
+    number = int(row["number"]) if "number" in row else None
+    pc = int(row["addr"], 16) if "addr" in row else None
+    return PlaceNote(int(row["id"]), int(row["hart"]), number, pc, row["text"])
 
 
 def top_fields(engine: Engine, rows: int | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from rvtrace_gdb.gdbext.commands import (
     hardware,
     history,
     intervals,
+    note,
     pgo,
     report,
     start,
@@ -153,7 +154,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own; waves: a waveform viewer follows
-    Files          save, open, close; replay goes back in one; export; pgo
+    Files          save, open, close; replay goes back in one; export; pgo; note
     Registers and memory of the past
                    values: how much is known; who-wrote, print
     With the hardware for it
@@ -211,6 +212,7 @@ MODULES = (
     hardware,
     who_wrote,
     values,
+    note,
     waves,
     partial_values,
 )

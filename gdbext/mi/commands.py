@@ -20,13 +20,21 @@ from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
+from rvtrace_gdb.gdbext.commands import note as commands_note
 from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.mi.fields import MiRows, interval_fields, list_fields, page_fields, writer_fields
+from rvtrace_gdb.gdbext.mi.fields import (
+    MiRows,
+    interval_fields,
+    list_fields,
+    note_row_fields,
+    page_fields,
+    writer_fields,
+)
 from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -228,6 +236,25 @@ def values_known(given: Arguments) -> RowFields:
     return _with_messages({"values": values_text.fields(found["row"])}, found["lines"])
 
 
+def note(given: Arguments) -> RowFields:
+    """Note something at a place of the past."""
+    options = {name: value for name, value in given.options.items() if value is not None}
+    return _notes(commands_note.note(" ".join(given.words), options))
+
+
+def notes(given: Arguments) -> RowFields:
+    """Return all notes; with --delete, delete one before."""
+    lines = []
+    if given.options["delete"] is not None:
+        lines = commands_note.note("", given.options)["lines"]
+    found = commands_note.note("", {})
+    return _notes({**found, "lines": [*lines, *found["lines"]]})
+
+
+def _notes(answer: dict[str, Any]) -> RowFields:
+    return _with_messages({"notes": [note_row_fields(row) for row in answer["notes"]]}, answer["lines"])
+
+
 def save(given: Arguments) -> RowFields:
     return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
 
@@ -314,6 +341,8 @@ TABLE = (
     MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
     MiCommand("values", values_known),
+    MiCommand("note", note, commands_note.MI_OPTIONS, "TEXT"),
+    MiCommand("notes", notes, (Option("-delete", most=NUMBER_MOST),)),
     MiCommand("save", save, (), "FILE"),
     MiCommand("open", open_file, (), "FILE"),
     MiCommand("export", export, raw=True),
@@ -342,7 +371,7 @@ def define_commands() -> None:
         def invoke(self, arguments: list[str]) -> dict[str, object] | None:
             return self._command.run(arguments)
 
-    results.makers.update(page=page_fields, writer=writer_fields, intervals=interval_fields)
+    results.makers.update(page=page_fields, writer=writer_fields, intervals=interval_fields, note=note_row_fields)
     for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 

@@ -18,11 +18,12 @@ import gdb
 from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.paged_list import PagedList
-from rvtrace_gdb.rows.answers import ValueWriter, WriterAnswer
+from rvtrace_gdb.rows.answers import NoteRow, ValueWriter, WriterAnswer
 from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import IntervalsAnswer
 from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
 from rvtrace_gdb.rows.list_text import RowFields, row_fields
+from rvtrace_gdb.rows.note_text import note_fields
 
 
 class MiRows:
@@ -130,6 +131,11 @@ def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFiel
 def interval_fields(answer: IntervalsAnswer) -> RowFields:
     """Return the answer of `trace intervals`."""
     return text.fields(answer, MiRows())
+
+
+def note_row_fields(row: NoteRow) -> RowFields:
+    """Return a note of `trace note`."""
+    return note_fields(row, MiRows())
 
 
 def _line_fields(pc: int) -> RowFields:

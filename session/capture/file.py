@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedSink,
     ElfIdentity,
     PlacedElf,
+    PlaceNote,
     Unregistered,
 )
 from rvtrace_gdb.support import system
@@ -89,6 +90,10 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
     if capture.traps:
         description["traps"] = [json_fields.describe_trap(trap) for trap in capture.traps]
+    if capture.place_notes:
+        from rvtrace_gdb.session.capture.place_notes import describe_notes  # few captures have any
+
+        description["place_notes"] = describe_notes(capture.place_notes)
     return description | _saved(capture, members), members
 
 
@@ -221,8 +226,17 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
+        place_notes=_read_notes(root),
         **_read_saved(root, fetch),
     )
+
+
+def _read_notes(root: JsonTable) -> tuple[PlaceNote, ...]:
+    if "place_notes" not in root.fields:
+        return ()
+    from rvtrace_gdb.session.capture.place_notes import read_notes
+
+    return read_notes(root)
 
 
 def _root(text: bytes) -> JsonTable:
@@ -347,6 +361,27 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
         raise CaptureError(error.path, error.problem) from None
 
 
+def save_notes(path: str | Path, notes: tuple[PlaceNote, ...], progress: Progress = silent) -> None:
+    """Replace the notes in the capture at *path*, and change nothing else in it. Raises as `load` and `save`."""
+    load(path, progress)  # raises what is wrong with it
+    from rvtrace_gdb.session.capture.place_notes import describe_notes
+
+    content = read_input(path)
+    with zipfile.ZipFile(io.BytesIO(content)) as container:
+        reader = _Members(container, str(path), progress)
+        members = {it.filename: reader.read(Member(it.filename, it.file_size)) for it in container.infolist()}
+    document = json.loads(members.pop(NAME))
+    document["place_notes"] = describe_notes(notes)
+    if not notes:
+        del document["place_notes"]
+    text = json.dumps(document, indent=1).encode()
+    try:
+        with atomic_output(str(path)) as file:
+            write_members(file, [(NAME, text), *members.items()], progress)
+    except OutputError as error:
+        raise CaptureError(error.path, error.problem) from None
+
+
 def dump(capture: Capture) -> bytes:
     """Return the bytes of a capture file; they are the same for the same capture."""
     buffer = io.BytesIO()
@@ -357,9 +392,14 @@ def dump(capture: Capture) -> bytes:
 def _write_container(capture: Capture, file: BinaryIO, progress: Progress) -> None:
     description, members = describe_capture(capture)
     text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are not text
-    total, done = len(text) + sum(map(len, members.values())), 0
+    write_members(file, [(NAME, text), *members.items()], progress)
+
+
+def write_members(file: BinaryIO, members: Sequence[tuple[str, bytes]], progress: Progress = silent) -> None:
+    """Write a container; the same members give the same bytes."""
+    total, done = sum(len(data) for _, data in members), 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
-        for name, data in [(NAME, text), *members.items()]:
+        for name, data in members:
             entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: the date of the capture is in the description
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16

@@ -220,13 +220,28 @@ class CapturedImage:
 
 
 @dataclass(frozen=True)
+class PlaceNote:
+    """What somebody noted at a place of the past. *id*: by which it is called, from 1 on, and never another one's.
+
+    *number*: of the instruction that runs next there, in the history of *hart*; None: not known any more, as older
+    trace was overwritten since. *pc*: the address of that instruction; None: a gap.
+    """
+
+    id: int
+    hart: int
+    number: int | None
+    pc: int | None
+    text: str
+
+
+@dataclass(frozen=True)
 class Capture:
     """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
 
     *traps*: the causes of last traps that the trace does not have.
 
     *registers*, *memory*, *written*: what was saved of the target, to reconstruct values. *ranges*: what the target
-    description says of the memory.
+    description says of the memory. *place_notes*: what users noted at places of the past.
 
     *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
@@ -250,6 +265,7 @@ class Capture:
     memory: tuple[SavedMemory, ...] = ()
     written: tuple[DebuggerWrites, ...] = ()
     ranges: "tuple[MemoryRange, ...]" = ()
+    place_notes: tuple[PlaceNote, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

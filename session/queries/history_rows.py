@@ -146,13 +146,13 @@ def describe_event(history: History, program: ContextImages, event: Event) -> Ha
 def _of_event(history: History, program: ContextImages, event: Event) -> Happened:
     hit = None
     if event.kind is EventKind.TRAP and event.last_pc is not None:
-        hit = _pc_place(history, program, event.last_pc, max(event.position - 1, 0))
+        hit = pc_place(history, program, event.last_pc, max(event.position - 1, 0))
     text = event.as_gap if event.kind in GAP_KINDS else event.text
     kind = event.kind.value.replace(" ", "-")
     return Happened(kind=kind, text=text, place=hit, names_kind=says_its_kind(event.fact))
 
 
-def _pc_place(history: History, program: ContextImages, pc: int, position: int) -> Place:
+def pc_place(history: History, program: ContextImages, pc: int, position: int) -> Place:
     """Return an address in the program that ran at a position."""
     image = program.image_of(history.context_at(position))
     if image is program.base and image.path and not image.is_added(pc):

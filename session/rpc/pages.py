@@ -182,17 +182,20 @@ def _history(session: Session, params: Params, requested: Range, progress: Progr
     context, at = params.context(), params.optional_number("at")
     if requested.most is not None:
         selected = session.selected(context, progress)
-        return _of_history(selected, requested.by_number(len(selected.history)), params, len(selected.history))
+        length = len(selected.history)
+        return _of_history(session, selected, requested.by_number(length), params, length)
     at = session.number_of_selected_hart(context) if at is None else at
     selected, selection = session.history_page(requested.args, requested.size, context, progress, at)
-    return _of_history(selected, selection, params, session.require_capture().lengths[selected.hart])
+    return _of_history(session, selected, selection, params, session.require_capture().lengths[selected.hart])
 
 
 def _history_at_hand(session: Session, params: Params) -> ListSelection:
-    return _of_history(_last_history(session, params.optional_number("hart")), PageSelection(1, 1), params)
+    return _of_history(session, _last_history(session, params.optional_number("hart")), PageSelection(1, 1), params)
 
 
-def _of_history(selected: SelectedHistory, selection: PageSelection, params: Params, length: int = 0) -> ListSelection:
+def _of_history(
+    session: Session, selected: SelectedHistory, selection: PageSelection, params: Params, length: int = 0
+) -> ListSelection:
     """Return the rows of one history, with what happened before them if that is requested."""
     times = params.given("times")
 
@@ -200,7 +203,13 @@ def _of_history(selected: SelectedHistory, selection: PageSelection, params: Par
         return list(history_rows(selected.history, selected.program, begin, end))
 
     def events(begin: int, end: int) -> Sequence[Annotation]:
-        return list(annotations(selected.history, selected.program, begin, end, times=times))
+        found = annotations(selected.history, selected.program, begin, end, times=times)
+        notes = session.require_capture().capture.place_notes
+        if not notes:
+            return list(found)
+        from rvtrace_gdb.session.queries.notes import with_notes  # few traces have any
+
+        return with_notes(found, notes, selected.hart, begin, end)
 
     what_happened = events if params.given("events") else None
     return _paged(selected, length, selection, fetch)._replace(events=what_happened)
@@ -218,16 +227,17 @@ def _interleaved(session: Session, params: Params, requested: Range, progress: P
     place = HistoryNumber(hart, at) if at is not None and len(histories[hart]) else None
     selection = requested.select(len(found), partial(found.select, at=place))
     lines = session.warnings() + found.notes()
-    return _of_all_harts(found, _last_history(session, shown), params, selection)._replace(lines=lines)
+    return _of_all_harts(session, found, _last_history(session, shown), params, selection)._replace(lines=lines)
 
 
 def _interleaved_at_hand(session: Session, params: Params) -> ListSelection:
     selected = _last_history(session, params.optional_number("hart"))
-    return _of_all_harts(session.cached(Interleaved, selected.history, _nothing), selected, params, PageSelection(1, 1))
+    found = session.cached(Interleaved, selected.history, _nothing)
+    return _of_all_harts(session, found, selected, params, PageSelection(1, 1))
 
 
 def _of_all_harts(
-    interleaved: Interleaved, selected: SelectedHistory, params: Params, selection: PageSelection
+    session: Session, interleaved: Interleaved, selected: SelectedHistory, params: Params, selection: PageSelection
 ) -> ListSelection:
     """Return the rows of the histories of all harts. *selected*: that of one of them."""
 
@@ -236,7 +246,7 @@ def _of_all_harts(
 
     def of_hart(number: int, hart: int, begin: int, end: int) -> HartRows:
         one = selected._replace(history=interleaved.histories[hart], hart=hart)
-        return HartRows(number, hart, **_of_history(one, selection, params).fetch(begin, end))
+        return HartRows(number, hart, **_of_history(session, one, selection, params).fetch(begin, end))
 
     return _paged(selected, len(interleaved), selection, fetch)
 

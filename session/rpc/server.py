@@ -21,7 +21,7 @@ In the middle of a request the session may ask the client for something, see `se
 More methods are in the other modules of this package: `pages` (of lists, and a window), `replay` (going back in
 time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `live` (coverage while a program
 runs), `report` (profiles), `export` (files for other programs), `pgo` (profiles for compilers), `waves` (waveform
-viewers), `hardware` (trace components, Control Transfer Records, USB).
+viewers), `notes` (at places of the past), `hardware` (trace components, Control Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -69,6 +69,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("coverage_live", "top"), "live"),
     "intervals": "intervals",
     "values": "values",
+    "note": "notes",
     **dict.fromkeys(("waves_open", "waves_show", "waves_cursor", "waves_status", "waves_close"), "waves"),
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""

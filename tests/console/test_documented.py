@@ -86,6 +86,7 @@ def _tandem(folder: Path) -> None:
     (place / "demo.tvt").write_bytes(sent)
     told = ["--tandem", "--elf", str(place / "demo.elf"), "-o", str(place / "demo.rvt")]
     assert main(["import", str(place / "demo.tvt"), *told]) == 0
+    assert main(["note", str(place / "demo.rvt"), "--at", "40", "here", "--quiet"]) == 0
 
 
 def _esp32(folder: Path) -> None:

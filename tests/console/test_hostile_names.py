@@ -48,6 +48,7 @@ NO_ROWS = {
     "usb": "reads no program, but for `gdb`, which prints no name of it",
     "import": "prints no name of the program",
     "encode": "prints no name of the program",
+    "note": "prints names of functions as the lists do, and a text as tests/console/commands/test_note.py tries it",
     "init": "prints no name of the program",
     "import-dt": "reads no program",
     "pgo": "writes what compilers read, with the names as they are; what it prints has names of files alone",
@@ -60,6 +61,7 @@ NO_ROWS = {
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
+    "note FILE",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "serve FILE --port 0",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",

@@ -190,6 +190,7 @@ COMMANDS: list[list[object]] = [
     ["pgo", *TRACE, "--to", "symbol-order", "-o", "-"],
     ["tandem", "verify", *TANDEM, "--model", "simulated"],
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],
+    ["note", "NOTED"],
     ["gdb-script"],
     ["completion", "bash"],
     ["man"],
@@ -221,6 +222,11 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> list[object]:
     """One of the command lines above, with the files that it reads. SHORT is a trace with a gap."""
     made = {"DTB": tmp_path / "board.dtb", "SHORT": tmp_path / "short.nex", "SOUND": tmp_path / "sound.nex"}
     data = STREAM.read_bytes()
+    if "NOTED" in request.param:
+        made["NOTED"] = tmp_path / "noted.rvt"
+        traced = [str(word) for word in TRACE]
+        assert main(["import", *traced, "-o", str(made["NOTED"]), "--quiet"]) == 0
+        assert main(["note", str(made["NOTED"]), "--at", "9", "here", "--quiet"]) == 0
     made["DTB"].write_bytes(devicetrees.blob("xuantie_small"))
     made["SOUND"].write_bytes(data[:150])
     made["SHORT"].write_bytes(data[:150] + b"\xff" * 8 + data[158:300])

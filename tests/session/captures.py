@@ -21,6 +21,7 @@ from rvtrace_gdb.session.capture.model import (
     DebuggerWrites,
     ElfIdentity,
     PlacedElf,
+    PlaceNote,
     SavedAt,
     SavedMemory,
     SavedRegisters,
@@ -103,6 +104,7 @@ WITH_VALUES = replace(
         MemoryRange(0x8000_0000, 0x10_0000, MemoryKind.RAM, (0,), False, "sram"),
         MemoryRange(0x1000_0000, 8, MemoryKind.VOLATILE),
     ),
+    place_notes=(PlaceNote(2, 0, 17, 0x8000_0040, "here"), PlaceNote(1, 0, None, None, "ä gap")),
 )
 """With what values are computed from."""
 
@@ -165,6 +167,11 @@ _ranges = st.builds(
     st.lists(_numbers, max_size=2).map(tuple), st.booleans(), _names,
 )  # fmt: skip
 
+_from_one = st.integers(1, 1 << 40)
+_place_notes = st.builds(
+    PlaceNote, _from_one, _numbers, st.none() | _from_one, st.none() | _addresses, st.text(min_size=1, max_size=8)
+)
+
 
 @st.composite
 def captures(draw: st.DrawFn) -> Capture:
@@ -191,4 +198,5 @@ def captures(draw: st.DrawFn) -> Capture:
         memory=tuple(draw(st.lists(_saved_memory, max_size=2))),
         written=tuple(draw(st.lists(_written, max_size=2))),
         ranges=tuple(draw(st.lists(_ranges, max_size=2))),
+        place_notes=tuple(draw(st.lists(_place_notes, max_size=2, unique_by=lambda it: it.id))),
     )

@@ -17,6 +17,7 @@ ELSEWHERE = {
     "native.md": 1,  # tests/gdbext/replay/test_record_btrace_limits.py
     "registers.md": 1,  # tests/gdbext/commands/test_registers_page.py
     "reverse.md": 1,  # tests/endtoend/reverse/test_page.py
+    "share.md": 2,  # tests/console/commands/test_note.py
     "serve.md": 3,  # tests/console/commands/serve/test_page.py
     "triggers.md": 1,  # test_triggers_page.py
     "waves.md": 1,  # tests/gdbext/replay/test_gtkwave.py

@@ -17,7 +17,8 @@ FOLDER = HOME / "tests" / "data" / "cases" / "cpp-names"
 COMMANDS = (
     "trace find", "trace goto", "trace coverage", "trace intervals", "trace who-wrote", "trace data", "trace print",
     "trace start -function", "trace start -range", "trace goto -next", "trace goto -wrote", "complete trace find",
-    "trace history", "trace events", "trace", "complete trace goto",
+    "trace history", "trace events", "trace", "trace note", "trace note -at 3",
+    "complete trace goto",
 )  # fmt: skip
 TEXTS = (
     "main", "ns::box::box", "'ns::add<int, long>(int, long)'", "ns::add<int, long>",

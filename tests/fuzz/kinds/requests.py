@@ -69,6 +69,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),
     (("who_wrote", {"name": "a0", "register": "a0", "at": 5, "below": None}),),
     (("who_wrote", {"name": "it", "where": [0x8000_1000, 4], "at": None}), ("who_wrote", {"name": "x", "at": 2})),
+    (("note", {"text": "it", "number": 5}), ("note", {}), ("note", {"delete": 1, "hart": 0})),
     (("regs", {"name": "encoder0", "everything": 1}), ("info", {}), ("components", {}), ("choices", {})),
     (("start", {"options": {"format": "etrace", "data": True}, **_BOARD_TOO}),
      ("stop", {})),

@@ -127,6 +127,10 @@ def test_values() -> None:
     assert described["written"][2]["breakpoints"] == [
         {"address": "0x80000040", "size": 2}, {"address": "0x80000044", "size": 4},
     ]  # fmt: skip
+    assert described["place_notes"] == [
+        {"id": 2, "hart": 0, "number": 17, "pc": "0x80000040", "text": "here"},
+        {"id": 1, "hart": 0, "number": None, "pc": None, "text": "ä gap"},
+    ]
     assert described["ranges"][0] == {
         "name": "sram", "address": "0x80000000", "size": "0x100000", "kind": "ram", "private": [0], "dma": False,
     }  # fmt: skip
@@ -142,6 +146,8 @@ def test_values() -> None:
         ("written", "breakpoints", [{"address": "0x0", "size": 0}]),
         ("ranges", "kind", "flash"), ("ranges", "size", "0x0"), ("ranges", "address", "0xfffffffffffffff8"),
         ("ranges", "private", [True]), ("ranges", "dma", 0),
+        ("place_notes", "id", 1), ("place_notes", "id", 0), ("place_notes", "number", 0), ("place_notes", "pc", 5),
+        ("place_notes", "text", ""), ("place_notes", "text", "x" * 4097), ("place_notes", "hart", -1),
     ],
 )  # fmt: skip
 def test_values_that_make_no_sense(key: str, field: str, value: object) -> None:

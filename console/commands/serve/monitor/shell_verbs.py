@@ -22,6 +22,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 ELSEWHERE = {
     "decode": "`monitor trace history`",
     "serve": "is what serves",
+    "note": "it writes to FILE",
     "import-dt": "FILE is a device tree",
 }
 """The commands with a FILE that are not here, and why."""
