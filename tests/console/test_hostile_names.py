@@ -52,6 +52,7 @@ NO_ROWS = {
     "init": "prints no name of the program",
     "import-dt": "reads no program",
     "pgo": "writes what compilers read, with the names as they are; what it prints has names of files alone",
+    "doctor": "reads no program",
     "completion": "reads no program",
     "man": "reads no program",
     "gdb-script": "reads no program",
@@ -72,6 +73,7 @@ FILES = (
 )  # fmt: skip
 NO_FILES = {
     "qemu": "hands its arguments on to QEMU",
+    "doctor": "has no file as an argument",
     "completion": "has no file as an argument",
     "man": "has no file as an argument",
     "gdb-script": "has no file as an argument",

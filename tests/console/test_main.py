@@ -192,6 +192,7 @@ COMMANDS: list[list[object]] = [
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],
     ["note", "NOTED"],
     ["gdb-script"],
+    ["doctor", "cache"],
     ["completion", "bash"],
     ["man"],
     ["skill"],

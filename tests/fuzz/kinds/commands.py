@@ -36,6 +36,7 @@ UNTRIED = {
     "init": "needs OpenOCD",
     "serve": "serves until it is interrupted: the kind `proxy`",
     "top": "waits for more of a file: the kind `follow`",
+    "doctor": "reads no file",
     "completion": "reads no file",
     "man": "reads no file",
     "gdb-script": "reads no file",
