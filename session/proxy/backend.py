@@ -32,6 +32,8 @@ class Watchpoint(NamedTuple):
 
 
 Watchpoints = frozenset[Watchpoint]
+MemoryPart = tuple[int, bytes]
+"""An address, and what is there."""
 NO_WATCHPOINTS: Watchpoints = frozenset()
 
 
@@ -133,6 +135,9 @@ class ReplayBackend(Protocol):
 
         The answer ends before the first unknown byte, b"" if the first byte is unknown.
         """
+
+    def partly_known_lines(self, hart: int | None) -> Sequence[MemoryPart]:
+        """Return what is known of the stack and of variables, of lines of LLDB's cache that are partly known."""
 
     def joins(self, hart: int | None, pc: int) -> str:
         """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now, else

@@ -187,7 +187,7 @@ class Connection:
         self.threads = Threads(state.setup.hart_of)
         self.breakpoints = Breakpoints()
         self.descriptions = TargetDescriptions(state, self.threads, self.transact)
-        self.non_stop = False
+        self.non_stop = self.is_lldb = False
         self.arrived: deque[GdbPacket] = deque()  # from gdb, and not handled yet
         self._attempts = _ATTEMPTS
 

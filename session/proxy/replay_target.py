@@ -13,6 +13,7 @@ Source: GDB manual, "Packets", "General Query Packets".
 from collections.abc import Mapping
 from contextlib import suppress
 
+from rvtrace_gdb.session.proxy import lldb
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
 from rvtrace_gdb.session.proxy.live_target import LiveTarget, own_features
 from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
@@ -138,8 +139,11 @@ class ReplayTarget:
             return True
         if self._is_live():
             return False
-        gdb.send(gdb.descriptions.current().all_values(gdb.descriptions.g_size(), self._values()))
+        self._send_digits(gdb.descriptions.current().all_values(gdb.descriptions.g_size(), self._values()))
         return True
+
+    def _send_digits(self, digits: bytes) -> None:
+        self._gdb.send(lldb.as_known(digits) if self._gdb.is_lldb else digits)
 
     def _answer_register(self, body: bytes) -> bool:
         gdb = self._gdb
@@ -156,7 +160,7 @@ class ReplayTarget:
             return True
         if self._is_live():
             return False
-        gdb.send(gdb.descriptions.current().value(number, self._values()) or b"E01")
+        self._send_digits(gdb.descriptions.current().value(number, self._values()) or b"E01")
         return True
 
     def _answer_memory(self, body: bytes) -> bool:
@@ -281,6 +285,8 @@ class ReplayTarget:
             return b";".join([*_FEATURES, *own_features(self._state.setup.extensions)])
         if body == b"?":
             return self._stepper.stop_reply(threads.selected)
+        if first == b"qHostInfo":
+            return lldb.host_info(self._state.setup.xlen)
         if body == b"qC":
             return b"QC" + threads.current.encode() if threads.current else b""
         if body == b"qfThreadInfo":

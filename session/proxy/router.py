@@ -12,6 +12,7 @@ from contextlib import suppress
 from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded, StubConnection, StubGone
 from rvtrace_gdb.session.proxy.live_target import LiveTarget
+from rvtrace_gdb.session.proxy.lldb import is_from_lldb
 from rvtrace_gdb.session.proxy.packets import THREAD_LIST_QUERIES
 from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxyState
 from rvtrace_gdb.session.proxy.replay_target import ReplayTarget
@@ -183,6 +184,7 @@ class Router:
 
     def _route(self, item: GdbPacket) -> None:
         body, mode = item.body, self._state.mode()
+        self._gdb.is_lldb = self._gdb.is_lldb or is_from_lldb(body)
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()
             if self._state.setup.tell is not None:  # nobody else says that a stop is shown

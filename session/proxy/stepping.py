@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from rvtrace_gdb.session.proxy import lldb
 from rvtrace_gdb.session.proxy.agent_expressions import PastValues, is_zero
 from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
 from rvtrace_gdb.session.proxy.connection import Connection, StubGone
@@ -91,6 +92,7 @@ _NO_PRESENT = (
     "the target does not report its registers, so gdb stays in the past: is it running (`monitor halt`), or has it lost"
     " power?"
 )
+_ACCESSED = "{}point: the next instruction accesses {:#x}"
 _WATCHPOINTS = (
     "note: watchpoints cannot trigger in the past: the trace does not show what was in memory and when it changed"
 )
@@ -113,6 +115,7 @@ class Stepper:
                 return False
             self._state.present.moves()
             thread = self._gdb.threads.of_hart(jump.hart)
+            before = self.known_registers(jump.hart).get("pc")
             try:
                 if jump.position is not None:
                     self._past.go_to(jump.hart, jump.position)
@@ -122,7 +125,7 @@ class Stepper:
                     self._gdb.print("there is no target to return to")
             except RvtraceError as error:
                 self._gdb.print(str(error))
-            self.stop(thread)
+            self.stop(thread, same_address=before is not None and before == self.known_registers(jump.hart).get("pc"))
         return True
 
     def _is_readable(self) -> bool:
@@ -214,6 +217,7 @@ class Stepper:
             self._gdb.print(str(error))
             self.stop(thread)
         else:
+            stop = self._pass_access(hart, resume.direction, stop)
             self._arrived(hart, stop)
             if stop.at_end == "end":
                 self._stop_at_end(thread, pc, is_step=resume.is_step)
@@ -221,6 +225,18 @@ class Stepper:
             if resume.is_step:
                 self._stepping.stepped(self._past.position(hart))
             self.stop(thread, at_end=stop.at_end, hit=stop.hit)
+
+    def _pass_access(self, hart: int | None, direction: int, stop: MovementStop) -> MovementStop:
+        """Make the access of a hit for LLDB, which compares values at once, as `lldb.host_info` says."""
+        if stop.hit is None or not self._gdb.is_lldb:
+            return stop
+        if self._target.has_stub():  # LLDB steps over the access, forward: backward it would come to this hit again
+            if direction > 0:
+                return stop
+            self._gdb.print(_ACCESSED.format(stop.hit.kind, stop.hit.address))
+        there = self._past.step(hart, direction)
+        hit = None if self._target.has_stub() else stop.hit
+        return there._replace(hit=hit, lines=(*stop.lines, *there.lines))
 
     def user_sees(self) -> None:
         """Note that gdb shows a stop: later steps belong to another command."""
@@ -304,13 +320,22 @@ class Stepper:
         if at_end and "pc" not in self.known_registers(hart):
             self._past.step(hart, -1)
 
-    def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> None:
-        """Send a stop reply: *thread* has stopped where it is."""
+    def stop(
+        self,
+        thread: str | None,
+        *,
+        signal: int = SIGTRAP,
+        at_end: str = "",
+        hit: Hit | None = None,
+        same_address: bool = False,
+    ) -> None:
+        """Send a stop reply: *thread* has stopped where it is. *same_address*: a jump led to where it was before."""
         self._gdb.threads.stopped(thread, reported_by_stub=False)
         if self._state.setup.tell is not None:
             for line in self._exchange.take_lines():
                 self._gdb.print(line)
-        self._gdb.send(self.stop_reply(thread, signal, at_end, hit))
+        reason = lldb.JUMPED if same_address and self._gdb.is_lldb else b""
+        self._gdb.send(self.stop_reply(thread, signal, at_end, hit) + reason)
 
     def known_registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the registers of the current thread that are known without asking the stub."""
@@ -344,4 +369,7 @@ class Stepper:
             parts.append(b"%x:%b;" % (ours, in_hex(-1 if position is None else position + 1)))
         if thread is not None:
             parts.append(f"thread:{thread};".encode())
+        if self._gdb.is_lldb and position is not None:
+            with self._gdb.lock:
+                parts += lldb.with_stop(self._past.partly_known_lines(hart))
         return b"".join(parts)

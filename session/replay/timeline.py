@@ -10,8 +10,9 @@ from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRang
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
-from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, MovementStop, Watchpoints
+from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, MemoryPart, MovementStop, Watchpoints
 from rvtrace_gdb.session.queries.ends import can_lead_to
+from rvtrace_gdb.session.replay.cache_lines import partly_known_lines
 from rvtrace_gdb.session.replay.step_regions import StepBoundary, StepRegions, leaves
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -258,6 +259,12 @@ class Timeline:
         if past is None:
             return place.image.constant(address, size)
         return known_bytes(past, place.position, address, size)
+
+    def partly_known_lines(self, hart: int | None) -> list[MemoryPart]:
+        """Return what LLDB would not find, as `replay.cache_lines` says; without any values there is nothing."""
+        place = self._places.get(hart)
+        past = None if place is None else self._past_of(place.selected, silent)
+        return [] if place is None or past is None else list(partly_known_lines(past, place.position, place.image))
 
     def joins(self, hart: int | None, pc: int) -> str:
         """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from rvtrace_gdb.session.past.past import TracedRegisters
-from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
+from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MemoryPart, MovementStop, Watchpoints
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _KINDS = {"load": "rwatch", "store": "watch"}
@@ -124,6 +124,9 @@ class ListedPast:
             if begin <= address < begin + len(data):
                 return data[address - begin :][:size]
         return b""
+
+    def partly_known_lines(self, hart: int | None) -> Sequence[MemoryPart]:
+        return list((self._code or {}).items())
 
     def joins(self, hart: int | None, pc: int) -> str:
         return "" if self.pcs[hart][-1] in (pc, HERE) else f"the trace does not lead to {pc:#x}"

@@ -1,0 +1,1 @@
+"""LLDB in the past, as a client of `rvtrace serve`."""

@@ -1,0 +1,134 @@
+"""The real LLDB in the past: where its commands lead, and which values it shows, against the retired list.
+
+What is expected comes from another simulated hart, which is stepped without any trace, and from the model of gdb's
+commands (`tests.endtoend.reverse.walk_model`).
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.console.commands.serve.served import Served, Server, capture, serving
+from tests.endtoend.lldb.lldb_process import LLDBS, answers, number_in, run_lldb
+from tests.endtoend.reverse.walk_model import Code, Walk
+from tests.helpers.amounts import LONG
+from tests.session.board import DEMO
+
+WALKER = Path(__file__).resolve().parent / "walker.py"
+COMMANDS = 2_000 if LONG else 40
+ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
+s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
+NAMES = ABI.split()
+MOST_KNOWN = 20  # registers, in any moment: those at the start are saved
+PLACES = ("main", "fib", "leaf", "accumulate")
+with_lldb = pytest.mark.parametrize("lldb", LLDBS)
+
+
+class Reached(NamedTuple):
+    """Where a command led: a number of the history, and the registers that LLDB shows there."""
+
+    command: str
+    number: int
+    known: dict[str, int]
+    error: str
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return capture(tmp_path_factory.mktemp("lldb"))
+
+
+@pytest.fixture(scope="module")
+def server(served: Served) -> Iterator[Server]:
+    with serving(served.file) as server:
+        yield server
+
+
+def walked(lldb: str, server: Server, folder: Path, commands: Sequence[str]) -> list[Reached]:
+    """Where each command led."""
+    script, result = folder / "commands.txt", folder / "result.txt"
+    script.write_text("\n".join(commands))
+    begin = [f"gdb-remote {server.port}", f"command script import {WALKER}"]
+    said = run_lldb(lldb, DEMO, begin, {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result)})
+    assert "Traceback" not in said, said
+    return [Reached(*json.loads(line)) for line in result.read_text().splitlines()]
+
+
+def random_commands(seed: int, count: int, length: int, symbols: dict[str, int]) -> list[str]:
+    """Of all kinds."""
+    chance = random.Random(seed)
+    places = [f"{symbols[name]:#x}" for name in PLACES]
+    kinds: list[Callable[[], str]] = [lambda: "stepi", lambda: "reverse-continue", lambda: "continue"] * 3
+    kinds += [lambda: f"goto {chance.randrange(1, length)}"] * 3
+    kinds += [lambda: f"break {chance.choice(places)}", lambda: f"break {chance.choice(places)}", lambda: "delete"]
+    return ["goto 300", *(chance.choice(kinds)() for _ in range(count))]
+
+
+def leads(walk: Walk, here: int, command: str) -> int:
+    """Where the model says a command leads."""
+    name, _, rest = command.partition(" ")
+    if name == "goto":
+        return int(rest) - 1
+    if name == "break":
+        walk.breakpoints.add(int(rest, 16))
+    elif name == "delete":
+        walk.breakpoints.clear()
+    elif name == "stepi":
+        return walk.stepi(here, 1)
+    else:
+        return walk.run(here, -1 if name.startswith("reverse-") else 1)
+    return here
+
+
+@with_lldb
+def test_random_commands_end_where_the_model_says_and_show_the_registers_of_the_hart(
+    lldb: str, served: Served, server: Server, tmp_path: Path
+) -> None:
+    moments, code = served.moments, Code(DEMO)
+    walk = Walk(code, [it.pc for it in moments[:-1]], frozenset())
+    commands = random_commands(36, COMMANDS, len(moments), code.symbols)
+    here, known = 0, list[int]()
+    reached = walked(lldb, server, tmp_path, commands)
+    for it in reached:
+        before, here = here, leads(walk, here, it.command)
+        assert it.number == here + 1, f"{it.command} from {before + 1}, expected {here + 1}: {it.number} {it.error}"
+        moment = moments[here]
+        shown = {name: it.known[name] for name in NAMES if name in it.known}
+        assert shown == {name: moment.x[NAMES.index(name)] for name in shown}, it.command
+        assert it.known["pc"] == moment.pc
+        known.append(len(shown))
+    assert len(reached) == len(commands) and min(known) > MOST_KNOWN
+
+
+@with_lldb
+def test_watchpoints_and_variables_without_any_setting(lldb: str, server: Server) -> None:
+    """The loop of the program counts to 108, as one computes by hand; the line of its memory is known in parts."""
+    back, forward = "process continue --reverse", "process continue --forward"
+    commands = [
+        f"gdb-remote {server.port}", "target variable sink", "watchpoint set variable sink", back, "register read pc",
+        f"{back} ", forward, f"{forward} ", "register read pc ", "bt", f"{forward}  ", "target variable sink ",
+    ]  # fmt: skip
+    said = answers(run_lldb(lldb, DEMO, commands), commands)
+    assert "sink = 108" in said["target variable sink"] and "sink = 108" in said["target variable sink "]
+    changes = [re.findall(r"(?:old|new) value: (\d+)", said[it]) for it in (back, f"{back} ", forward, f"{forward} ")]
+    assert changes == [["108", "107"], ["107", "106"], ["106", "107"], ["107", "108"]]
+    assert number_in(said["register read pc "]) > number_in(said["register read pc"]), "behind the store, and before it"
+    assert "`main at demo.c" in said["bt"] and "history boundary" in said[f"{forward}  "]
+
+
+@with_lldb
+def test_what_is_unknown_is_unavailable(lldb: str, served: Served) -> None:
+    words = ["register read sp", "register read pc", "register read zero", "frame variable", "target variable sink"]
+    with serving(served.file, "--values", "off") as server:
+        commands = [f"gdb-remote {server.port}", *words]
+        said = answers(run_lldb(lldb, DEMO, commands), commands)
+    assert "sp           = error: unavailable" in said["register read sp"]
+    assert number_in(said["register read pc"].split("demo")[0]) == served.moments[-2].pc
+    assert "zero = 0x0000000000000000" in said["register read zero"]
+    assert re.search("sink = <.* failed", said["target variable sink"])
+    assert not re.search("0xc{8}", "".join(said.values()))

@@ -1,0 +1,63 @@
+"""Runs inside LLDB: executes commands one after the other and writes down where each led, and the registers there.
+
+$WALK_COMMANDS: a file of commands, one a line; `goto N` stands for `monitor trace goto N` and the step that goes there.
+$WALK_RESULT: gets a line for each: the command, the number of the history, and the registers that are known, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import lldb
+
+_WORDS = {
+    "stepi": "thread step-inst", "continue": "process continue --forward",
+    "reverse-continue": "process continue --reverse",
+}  # fmt: skip
+_NAMES = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
+s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc trace_pos"""
+_WANTED = frozenset(_NAMES.split())
+
+
+def _executed(debugger: lldb.SBDebugger, command: str) -> str:
+    """Execute a command; returns the error."""
+    result = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand(command, result)
+    return "" if result.Succeeded() else " ".join(result.GetError().split())
+
+
+def _run(debugger: lldb.SBDebugger, command: str) -> str:
+    name, _, rest = command.partition(" ")
+    if name == "goto":
+        error = _executed(debugger, f"process plugin packet monitor trace goto {rest}")
+        error = error or _executed(debugger, "thread step-inst")
+        _executed(debugger, "thread plan discard 1")  # where the address was the same; there is none otherwise
+        return error
+    if name == "break":
+        return _executed(debugger, f"breakpoint set --address {rest}")
+    if name == "delete":
+        return _executed(debugger, "breakpoint delete --force")
+    return _executed(debugger, _WORDS.get(command, command))
+
+
+def _known(frame: lldb.SBFrame) -> dict[str, int]:
+    found = {}
+    for register in (it for group in frame.GetRegisters() for it in group if it.GetName() in _WANTED):
+        error = lldb.SBError()
+        value = register.GetValueAsUnsigned(error, 0)
+        if error.Success():
+            found[register.GetName()] = value
+    return found
+
+
+def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
+    debugger.SetAsync(False)
+    with open(os.environ["WALK_COMMANDS"], encoding="utf-8") as source, open(
+        os.environ["WALK_RESULT"], "w", encoding="utf-8"
+    ) as result:
+        for command in source.read().splitlines():
+            error = _run(debugger, command)
+            frame = debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetFrameAtIndex(0)
+            known = _known(frame)
+            result.write(f"{json.dumps([command, known.pop('trace_pos', 0), known, error])}\n")
