@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import dap, harts, listing, location, neutral, objfiles, settings
+from rvtrace_gdb.gdbext import harts, listing, location, neutral, objfiles, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -43,6 +43,7 @@ from rvtrace_gdb.gdbext.commands import (
     waves,
     who_wrote,
 )
+from rvtrace_gdb.gdbext.dap import features
 from rvtrace_gdb.gdbext.mi import commands as mi
 from rvtrace_gdb.gdbext.replay import partial_values, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -230,7 +231,7 @@ def register(home: str) -> None:
         gdb.execute("alias rvtrace = trace", to_string=True)
     for registry, handler in _handlers():
         registry.connect(handler)
-    dap.add_requests()
+    features.add_requests()
 
 
 def release() -> None:

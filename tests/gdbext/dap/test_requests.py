@@ -1,10 +1,11 @@
-"""gdb 16 as a server of the Debug Adapter Protocol: the requests of the buttons for going back, and rvtrace's lists.
+"""gdb 16 and 18 as a server of the Debug Adapter Protocol: requests that go back and elsewhere, and rvtrace's lists.
 
-The hart says what it retired.
+The hart says what it retired, the symbol table where functions are.
 """
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import GDB16, GDB18, PATIENT, SOURCE
 from tests.gdbext.mi.test_ide import Dap
 from tests.helpers.amounts import long_only
-from tests.helpers.cross_compiler import demo
+from tests.helpers.cross_compiler import demo, symbol_address, symbol_size
 
 if GDB16 is not None:  # gdb 13 has no DAP
 
@@ -89,16 +90,118 @@ if GDB16 is not None:  # gdb 13 has no DAP
         assert events and {event["kind"] for event in events} == {"trap"}
         dap.request("rvtrace/status")
 
+    def failure(dap: Dap, request: str, **arguments: Any) -> str:
+        """The message of a request that fails."""
+        number = dap.send(request, **arguments)
+        message = dap.read()
+        while message.get("request_seq") != number:
+            message = dap.read()
+        assert not message["success"]
+        return str(message["message"])
+
     def test_what_is_wrong_is_one_line(dap: Dap) -> None:
         for request, arguments, line in (
             ("rvtrace/history", {"at": 1}, "rvtrace/history: there is no argument at: it takes begin, count, opcodes"),
             ("rvtrace/find", {}, "-rvtrace-find: LOCATION is missing"),
+            ("gotoTargets", {"source": {"path": "no such.c"}, "line": 1}, "No source file named no such.c."),
+            ("dataBreakpointInfo", {"name": "nothing"}, 'No symbol "nothing" in current context.'),
+            ("restartFrame", {"frameId": 0}, "A frame cannot be restarted: "),
         ):
-            number = dap.send(request, **arguments)
-            message = dap.read()
-            while message.get("request_seq") != number:
-                message = dap.read()
-            assert not message["success"] and message["message"].startswith(line)
+            message = failure(dap, request, **arguments)
+            assert message.startswith(line) and "\n" not in message
+
+    def line_of(rig: Rig, text: str) -> dict[str, Any]:
+        """The place of a line of the program, as a client names it."""
+        path = Path(__file__).parents[3] / "examples" / "demo.c"
+        [line] = [number for number, row in enumerate(path.read_text().splitlines(), 1) if text in row]
+        return {"source": {"path": str(path)}, "line": line}
+
+    def test_goto_leads_to_where_a_line_ran_before_and_after(dap: Dap, rig: Rig) -> None:
+        retired = retired_pcs(rig.folder.parent / "retired.log")
+        dap.repl("trace live")
+        place = line_of(rig, "static int fib(int n)")
+        [last] = dap.request("gotoTargets", **place)["body"]["targets"]
+        assert stop(dap, "goto", targetId=last["id"])[::2] == ("goto", retired[last["id"] - 1])
+        here = last["id"] // 2
+        dap.repl(f"trace goto {here}")
+        before, after = dap.request("gotoTargets", **place)["body"]["targets"]
+        pc = int(before["instructionPointerReference"], 16)
+        assert before["line"] == place["line"] and pc == symbol_address(rig.elf, "fib") == retired[before["id"] - 1]
+        assert before["id"] < here < after["id"] and retired[after["id"] - 1] == pc
+        assert pc not in retired[before["id"] : here] + retired[here - 1 : after["id"] - 1]
+        reason, printed, at = stop(dap, "goto", targetId=after["id"])
+        assert (reason, at) == ("goto", pc) and f"[{after['id']} of " in printed
+        assert stop(dap, "goto", targetId=after["id"]) == ("goto", "", pc)  # gdb is there
+        reason, printed, at = stop(dap, "goto", targetId=len(retired) + 1)
+        assert (reason, at) == ("pause", pc) and f"there is no number {len(retired) + 1} in the history" in printed
+
+    def test_data_breakpoints_stop_at_each_store_in_both_directions(dap: Dap, rig: Rig) -> None:
+        retired = retired_pcs(rig.folder.parent / "retired.log")
+        begin = symbol_address(rig.elf, "on_trap")
+        handler = range(begin, begin + symbol_size(rig.elf, "on_trap"))
+        dap.repl("trace goto begin")
+        address = symbol_address(rig.elf, "ticks")
+        told = dap.request("dataBreakpointInfo", name="ticks")["body"]
+        assert told["dataId"] == f"{address:#x},4" and told["accessTypes"] == ["read", "write", "readWrite"]
+        register = dap.request("dataBreakpointInfo", name="$sp")["body"]
+        assert register["dataId"] is None and "is not in memory" in register["description"]
+        wanted = [{"dataId": told["dataId"], "accessType": "write"}, {"dataId": "ticks"}]
+        good, bad = dap.request("setDataBreakpoints", breakpoints=wanted)["body"]["breakpoints"]
+        assert good["verified"] and not bad["verified"] and "dataBreakpointInfo" in bad["message"]
+        forth = []
+        while (found := stop(dap, "continue"))[0] == "data breakpoint":
+            forth.append(found[2])
+        back = []
+        while (found := stop(dap, "reverseContinue"))[0] == "data breakpoint":
+            back.append(found[2])
+        for hits in (forth, back):  # at the store backward, after it forward
+            assert len([pc for pc in hits if pc in handler]) == retired.count(begin) > 1
+            [start] = [pc for pc in hits if pc not in handler]  # where it was cleared
+            assert symbol_address(rig.elf, "_start") <= start < symbol_address(rig.elf, "add")
+        assert dap.request("setDataBreakpoints", breakpoints=[])["body"] == {"breakpoints": []}
+        assert stop(dap, "continue")[0] == "no-history"
+
+    def test_function_and_instruction_breakpoints_stop_in_the_past(dap: Dap, rig: Rig) -> None:
+        retired = retired_pcs(rig.folder.parent / "retired.log")
+        dap.repl("trace goto end")
+        trap = symbol_address(rig.elf, "on_trap")
+        dap.request("setFunctionBreakpoints", breakpoints=[{"name": "on_trap"}])
+        reason, printed, pc = stop(dap, "reverseContinue")
+        assert reason == "breakpoint" and trap <= pc < trap + symbol_size(rig.elf, "on_trap")
+        dap.request("setFunctionBreakpoints", breakpoints=[])
+        dap.repl("trace goto begin")
+        pc = retired[len(retired) // 2]
+        dap.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": f"{pc:#x}"}])
+        reason, printed, at = stop(dap, "continue")
+        assert (reason, at) == ("breakpoint", pc) and f"[{retired.index(pc) + 1} of " in printed
+        dap.request("setInstructionBreakpoints", breakpoints=[])
+
+    def test_a_step_enters_the_function_chosen(dap: Dap, rig: Rig) -> None:
+        retired = retired_pcs(rig.folder.parent / "retired.log")
+        fib = symbol_address(rig.elf, "fib")
+        targets: list[dict[str, Any]] = []
+        dap.repl("trace goto main")
+        while not targets:
+            stop(dap, "next")
+            [frame] = dap.request("stackTrace", threadId=1, levels=1)["body"]["stackFrames"]
+            targets = dap.request("stepInTargets", frameId=frame["id"])["body"]["targets"]
+        assert targets == [{"id": fib, "label": "fib"}]
+        reason, printed, pc = stop(dap, "stepIn", targetId=fib)
+        assert (reason, pc) == ("step", fib) and f"[{retired.index(fib) + 1} of " in printed
+        assert not [event for event in dap.events if event["event"] == "breakpoint"]
+        frames = dap.request("stackTrace", threadId=1)["body"]["stackFrames"]
+        assert dap.request("stepInTargets", frameId=frames[1]["id"])["body"]["targets"] == []
+        assert stop(dap, "stepIn")[0] == "step"  # without a target: gdb's own
+        assert dap.repl("maintenance info breakpoints").strip().startswith("No breakpoints")
+
+    def test_the_tree_of_calls_is_a_request(dap: Dap, rig: Rig) -> None:
+        retired = retired_pcs(rig.folder.parent / "retired.log")
+        rows = dap.request("rvtrace/calls", depth=2)["body"]["calls"]
+        assert [row["func"] for row in rows][:2] == ["_start", "main"]
+        functions = dap.request("rvtrace/functions", begin=1)["body"]
+        assert functions["functions"][0]["func"] == "_start"
+        entered = [row for row in functions["functions"] if int(row["addr"], 16) == symbol_address(rig.elf, "fib")]
+        assert entered and {retired[int(row["begin"]) - 1] for row in entered[:1]} == {symbol_address(rig.elf, "fib")}
 
     def test_at_both_ends_the_client_is_told_so(dap: Dap) -> None:
         for request in ("reverseContinue", "continue", "reverseContinue"):
@@ -138,3 +241,30 @@ if GDB16 is not None:  # gdb 13 has no DAP
         bodies = [event["body"] for event in dap.events if event["event"] in ("output", "stopped")]
         assert bodies[-2]["output"].startswith(("Target None does not support this command.", "Unknown thread 1."))
         assert "`trace connect`" in bodies[-2]["output"] and bodies[-1]["reason"] == "pause"
+
+    BROKEN = (
+        ("events", "exec_and_expect_stop", "stepBack and reverseContinue, goto, stepInTargets"),
+        ("varref", "VariableReference", "unknown values"),
+        ("server", "import_line", "goto"),
+        ("evaluate", "select_frame", "data breakpoints"),
+        ("frames", "frame_for_id", "stepInTargets"),
+    )
+
+    @pytest.mark.parametrize("gdb", SERVERS)
+    def test_a_server_of_another_kind_is_without_what_it_lacks_and_a_line_says_so(gdb: str) -> None:
+        with Dap(gdb, "-q", "-nx", "-i", "dap", "-ex", SOURCE) as dap:
+            whole = dap.request("initialize", adapterID="rvtrace")["body"]
+            for module, name, features in BROKEN:
+                dap.repl(f"python import sys; m = sys.modules['gdb.dap.{module}']; k = m.{name}; del m.{name}")
+                [line] = dap.repl(SOURCE).splitlines()
+                assert line.startswith("The DAP server of gdb ") and f"it is without {features};" in line, line
+                assert dap.repl("python print(1)") == "1\n" and dap.request("rvtrace/info")["body"]["commands"]
+                declared = dap.request("initialize", adapterID="rvtrace")["body"]
+                assert ("supportsStepBack" in declared) is ("stepBack" not in features)
+                assert {key: value for key, value in whole.items() if key in declared} == declared
+                dap.repl(f"python m.{name} = k")
+            dap.repl("python s = sys.modules['gdb.dap.server']; k = s._capabilities; del s._capabilities")
+            assert "it is without stepBack and reverseContinue, unknown values, goto," in dap.repl(SOURCE)
+            dap.repl("python s._capabilities = k")
+            assert dap.repl(SOURCE) == ""
+            assert dap.request("initialize", adapterID="rvtrace")["body"] == whole

@@ -13,6 +13,8 @@ from typing import Any
 
 import gdb
 
+from rvtrace_gdb.gdbext.dap.server import DapServer
+
 UNAVAILABLE = "<unavailable>"
 
 
@@ -27,8 +29,9 @@ class Unknown:
         return {"variablesReference": 0, "name": self._name, "value": UNAVAILABLE}
 
 
-def show_unknown(varref: Any) -> None:
-    """Change the server's module *varref*. Raises AttributeError if it is another one than expected."""
+def add(server: DapServer) -> None:
+    """Change the variables of a server. Raises AttributeError or KeyError if they are others than expected."""
+    varref = server.module("varref")
     base, variable = varref.BaseReference, varref.VariableReference
     if getattr(base, "rvtrace_shows_unknown", False):
         return
@@ -47,9 +50,9 @@ def show_unknown(varref: Any) -> None:
         try:
             result: dict[str, Any] = describe(self)
         except gdb.error:
-            name = _private_attribute(self, "name")  # an expression has none
+            name = private_attribute(self, "name")  # an expression has none
             result = Unknown("" if name is None else str(name)).to_object()
-            result[_private_attribute(self, "result_name")] = result.pop("value")
+            result[private_attribute(self, "result_name")] = result.pop("value")
             if name is None:
                 del result["name"]
         return result
@@ -58,7 +61,7 @@ def show_unknown(varref: Any) -> None:
     base.rvtrace_shows_unknown = True
 
 
-def _private_attribute(reference: Any, name: str) -> Any:
+def private_attribute(reference: Any, name: str) -> Any:
     """Return an attribute of the server's, which begins with an underscore since gdb 18."""
     return getattr(reference, f"_{name}") if hasattr(reference, f"_{name}") else getattr(reference, name)
 
@@ -66,6 +69,6 @@ def _private_attribute(reference: Any, name: str) -> Any:
 def _name_of(scope: Any, index: int) -> str:
     """Return the name of a scope's variable or register."""
     with contextlib.suppress(AttributeError, IndexError, TypeError, gdb.error):
-        found = _private_attribute(scope, "var_list")[index]
+        found = private_attribute(scope, "var_list")[index]
         return str(found.symbol().print_name if hasattr(found, "symbol") else found.name)
     return f"#{index + 1}"

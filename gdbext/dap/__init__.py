@@ -1,0 +1,1 @@
+"""What rvtrace adds to gdb's own server of the Debug Adapter Protocol."""
