@@ -172,7 +172,27 @@ def printed(command: str) -> str:
     with contextlib.ExitStack() as stack:
         for name, value, good in _CHATTER:
             stack.enter_context(_set(name, value, good))
-        return of_any_bytes(lambda: str(gdb.execute(command, to_string=True)))
+        found = of_any_bytes(lambda: str(gdb.execute(command, to_string=True)))
+        return _RECORD.sub(_recorded_text, found) if _RECORD.search(found) and _quotes() else found
+
+
+_RECORD = re.compile(r'^[~@&]"((?:[^"\\\n]|\\.)*)"\n', re.M)
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPED = {b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+def _quotes() -> bool:
+    """Return whether gdb puts what a command prints into records of its machine interface, as gdb 18 does under it."""
+    return str(gdb.execute("echo _", to_string=True)) != "_"
+
+
+def _recorded_text(record: re.Match[str]) -> str:
+    def character(escape: re.Match[bytes]) -> bytes:
+        code = escape[1]
+        return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPED.get(code, code)
+
+    text = record[1].encode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(character, text).decode("utf-8", "surrogateescape")
 
 
 def of_any_bytes(ask: Callable[[], str]) -> str:

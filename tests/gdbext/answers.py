@@ -115,11 +115,16 @@ def _values(name: str) -> Iterator[tuple[str, str]]:
     if isinstance(now, bool):
         yield _switch(now), _switch(not now)
     elif now is None or isinstance(now, int):
-        yield "unlimited" if now is None else str(now), "1" if name != "max-value-size" else "16"
+        yield _unset(name) if now is None else str(now), "1" if name != "max-value-size" else "16"
     elif isinstance(now, str):
         for value in _completions(name)[:12]:
             if value != now:
                 yield now, value
+
+
+def _unset(name: str) -> str:
+    """How a setting is set to what Python has as None: a number without a limit, or a switch that gdb decides on."""
+    return "auto" if "auto" in gdb.execute(f"show {name}", to_string=True) else "unlimited"
 
 
 def _switch(value: bool) -> str:

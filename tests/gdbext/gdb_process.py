@@ -46,13 +46,13 @@ def _beside(variable: str, unpacked: Path) -> str | None:
 
 GDB16 = _beside("RVTRACE_GDB16", _TOOLS / "gdb16" / "gdb")
 GDB18 = _beside("RVTRACE_GDB18", _TOOLS / "gdb18" / "bin" / "gdb")
-GDBS = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
-"""The programs that tests of what differs between versions of gdb run with."""
-ALL_GDBS = [*GDBS, *([pytest.param(GDB18, id="gdb18")] if GDB18 else [])]
-"""Also the newest, which few tests run with."""
+_OLD = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
+ALL_GDBS = [*_OLD, *([pytest.param(GDB18, id="gdb18")] if GDB18 else [])]
+GDBS = ALL_GDBS if LONG else _OLD
+"""The programs that tests of what differs between versions of gdb run with; the newest one in the long run alone."""
 all_gdbs = pytest.mark.parametrize("gdb", ALL_GDBS)
 every_gdb = pytest.mark.parametrize("gdb", GDBS)
-SOME_GDBS, NEWEST_GDB = (GDBS, GDBS) if LONG else (GDBS[:1], GDBS[-1:])
+SOME_GDBS, NEWEST_GDB = (GDBS, GDBS) if LONG else (GDBS[:1], ALL_GDBS[-1:])
 """One for what is the same in all versions: what each of them is asked for has both in the long run."""
 some_gdbs = pytest.mark.parametrize("gdb", SOME_GDBS)
 newest_gdb = pytest.mark.parametrize("gdb", NEWEST_GDB)
