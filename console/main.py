@@ -43,6 +43,7 @@ COMMANDS = (
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),
+    Subcommand("mcp", "let a coding agent ask a trace: a server of the Model Context Protocol", "mcp"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
     Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),
     Subcommand("import", "make a capture file from raw trace bytes", "import_trace"),

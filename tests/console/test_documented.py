@@ -27,7 +27,7 @@ from tests.transport.simulated.hart.programs import build
 HOME = Path(__file__).resolve().parent.parent.parent
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^    (rvtrace .*?)(?: +#.*)?$", re.MULTILINE)
-WITH_A_TARGET = {"init", "sim", "qemu", "console", "run", "usb", "serve"}
+WITH_A_TARGET = {"init", "sim", "qemu", "console", "run", "usb", "serve", "mcp"}
 """Commands that are one, or need one, as what listens to a probe does: here it is only seen that they can be read."""
 INLINE = re.compile(r"`(rvtrace [a-z-]+ [^`]*)`")
 

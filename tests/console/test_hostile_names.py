@@ -55,8 +55,10 @@ NO_ROWS = {
     "doctor": "reads no program",
     "completion": "reads no program",
     "man": "reads no program",
+    "skill": "reads no program",
     "gdb-script": "reads no program",
     "serve": "prints no name of the program",
+    "mcp": "answers a client: tests/console/commands/mcp",
 }
 """The verbs that print nothing of a program, and why."""
 FILES = (
@@ -64,7 +66,7 @@ FILES = (
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
     "note FILE",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
-    "intervals FILE --traps", "serve FILE --port 0",
+    "intervals FILE --traps", "serve FILE --port 0", "mcp FILE",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
@@ -76,6 +78,7 @@ NO_FILES = {
     "doctor": "has no file as an argument",
     "completion": "has no file as an argument",
     "man": "has no file as an argument",
+    "skill": "has no file as an argument",
     "gdb-script": "has no file as an argument",
 }
 """The verbs that open no file, and why."""

@@ -209,6 +209,7 @@ NO_OUTPUT = {
     "usb": "needs an adapter",
     "top": "follows a file until it is interrupted: tests/console/commands/test_top.py",
     "init": "asks the user",
+    "mcp": "serves until its client leaves: tests/console/commands/mcp",
     "serve": "serves until it is interrupted: tests/console/commands/serve",
 }
 """The verbs whose output is not tried here, and why."""

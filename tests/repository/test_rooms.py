@@ -42,7 +42,7 @@ ROOMS = {name.partition(".")[0] for name in ARROWS if name not in (TABLES, FEATU
 LIBRARIES = {
     "decode": {"demangle", "elftools"},
     "gdbext": {"gdb"},
-    "console": {"prompt_toolkit", "pygdbmi", "riscv"},
+    "console": {"anyio", "mcp", "prompt_toolkit", "pygdbmi", "riscv"},
     "transport": {"usb"},
     "reports": {"jinja2"},
 }

@@ -35,10 +35,12 @@ UNTRIED = {
     "usb": "needs an adapter: what it reads are the kinds `description` and `jtag`",
     "init": "needs OpenOCD",
     "serve": "serves until it is interrupted: the kind `proxy`",
+    "mcp": "serves until its client leaves; random calls are in tests/console/commands/mcp",
     "top": "waits for more of a file: the kind `follow`",
     "doctor": "reads no file",
     "completion": "reads no file",
     "man": "reads no file",
+    "skill": "reads no file",
     "gdb-script": "reads no file",
 }
 """The verbs that are not tried here, and why."""

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "decode": "`monitor trace history`",
     "serve": "is what serves",
     "note": "it writes to FILE",
+    "mcp": "is another server",
     "import-dt": "FILE is a device tree",
 }
 """The commands with a FILE that are not here, and why."""
@@ -30,7 +31,7 @@ _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
 _ALL_HARTS = ("report", "check", "status", "intervals")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
-_TEXTS = ("FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT")
+_TEXTS = ("FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
 _CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help")
 _FLAG, _LETTERS = re.compile(r"-([a-z][a-z-]+)"), re.compile(r"/([a-z]+)")
@@ -38,7 +39,11 @@ _TRAPS = re.compile(r"trap|(?:interrupt|exception)(?::.*)?")
 
 
 class VerbUsage(RvtraceError):
-    """Words that a command does not take."""
+    """Words that a command does not take. *problem*: what is wrong, *advice*: where to read on."""
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(f"{problem}{advice}")
+        self.problem = problem
 
 
 def verbs(commands: Sequence[Subcommand]) -> Iterator[Subcommand]:
@@ -123,7 +128,7 @@ def arguments(row: Subcommand, file: str, words: Sequence[str]) -> argparse.Name
             return parser.parse_args([file, *_as_options(row.name, words)])
     except SystemExit:
         problem = output.getvalue().rpartition(" error: ")[2].strip()
-        raise VerbUsage(f"trace {row.name}: {problem}: see `monitor trace help {row.name}`") from None
+        raise VerbUsage(f"trace {row.name}: {problem}", f": see `monitor trace help {row.name}`") from None
 
 
 def is_cut(name: str) -> bool:

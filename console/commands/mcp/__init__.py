@@ -1,0 +1,102 @@
+"""`rvtrace mcp`: a server of the Model Context Protocol on standard input and output, for programs that ask a capture.
+
+It only reads: the capture, its program, and the source files of that program. It has no connection to any target.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.mcp.questions import Questions
+from rvtrace_gdb.console.commands.mcp.sources import ProgramSources
+from rvtrace_gdb.console.commands.mcp.verb_rows import ShellVerbs
+from rvtrace_gdb.console.main import COMMANDS
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.request import OPEN_TRACES, OpenTrace, RequestedTrace
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.exports.extra_library import library
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+
+EXAMPLES = (
+    ("mcp demo.rvt", "what a client is configured to start"),
+    ("mcp demo.rvt --no-sources", "for clients that may not see source code"),
+)
+
+
+class InputTaken(RvtraceError):
+    """The trace is to come from standard input, where the client is."""
+
+    def __init__(self) -> None:
+        super().__init__("FILE: standard input is the client's: give the name of a file")
+
+
+@dataclass(frozen=True)
+class McpRequest:
+    """*sources*: whether the text of source lines is in the answers."""
+
+    trace: RequestedTrace
+    sources: bool
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace mcp`."""
+    parser.usage = "%(prog)s FILE [--no-sources] [options]"
+    parser.description = (
+        "Serves a program that asks, such as a coding agent, by the Model Context Protocol on standard input and"
+        " output. Its tools answer from the trace, and only read: the capture, its program, and source files. Needs"
+        " the package mcp (rvtrace-gdb[agents])."
+    )
+    what = "a capture, or raw bytes with --ntrace, --etrace or --tandem"
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument("--no-sources", action="store_true", help="leave the text of source lines out of the answers")
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve one client until it leaves. Raises LibraryMissing, InputTaken, and as `RequestedTrace.open`."""
+    if args.capture == "-":
+        raise InputTaken
+    anyio = library("anyio", "mcp", "rvtrace mcp", "agents")
+    server = library("rvtrace_gdb.console.commands.mcp.server", "mcp", "rvtrace mcp", "agents")
+    request = McpRequest(raw.trace_request(args, args.capture), not args.no_sources)
+    asked = AskedTrace(request)
+    try:
+        anyio.run(server.QuestionServer(asked.ask).run)
+    finally:
+        asked.close()
+    return 0
+
+
+class AskedTrace:
+    """A trace that is asked. Its file is read at once; it is decoded by the first question. Raises as
+    `RequestedTrace.open`.
+    """
+
+    def __init__(self, request: McpRequest) -> None:
+        self._session, self._request, self.file = Session(), request, request.trace.file
+        about = request.trace.open(self._session)
+        OPEN_TRACES[self.file] = OpenTrace(self._session, tuple(about))
+        self._verbs = ShellVerbs(COMMANDS, self.file)
+        self._sources: tuple[Decoded, ProgramSources] | None = None
+
+    def ask(self, tool: str, arguments: Mapping[str, Any], progress: Progress) -> str:
+        """Answer a tool with its checked arguments. Raises BadCall, AskedWrongly, and as the commands of the shell."""
+        decoded = self._session.harts(progress=progress)
+        self._session.restart_pages()  # each call begins anew, whatever was asked before
+        if self._sources is None or self._sources[0] is not decoded:
+            self._sources = decoded, ProgramSources(decoded.image, shown=self._request.sources)
+        given = dict(arguments)
+        hart = decoded.harts.number(given.pop("hart", None))
+        questions = Questions(self._session, self._verbs, self._sources[1], hart, progress)
+        return str(getattr(questions, f"{tool}_answer")(**given))
+
+    def close(self) -> None:
+        """Close the trace."""
+        OPEN_TRACES.pop(self.file, None)
+        self._session.close()
