@@ -26,6 +26,7 @@ CHECKS: Mapping[str, Callable[[], Finding]] = {
     "usb": installation.extra_check(installation.USB),
     "libusb": found_libusb,
     "cluster": installation.extra_check(installation.CLUSTER),
+    "agents": installation.extra_check(installation.AGENTS),
     "spike": installation.extra_check(installation.SPIKE),
     "riscv-compiler": programs.program_check(programs.CROSS_COMPILER),
     "compiler": programs.program_check(programs.COMPILER),

@@ -58,6 +58,7 @@ CONSOLE = Extra("console", "`rvtrace console`, `rvtrace run`, `Bench` of the Pyt
 VIEWS = Extra("views", "exports for Perfetto, pprof and waveform viewers, reports as a page for a browser")
 USB = Extra("usb", "`rvtrace usb`, and chips behind USB adapters without OpenOCD")
 CLUSTER = Extra("cluster", "`--cluster`: captures of fleets, read by the workers of a Dask cluster")
+AGENTS = Extra("agents", "`rvtrace mcp`: coding agents ask a capture")
 SPIKE = Extra("spike", "the reference simulator as the model of `rvtrace tandem verify`")
 
 

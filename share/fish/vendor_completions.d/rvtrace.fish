@@ -41,7 +41,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from usb' -f -a 'halt harts list 
 complete -c rvtrace -n '__fish_seen_subcommand_from tandem; and not __fish_seen_subcommand_from show convert verify' -f -a show -d 'list the groups of a tandem trace: what ran, and what it changed'
 complete -c rvtrace -n '__fish_seen_subcommand_from tandem; and not __fish_seen_subcommand_from show convert verify' -f -a convert -d 'write a tandem trace as a log of Spike, riscv-dv\'s CSV or RVVI-TEXT'
 complete -c rvtrace -n '__fish_seen_subcommand_from tandem; and not __fish_seen_subcommand_from show convert verify' -f -a verify -d 'run a golden model in step with a tandem trace, and report where they diverge'
-complete -c rvtrace -n '__fish_seen_subcommand_from doctor' -f -a 'rvtrace gdb openocd qemu adapters kernel cache console views usb libusb cluster spike riscv-compiler compiler objdump dtc gtkwave'
+complete -c rvtrace -n '__fish_seen_subcommand_from doctor' -f -a 'rvtrace gdb openocd qemu adapters kernel cache console views usb libusb cluster agents spike riscv-compiler compiler objdump dtc gtkwave'
 complete -c rvtrace -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'
 complete -c rvtrace -n '__fish_seen_subcommand_from help' -f -a 'console run sim qemu usb decode dump data functions calls find events gaps check coverage report top intervals status values who-wrote note serve mcp export pgo import init import-dt encode tandem doctor completion man skill gdb-script raw encoder hardware forms'
 complete -c rvtrace -n __fish_use_subcommand -s h -l help -d 'show this help message and exit'
