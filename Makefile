@@ -49,7 +49,11 @@ setup: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.run
 
 demo: setup
-	@$(BIN)/python scripts/demo.py $(if $(INTERACTIVE),--interactive)
+	@$(BIN)/rvtrace demo -o build/demo $(if $(INTERACTIVE),--interactive)
+	@echo
+	@echo "  . $(BIN)/activate    # then rvtrace is a command of this shell; rvtrace alone lists what it can do"
+	@echo "  make examples            # programs that each have a bug, in build/examples, for the tutorials in docs/README.md"
+	@echo "  rvtrace console --elf build/examples/hang.elf --sim     # the first of them: docs/tutorials/it-hangs.md"
 
 # The programs of docs/tutorials.
 EXAMPLES := $(patsubst examples/%.c,build/examples/%.elf,$(wildcard examples/*.c)) \

@@ -51,6 +51,7 @@ COMMANDS = (
     Subcommand("import-dt", "make a target description from a device tree", "import_dt"),
     Subcommand("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
     Subcommand("tandem", "show, convert and verify tandem-verification traces", "tandem"),
+    Subcommand("demo", "show a program being traced, and gdb going back in it", "demo"),
     Subcommand("doctor", "say what rvtrace is used with is here, and what is missing", "doctor"),
     Subcommand("completion", "print the completion for bash, zsh or fish", "completion"),
     Subcommand("man", "print the manual page", "manual"),

@@ -1,4 +1,4 @@
-/* What `make demo` traces: recursion, function pointers, a switch with a jump table, and a timer interrupt. */
+/* What `rvtrace demo` traces: recursion, function pointers, a switch with a jump table, and a timer interrupt. */
 #include <stdint.h>
 
 #define CLINT 0x02000000UL

@@ -53,6 +53,7 @@ NO_ROWS = {
     "import-dt": "reads no program",
     "pgo": "writes what compilers read, with the names as they are; what it prints has names of files alone",
     "doctor": "reads no program",
+    "demo": "has a program of its own",
     "completion": "reads no program",
     "man": "reads no program",
     "skill": "reads no program",
@@ -75,6 +76,7 @@ FILES = (
 )  # fmt: skip
 NO_FILES = {
     "qemu": "hands its arguments on to QEMU",
+    "demo": "has no file as an argument",
     "doctor": "has no file as an argument",
     "completion": "has no file as an argument",
     "man": "has no file as an argument",

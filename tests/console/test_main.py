@@ -203,6 +203,7 @@ COMMANDS: list[list[object]] = [
     ["import-dt", "DTB", "-o", "-"],
 ]
 NO_OUTPUT = {
+    "demo": "prints what gdb prints: tests/endtoend/test_demo.py",
     "console": "prints what gdb prints: tests/console/commands/console",
     "sim": "serves until it is interrupted",
     "qemu": "starts QEMU",

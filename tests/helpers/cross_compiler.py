@@ -27,7 +27,7 @@ def compile_program(
 
 
 def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:
-    """Compile the program of `make demo`."""
+    """Compile the program of `rvtrace demo`."""
     return compile_program(folder, EXAMPLES / "demo.c", march=march)
 
 

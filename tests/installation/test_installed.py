@@ -5,6 +5,7 @@ modules lie first on the path. None may be taken for ours, and ours for none of 
 environment has rvtrace of its wheel, then of its source distribution, then of the checkout.
 """
 
+import json
 import subprocess
 import sys
 import tarfile
@@ -89,7 +90,7 @@ def test_one_package_and_the_file_to_source_are_installed(distributions: Built) 
     with zipfile.ZipFile(distributions.wheel) as wheel:
         names = [name for name in wheel.namelist() if ".dist-info/" not in name]
     data, names = [name for name in names if ".data/" in name], [name for name in names if ".data/" not in name]
-    shared = {name for name in tracked() if name.startswith("share/")}
+    shared = {name for name in tracked() if name.startswith("share/") and not name.startswith("share/agents/")}
     assert {name.partition(".data/data/")[2] for name in data} == shared and len(shared) == 4
     assert {name.partition("/")[0] for name in names} == {"rvtrace.py", "rvtrace_gdb"}
     assert {name.split("/")[1] for name in names if name.count("/") > 1} == set(ROOMS)
@@ -127,6 +128,12 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: User) -> None:
     assert gdb.stdout.splitlines()[-5:] == rows[:5]
     told = installed.rvtrace("--version")
     assert told.startswith("rvtrace ") and (told.endswith(", with the compiled kernel\n") or not can_compile())
+    shown = installed.rvtrace("demo")
+    assert "36\t    ticks++;" in shown and "$1 = 1\n" in shown, "the program and its source go along"
+    facts = installed.rvtrace("doctor", "rvtrace", "gdb", "--json").splitlines()
+    found = [json.loads(row) for row in facts]
+    assert [row["state"] in ("ok", "limited") for row in found] == [True] * 2
+    assert Path(found[0]["file"]).parent == Path(file).parent
     page = installed.environment.folder / "share" / "man" / "man1" / "rvtrace.1"
     assert page.read_text() == installed.rvtrace("man")
 

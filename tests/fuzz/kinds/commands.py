@@ -38,6 +38,7 @@ UNTRIED = {
     "mcp": "serves until its client leaves; random calls are in tests/console/commands/mcp",
     "top": "waits for more of a file: the kind `follow`",
     "doctor": "reads no file",
+    "demo": "reads no file",
     "completion": "reads no file",
     "man": "reads no file",
     "skill": "reads no file",
