@@ -110,14 +110,16 @@ if GDB16 is not None:  # gdb 13 has no DAP
         start = board.folder / "start"
         start.write_text(f"exec {shlex.join(words)}\n")
         steps = [STOP, typed("trace start"), button("continue"), button("stepBack"), button("reverseContinue")]
-        played = board.played(["sh", str(start)], extension["type"], [*steps, button("next")])
+        to_line = {**button("goto"), "arguments": {"threadId": 1, "targetId": 100}}
+        played = board.played(["sh", str(start)], extension["type"], [*steps, button("next"), to_line])
         retired = board.retired()
         assert played["capabilities"]["supportsStepBack"] is True
-        _, _, hit, back, begin, forth = played["outcomes"]
+        _, _, hit, back, begin, forth, gone = played["outcomes"]
         assert (hit["reason"], hit["frame"]["name"]) == ("breakpoint", "finish")
         assert (back["reason"], back["frame"]["name"]) == ("step", "main") and pc(back) == retired[place(back) - 1]
         assert pc(begin) == retired[0] and place(begin) == 1
         assert pc(forth) == retired[place(forth) - 1] and place(forth) > 1
+        assert (gone["reason"], pc(gone), place(gone)) == ("goto", retired[99], 100)
 
 
 def test_an_adapter_of_vs_code_for_gdbs_machine_interface_follows_into_the_past(board: Board) -> None:

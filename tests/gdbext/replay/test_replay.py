@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import ALL_GDBS, SOURCE, newest_gdb, run_gdb, some_gdbs
+from tests.gdbext.gdb_process import ALL_GDBS, GDB18, SOURCE, newest_gdb, run_gdb, some_gdbs
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
@@ -47,6 +47,23 @@ def test_a_capture_alone(march: str, gdb: str, tmp_path: Path) -> None:
     assert f"{start:#x}" in said["info registers pc"] or f"{start + 4:#x}" in said["info registers pc"]
     assert "_start ()" in said["bt"]
     assert said["print $trace_pos"].endswith("= 1\n") and said["print $sp"].endswith("= <unavailable>\n")
+
+
+if GDB18 is not None:  # names of registers by number are new in gdb 17
+
+    def test_registers_may_have_their_numbers_for_names(tmp_path: Path) -> None:
+        """examples/start.S sets gp, which is x3, with its first two instructions."""
+        assert GDB18 is not None
+        elf, capture = encoded(tmp_path, "rv64imac_zicsr")
+        start, pointer = nm(elf)["_start"], nm(elf)["__global_pointer$"]
+        commands = ["info registers x3", "print/x $gp", "print/x $x3", "trace who-wrote $x3", "print $x2",
+                    "python print(gdb.parse_and_eval('$x2').is_unavailable)"]  # fmt: skip
+        before = [SOURCE, f"trace open {capture}", "trace replay", "set riscv numeric-register-names on", "trace goto 3"]
+        said = run_gdb(elf, [*before, *commands], gdb=GDB18)
+        for command in commands[:3]:
+            assert f"{pointer:#x}" in said[command], said
+        assert f"2\t   {start + 4:#018x}" in said["trace who-wrote $x3"], said
+        assert said["print $x2"].endswith("= <unavailable>\n") and said[commands[-1]] == "True\n"
 
 
 @newest_gdb
