@@ -46,6 +46,7 @@ def _beside(variable: str, unpacked: Path) -> str | None:
 
 GDB16 = _beside("RVTRACE_GDB16", _TOOLS / "gdb16" / "gdb")
 GDB18 = _beside("RVTRACE_GDB18", _TOOLS / "gdb18" / "bin" / "gdb")
+NEWEST = GDB18 or GDB16 or GDB
 _OLD = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
 ALL_GDBS = [*_OLD, *([pytest.param(GDB18, id="gdb18")] if GDB18 else [])]
 GDBS = ALL_GDBS if LONG else _OLD

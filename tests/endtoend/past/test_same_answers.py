@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from tests.endtoend.past.saved_captures import captures
-from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, NEWEST, SOURCE, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 
@@ -50,7 +50,7 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["ntrace", *long_only("etrace")])
-@pytest.mark.parametrize("gdb", [GDB, *long_only(GDB16 or GDB)])
+@pytest.mark.parametrize("gdb", [GDB, *long_only(GDB16 or GDB, NEWEST)])
 def test_gdb_answers_as_with_a_tandem_trace(name: str, gdb: str, tmp_path: Path) -> None:
     elf = demo(tmp_path)
     made = captures(elf, tmp_path, 1900, name)

@@ -14,7 +14,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, NEWEST, SOURCE, run_gdb
 from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import demo
 
@@ -109,6 +109,7 @@ RV32 = ("rv32imac_zicsr", "-format etrace -implicit-return full")
 NEW = GDB16 or GDB
 WALKS = [(*RV64, GDB, 0), (*RV32, NEW, 1)]
 WALKS += long_only((*RV32, GDB, 0), (*RV64, NEW, 0), *((*RV64, GDB, seed) for seed in range(1, 10)))
+WALKS += long_only((*RV64, NEWEST, 10), (*RV32, NEWEST, 2))
 
 
 @pytest.mark.parametrize(("march", "options", "gdb", "seed"), WALKS)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.endtoend.reverse.qemu_session import captures, ran
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, NEWEST, SOURCE, run_gdb
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import HOME, compile_program
@@ -68,7 +68,10 @@ SESSION = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("march", "gdb"), [(RV32, NEW), *long_only((RV64, GDB), (RV32, GDB), (RV64, NEW))])
+TARGETS = [(RV32, NEW), *long_only((RV64, GDB), (RV32, GDB), (RV64, NEW), (RV64, NEWEST))]
+
+
+@pytest.mark.parametrize(("march", "gdb"), TARGETS)
 def test_a_session_with_every_command(march: str, gdb: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path, march)
     commands = with_places(SESSION)
@@ -122,7 +125,7 @@ TWO = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("gdb", [GDB, *long_only(NEW)])
+@pytest.mark.parametrize("gdb", [GDB, *long_only(NEW, NEWEST)])
 def test_each_of_two_harts_has_its_place(tmp_path: Path, gdb: str) -> None:
     machine = Machine(tmp_path, harts=2)
     said = machine.run(with_places(TWO), gdb)

@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDB, GDB16, NEWEST_GDB, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, NEWEST, NEWEST_GDB, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
 from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import EXAMPLES, demo
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_is_one_line(past: Past) -> None:
 
 
 @thorough("test_what_is_not_known_is_not_invented")
-@pytest.mark.parametrize("gdb", [GDB, *long_only(GDB16 or GDB)])
+@pytest.mark.parametrize("gdb", [GDB, *long_only(GDB16 or GDB, NEWEST)])
 def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str) -> None:
     """A small ring: who called what ran first in it was overwritten. Typed, for only then gdb says why a stack ends."""
     elf = demo(tmp_path)
@@ -170,7 +170,7 @@ def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str
     assert re.findall(r"(Yes|No) +rvtrace", said) == ["Yes", "No"]
 
 
-@pytest.mark.parametrize("gdb", [GDB16 or GDB, *long_only(GDB)])
+@pytest.mark.parametrize("gdb", [GDB16 or GDB, *long_only(GDB, NEWEST)])
 def test_the_past_outlives_openocd(tmp_path: Path, gdb: str) -> None:
     saved = tmp_path / "kept.rvt"
     commands = [

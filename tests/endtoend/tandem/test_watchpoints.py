@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.endtoend.reverse.walk_model import Code
-from tests.gdbext.gdb_process import GDB, GDB16, HOME, SOURCE, KeptGdb
+from tests.gdbext.gdb_process import GDB, GDB16, HOME, NEWEST, SOURCE, KeptGdb
 from tests.helpers.amounts import long_only
 from tests.helpers.gdb_mi import GdbMi
 from tests.session.spike_program import Spiked, changes
@@ -68,10 +68,10 @@ class Program:
         return [(i, (str(values[i]), str(values[i + 1]))) for i in changes(values)]
 
 
-TARGETS = [("rv32imac_zicsr", GDB16 or GDB), *long_only(("rv64imac_zicsr", GDB))]
+TARGETS = [("rv32imac_zicsr", GDB16 or GDB), *long_only(("rv64imac_zicsr", GDB), ("rv64imac_zicsr", NEWEST))]
 
 
-@pytest.fixture(scope="module", params=TARGETS, ids=["rv32", "rv64"][: len(TARGETS)])
+@pytest.fixture(scope="module", params=TARGETS, ids=["rv32", "rv64", "rv64-newest"][: len(TARGETS)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     program = Program(tmp_path_factory.mktemp("watched"), *request.param)
     yield program

@@ -58,7 +58,8 @@ if GDB18 is not None:  # names of registers by number are new in gdb 17
         start, pointer = nm(elf)["_start"], nm(elf)["__global_pointer$"]
         commands = ["info registers x3", "print/x $gp", "print/x $x3", "trace who-wrote $x3", "print $x2",
                     "python print(gdb.parse_and_eval('$x2').is_unavailable)"]  # fmt: skip
-        before = [SOURCE, f"trace open {capture}", "trace replay", "set riscv numeric-register-names on", "trace goto 3"]
+        before = [SOURCE, f"trace open {capture}", "trace replay"]
+        before += ["set riscv numeric-register-names on", "trace goto 3"]
         said = run_gdb(elf, [*before, *commands], gdb=GDB18)
         for command in commands[:3]:
             assert f"{pointer:#x}" in said[command], said
