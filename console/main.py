@@ -42,6 +42,7 @@ COMMANDS = (
     Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
+    Subcommand("pack", "put a trace, its program and its sources into one file for somebody else", "pack"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),
     Subcommand("mcp", "let a coding agent ask a trace: a server of the Model Context Protocol", "mcp"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),

@@ -23,6 +23,7 @@ from rvtrace_gdb.session.capture.model import (
     SavedAt,
     SavedMemory,
     SavedRegisters,
+    Unpacked,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NotResumed
@@ -256,7 +257,13 @@ def opened(capture: Capture) -> list[str]:
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
     lines += [line("image", _image_text(image)) for image in capture.images]
     lines += kept(capture.registers, capture.memory)
+    lines += [] if capture.unpacked is None else [line("files", _unpacked_text(capture.unpacked))]
     return lines + [line("note", note) for note in capture.notes]
+
+
+def _unpacked_text(files: Unpacked) -> str:
+    sources = f" and {counted(len(files.sources), 'source file')}" if files.sources else ""
+    return f"{counted(len(files.elfs), 'program')}{sources}, as they were packed"
 
 
 def _records(records: CapturedRecords) -> Line:

@@ -35,7 +35,7 @@ from rvtrace_gdb.session.selected_history import HistoryCache, LastRequest, Sear
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
-from rvtrace_gdb.support.inputs import forget
+from rvtrace_gdb.support.inputs import forget, use_stand_ins
 from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
@@ -67,6 +67,7 @@ class Session:
         """The same lock, for the proxy."""
         self._recording: TraceRecording | None = None
         self._decoded_capture: DecodedCapture | None = None
+        self._stand_ins: Mapping[str, str] = {}  # the sources that came with the capture
         self._target_line = ""  # what the trace comes from, for `status`
         self.opened: str | None = None
         """The name of the capture file that was opened; None if the trace was recorded here."""
@@ -457,6 +458,7 @@ class Session:
         self._let_go()
         self._target_line, self.opened = report.line("capture", name, file=name), name
         self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error, lazily=lazily)
+        self._stand_ins = use_stand_ins({} if capture.unpacked is None else capture.unpacked.sources, self._stand_ins)
         other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]
 

@@ -65,6 +65,25 @@ class _PipeReader(io.RawIOBase):
         return len(piece)
 
 
+_stand_ins: dict[str, str] = {}
+
+
+def use_stand_ins(files: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
+    """Have other files stand for some, by their paths, where `stand_in` is asked: sources that came with a trace. Those
+    of *before* do so no more. Returns *files*.
+    """
+    for path, there in before.items():
+        if _stand_ins.get(path) == there:
+            del _stand_ins[path]
+    _stand_ins.update(files)
+    return files
+
+
+def stand_in(path: str) -> str:
+    """Return the file that is to be read for a path."""
+    return _stand_ins.get(path, path)
+
+
 _supplied: Mapping[str, bytes] | None = None
 
 

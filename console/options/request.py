@@ -285,4 +285,4 @@ def is_core_dump_file(file: str) -> bool:
 
 def load(file: str) -> Capture:
     """Read the capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
-    return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
+    return capture_file.unpack(standard_input(), title(file)) if file == "-" else capture_file.load(file)

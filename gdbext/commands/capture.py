@@ -120,11 +120,43 @@ class OpenCommand(Command, name="trace open", completer=gdb.COMPLETE_FILENAME):
     """Look at a capture file instead of the target's trace.
 Usage: trace open FILE.rvt
 
-The program is the one gdb has loaded (`file app.elf`)."""
+The program is the one gdb has loaded (`file app.elf`). FILE may be a pack
+(`rvtrace pack`): gdb loads the program in it if it has none, and finds the
+sources in it (`set substitute-path`)."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        path = _one_file(argument, "trace open FILE.rvt")
-        print_lines(tracer().request("open", path=path, elf=program(), objfiles=objfiles.placed()))
+        print_lines(open_capture(_one_file(argument, "trace open FILE.rvt")))
+
+
+def open_capture(path: str) -> dict[str, Any]:
+    """Open a capture or a pack, whose program and sources gdb finds from then on; return the session's answer."""
+    found: dict[str, Any] = tracer().request("open", path=path, elf=program(), objfiles=objfiles.placed())
+    unpacked = found.get("unpacked")
+    _forget_sources()
+    if unpacked is not None:
+        for before, there in unpacked["sources"]:
+            neutral.printed(f"set substitute-path {_quoted_word(before)} {_quoted_word(there)}")
+            _substituted.append(before)
+        if unpacked["folder"] is not None:
+            neutral.printed(f"directory {_quoted_word(unpacked['folder'])}")
+        if program() is None and unpacked["elf"]:
+            neutral.printed(f"file {_quoted_word(unpacked['elf'])}")
+    return found
+
+
+_substituted: list[str] = []
+"""The folders whose sources gdb takes out of a pack."""
+
+
+def _forget_sources() -> None:
+    while _substituted:
+        with contextlib.suppress(gdb.error):  # the user has removed it
+            neutral.printed(f"unset substitute-path {_quoted_word(_substituted.pop())}")
+
+
+def _quoted_word(text: str) -> str:
+    """Return a text as one word of gdb's command line."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class CloseCommand(Command, name="trace close", completer=gdb.COMPLETE_NONE):
@@ -137,6 +169,7 @@ left by `trace live` or `disconnect`."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.refuse_argument(argument)
         print_lines(tracer().request("close"))
+        _forget_sources()
 
 
 _NUMBERS = "numbers of instructions (A,B)"

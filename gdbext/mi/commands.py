@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, settings
+from rvtrace_gdb.gdbext import expressions, neutral, results, settings
 from rvtrace_gdb.gdbext.commands import capture as commands_capture
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
@@ -39,7 +39,7 @@ from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import program, tracer
+from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
@@ -260,8 +260,7 @@ def save(given: Arguments) -> RowFields:
 
 
 def open_file(given: Arguments) -> RowFields:
-    opened = tracer().request("open", path=_file(given), elf=program(), objfiles=objfiles.placed())
-    return _with_messages({}, opened["lines"])
+    return _with_messages({}, commands_capture.open_capture(_file(given))["lines"])
 
 
 def goto(given: Arguments) -> RowFields:

@@ -8,12 +8,9 @@ that can be ignored may be added without a new version.
 
 import io
 import json
-import lzma
 import os
-import struct
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +18,13 @@ from typing import Any, BinaryIO
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
+from rvtrace_gdb.session.capture.container import (
+    DAMAGE,
+    CaptureError,
+    CaptureMembers,
+    too_large,
+    write_members,
+)
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
 from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, JsonTable, Member, MemberFetch
 from rvtrace_gdb.session.capture.model import (
@@ -34,14 +38,14 @@ from rvtrace_gdb.session.capture.model import (
     PlaceNote,
     Unregistered,
 )
-from rvtrace_gdb.support import system
-from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.support.inputs import open_input, read_input
-from rvtrace_gdb.support.system import OutOfMemory
 from rvtrace_gdb.support.text import open_problem, printable
 
 FORMAT = "rvtrace capture"
+PACK = "pack.json"
+"""The member that makes a pack of a capture, see `session.packs`."""
 VERSION = 6
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
 `records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`.
@@ -63,6 +67,10 @@ def begins_as_capture(path: str | Path) -> bool:
 
 def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the description of *capture*, and the members it refers to."""
+    if capture.unpacked is not None:
+        from rvtrace_gdb.session.packs.unpacking import as_packed
+
+        capture = as_packed(capture)
     members: dict[str, bytes] = {}
     description = {
         "format": FORMAT,
@@ -326,26 +334,6 @@ def _read_sink(table: JsonTable, names: list[str], fetch: MemberFetch) -> Captur
     return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost)
 
 
-DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is longer
-LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"
-"""How many bytes a capture may unpack to, and the environment variable that says it otherwise."""
-
-_PIECE = 1 << 20  # bytes
-# Errors that zipfile raises for damaged containers.
-_DAMAGE = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, KeyError, IndexError,
-    TypeError, AttributeError, NotImplementedError, RuntimeError, OverflowError,
-)  # fmt: skip
-
-
-class CaptureError(RvtraceError):
-    """A capture file that cannot be read or written; *file* is its name."""
-
-    def __init__(self, file: str, problem: str) -> None:
-        super().__init__(f"{file}: {problem}")
-        self.file, self.problem = file, problem
-
-
 def save(capture: Capture, path: str | Path, progress: Progress = silent) -> None:
     """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`.
 
@@ -363,12 +351,12 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
 
 def save_notes(path: str | Path, notes: tuple[PlaceNote, ...], progress: Progress = silent) -> None:
     """Replace the notes in the capture at *path*, and change nothing else in it. Raises as `load` and `save`."""
-    load(path, progress)  # raises what is wrong with it
     from rvtrace_gdb.session.capture.place_notes import describe_notes
 
     content = read_input(path)
+    parse(content, str(path), progress)  # raises what is wrong with it
     with zipfile.ZipFile(io.BytesIO(content)) as container:
-        reader = _Members(container, str(path), progress)
+        reader = CaptureMembers(container, str(path), progress)
         members = {it.filename: reader.read(Member(it.filename, it.file_size)) for it in container.infolist()}
     document = json.loads(members.pop(NAME))
     document["place_notes"] = describe_notes(notes)
@@ -389,26 +377,15 @@ def dump(capture: Capture) -> bytes:
     return buffer.getvalue()
 
 
-def _write_container(capture: Capture, file: BinaryIO, progress: Progress) -> None:
+def description_text(capture: Capture) -> tuple[bytes, dict[str, bytes]]:
+    """Return capture.json, and the members it refers to."""
     description, members = describe_capture(capture)
-    text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are not text
+    return json.dumps(description, indent=1).encode(), members  # ASCII: a path may have bytes that are not text
+
+
+def _write_container(capture: Capture, file: BinaryIO, progress: Progress) -> None:
+    text, members = description_text(capture)
     write_members(file, [(NAME, text), *members.items()], progress)
-
-
-def write_members(file: BinaryIO, members: Sequence[tuple[str, bytes]], progress: Progress = silent) -> None:
-    """Write a container; the same members give the same bytes."""
-    total, done = sum(len(data) for _, data in members), 0
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
-        for name, data in members:
-            entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: the date of the capture is in the description
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            entry.file_size = len(data)
-            with container.open(entry, "w") as member:
-                for at in range(0, len(data), _PIECE):
-                    progress("writing the capture", done + at, total)
-                    member.write(data[at : at + _PIECE])
-            done += len(data)
 
 
 def load(path: str | Path, progress: Progress = silent) -> Capture:
@@ -416,10 +393,31 @@ def load(path: str | Path, progress: Progress = silent) -> Capture:
     try:
         content = read_input(path)
     except MemoryError:
-        raise _too_large(str(path)) from None
+        raise too_large(str(path)) from None
     except (OSError, ValueError) as error:
         raise CaptureError(str(path), f"cannot be read: {open_problem(error)}") from None
-    return parse(content, str(path), progress)
+    return unpack(content, str(path), progress)
+
+
+def unpack(content: bytes, file: str, progress: Progress = silent) -> Capture:
+    """Return the capture in the bytes of a capture file or a pack, whose files are unpacked; *file*: its name in
+    messages. Raises as `parse`.
+    """
+    capture = parse(content, file, progress)
+    with zipfile.ZipFile(io.BytesIO(content)) as container:
+        if PACK not in container.namelist():
+            return capture
+        from rvtrace_gdb.session.packs.unpacking import CannotUnpack, unpacked
+
+        members = CaptureMembers(container, file, progress)
+        try:
+            return unpacked(capture, members.read(Member(PACK, None)), members.read)
+        except BadDescription as error:
+            raise CaptureError(file, str(error)) from None
+        except CannotUnpack as error:
+            raise CaptureError(file, f"its files cannot be unpacked: {error}") from None
+        except MemoryError:
+            raise too_large(file) from None
 
 
 def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
@@ -431,67 +429,13 @@ def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
         raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")
     try:
         container = zipfile.ZipFile(io.BytesIO(content))
-    except _DAMAGE:
+    except DAMAGE:
         raise CaptureError(file, "is truncated or damaged: the list of its members is not readable") from None
     with container:
-        members = _Members(container, file, progress)
+        members = CaptureMembers(container, file, progress)
         try:
             return read_description(members.read(Member(NAME, None)), members.read)
         except BadDescription as error:
             raise CaptureError(file, str(error)) from None
         except MemoryError:
-            raise _too_large(file) from None
-
-
-class _Members:
-    """Reads the members of a capture, up to a limit of bytes. Raises BadLimit."""
-
-    def __init__(self, container: zipfile.ZipFile, file: str, progress: Progress) -> None:
-        self._container, self._file, self._progress = container, file, progress
-        self._left = self._limit = system.limit_of(os.environ, LIMIT_VARIABLE, LIMIT)
-
-    def read(self, member: Member) -> bytes:
-        """Return the bytes of a member. Raises CaptureError."""
-        entry = _entry(self._container, member, self._file)
-        self._left -= entry.file_size
-        if self._left < 0:
-            size = self._limit - self._left
-            needed, limit = system.memory_size(size), system.memory_size(self._limit)
-            raise CaptureError(
-                self._file,
-                f"unpacks to {needed} or more, or claims to; the limit is {limit}:"
-                f" set {LIMIT_VARIABLE}={-(-size // (1 << 30))}G in the environment to raise the limit",
-            )
-        return _unpacked(self._container, entry, self._file, self._progress)
-
-
-def _too_large(file: str) -> CaptureError:
-    return CaptureError(file, f"cannot be read: {OutOfMemory()}")
-
-
-def _entry(container: zipfile.ZipFile, member: Member, file: str) -> zipfile.ZipInfo:
-    """Return one member, and check its size."""
-    try:
-        entry = container.getinfo(member.name)
-    except KeyError:
-        what = "is not a capture file" if member.name == NAME else "is incomplete"
-        raise CaptureError(file, f"{what}: it has no member {member.name}") from None
-    limit = DESCRIPTION_LIMIT if member.size is None else member.size
-    if entry.file_size > limit or (member.size is not None and entry.file_size != member.size):
-        raise CaptureError(file, f"is damaged: {member.name} has {entry.file_size} bytes, not {limit}")
-    return entry
-
-
-def _unpacked(container: zipfile.ZipFile, entry: zipfile.ZipInfo, file: str, progress: Progress) -> bytes:
-    """Return a member's bytes, with verified checksum."""
-    data = io.BytesIO()  # the bytes are taken without another copy
-    try:
-        with container.open(entry) as packed:
-            while piece := packed.read(_PIECE):
-                data.write(piece)
-                progress("reading the capture", data.tell(), entry.file_size)
-    except _DAMAGE:
-        data.truncate(0)
-    if len(data.getbuffer()) != entry.file_size:
-        raise CaptureError(file, f"is truncated or damaged: {entry.filename} cannot be read")
-    return data.getvalue()
+            raise too_large(file) from None

@@ -41,14 +41,14 @@ MemberFetch = Callable[[Member], bytes]
 
 
 class JsonTable:
-    """A JSON object whose fields are read by type; *where* it is, for messages."""
+    """A JSON object whose fields are read by type; *where* it is in which *document*, for messages."""
 
-    def __init__(self, fields: dict[str, Any], where: str) -> None:
-        self.fields, self._where = fields, where
+    def __init__(self, fields: dict[str, Any], where: str, document: str = NAME) -> None:
+        self.fields, self._where, self._document = fields, where, document
 
     def bad(self, key: str) -> BadDescription:
         problem = "has no usable" if key in self.fields else "has no"
-        return BadDescription(f"is damaged: {NAME} {problem} {self._where}{key}")
+        return BadDescription(f"is damaged: {self._document} {problem} {self._where}{key}")
 
     def text(self, key: str) -> str:
         value = self.fields.get(key)
@@ -92,13 +92,13 @@ class JsonTable:
             return None
         if not isinstance(value, dict):
             raise self.bad(key)
-        return JsonTable(value, f"{self._where}{key}.")
+        return JsonTable(value, f"{self._where}{key}.", self._document)
 
     def tables(self, key: str) -> Iterator["JsonTable"]:
         value = self.fields.get(key)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.bad(key)
-        return (JsonTable(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
+        return (JsonTable(item, f"{self._where}{key}[{n}].", self._document) for n, item in enumerate(value))
 
     def registers(self, names: Iterable[str], optional: Iterable[str] = (), bits: int = 32) -> dict[str, int]:
         table = self.table("registers")

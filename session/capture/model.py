@@ -235,6 +235,21 @@ class PlaceNote:
 
 
 @dataclass(frozen=True)
+class Unpacked:
+    """Where the files of a pack are on this machine, by the paths that they had.
+
+    *substitutes*: (folder, where its sources are), as debuggers take them. *folder*: that of sources whose paths begin
+    nowhere; None: there are none. *target*: the target description, as its name was and where it is.
+    """
+
+    elfs: Mapping[str, str]
+    sources: Mapping[str, str]
+    substitutes: tuple[tuple[str, str], ...] = ()
+    folder: str | None = None
+    target: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Capture:
     """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
 
@@ -242,6 +257,7 @@ class Capture:
 
     *registers*, *memory*, *written*: what was saved of the target, to reconstruct values. *ranges*: what the target
     description says of the memory. *place_notes*: what users noted at places of the past.
+    *unpacked*: the files that came with it, if it is a pack.
 
     *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
@@ -266,6 +282,7 @@ class Capture:
     written: tuple[DebuggerWrites, ...] = ()
     ranges: "tuple[MemoryRange, ...]" = ()
     place_notes: tuple[PlaceNote, ...] = ()
+    unpacked: Unpacked | None = field(default=None, compare=False)
 
     @property
     def captured(self) -> tuple[Captured, ...]:

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.history.builder import HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.file import CaptureError
+from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.rows.answers import NoteRow
 from rvtrace_gdb.rows.list_rows import Annotation, Happened
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.file import CaptureError
+from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture, PlaceNote
 from rvtrace_gdb.session.capture.place_notes import NOTES_LIMIT, TEXT_LIMIT
 from rvtrace_gdb.session.decoded_capture import Decoded

@@ -13,7 +13,7 @@
 | stop    |                     | {lines}                                                                            |
 | status  | context             | {lines}                                                                            |
 | save    | context, path       | {lines}                                                                            |
-| open    | path, elf, objfiles | {lines}                                                                            |
+| open    | path, elf, objfiles | {lines, unpacked}; of a pack *unpacked* is {elf, sources, folder}, else missing    |
 | close   |                     | {lines}: drop the trace that was recorded or opened                                |
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
@@ -75,6 +75,15 @@ MODULES: dict[str, str] = {
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 
 
+def _open(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Open a capture; of a pack the answer also has where its files are."""
+    answered = answer(session.open(params.path("path"), params.programs()[0], progress))
+    unpacked = session.capture().unpacked
+    if unpacked is None:
+        return answered
+    return {**answered, "unpacked": {"elf": session.elf, "sources": unpacked.substitutes, "folder": unpacked.folder}}
+
+
 METHODS: Mapping[str, Method] = {
     "hello": lambda session, params, progress: {"tool": tool(), "protocol": PROTOCOL},
     "start": lambda session, params, progress: answer(
@@ -84,9 +93,7 @@ METHODS: Mapping[str, Method] = {
     "status": lambda session, params, progress: answer(session.status(params.context(), progress)),
     "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
     "close": lambda session, params, progress: answer(session.close_trace()),
-    "open": lambda session, params, progress: answer(
-        session.open(params.path("path"), params.programs()[0], progress)
-    ),
+    "open": lambda session, params, progress: _open(session, params, progress),
 }
 
 

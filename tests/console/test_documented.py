@@ -87,6 +87,7 @@ def _tandem(folder: Path) -> None:
     told = ["--tandem", "--elf", str(place / "demo.elf"), "-o", str(place / "demo.rvt")]
     assert main(["import", str(place / "demo.tvt"), *told]) == 0
     assert main(["note", str(place / "demo.rvt"), "--at", "40", "here", "--quiet"]) == 0
+    assert main(["pack", str(place / "demo.rvt"), "-o", str(place / "demo.rvtz"), "--quiet"]) == 0
 
 
 def _esp32(folder: Path) -> None:

@@ -48,6 +48,7 @@ NO_ROWS = {
     "usb": "reads no program, but for `gdb`, which prints no name of it",
     "import": "prints no name of the program",
     "encode": "prints no name of the program",
+    "pack": "prints names of files alone: tests/session/packs",
     "note": "prints names of functions as the lists do, and a text as tests/console/commands/test_note.py tries it",
     "init": "prints no name of the program",
     "import-dt": "reads no program",
@@ -65,7 +66,7 @@ NO_ROWS = {
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
-    "note FILE",
+    "note FILE", "pack FILE -o x",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "serve FILE --port 0", "mcp FILE",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",

@@ -191,6 +191,7 @@ COMMANDS: list[list[object]] = [
     ["tandem", "verify", *TANDEM, "--model", "simulated"],
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],
     ["note", "NOTED"],
+    ["pack", "NOTED", "-o", "/dev/null"],
     ["gdb-script"],
     ["doctor", "cache"],
     ["completion", "bash"],

@@ -182,7 +182,7 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     except StubAbsent as error:
         raise NothingThere(error) from None
     with on_signals(_SIGNALS, lambda _: proxy.request_end()):
-        _announce(ServedPlace(proxy.where, proxy.port, program), request, shown)
+        _announce(ServedPlace(proxy.where, proxy.port, program, _sources(session)), request, shown)
         monitor.prepare(lambda: proxy.is_running)
         _prepare_calls(session, proxy)
         proxy.wait()
@@ -218,6 +218,12 @@ def _program_path(request: ServeRequest, session: Session) -> str | None:
     name = request.elf if request.trace is None else session.elf
     path, bias = (None, 0) if name is None else placement(name)
     return None if bias else path
+
+
+def _sources(session: Session) -> tuple[tuple[str, str], ...]:
+    """Return where the sources of a pack are."""
+    unpacked = session.capture().unpacked if session.has_trace() else None
+    return () if unpacked is None else unpacked.substitutes
 
 
 def _announce(place: ServedPlace, request: ServeRequest, shown: CommandOutput) -> None:

@@ -9,19 +9,25 @@ from rvtrace_gdb.support.text import printable
 
 
 class ServedPlace(NamedTuple):
-    """*where*: as gdb takes it. *port*: 0 for a socket. *program*: the path of the program, if it is known."""
+    """*where*: as gdb takes it. *port*: 0 for a socket. *program*: the path of the program, if it is known. *sources*:
+    (folder, where its sources are) of a pack.
+    """
 
     where: str
     port: int
     program: str | None
+    sources: tuple[tuple[str, str], ...] = ()
 
 
 def lines(place: ServedPlace) -> Iterator[str]:
     """Yield the lines that say what to type."""
     program = "" if place.program is None else f"{shlex.quote(printable(place.program))} "
     yield f"waiting:  at {printable(place.where)} (Ctrl-C ends it)"
-    yield f"gdb:      gdb-multiarch {program}-ex {shlex.quote(f'target remote {place.where}')}"
-    yield f"LLDB:     lldb {program}-o {shlex.quote(_lldb(place))}"
+    moved = "".join(f"-ex {shlex.quote(f'set substitute-path {_words(pair)}')} " for pair in place.sources)
+    yield f"gdb:      gdb-multiarch {program}{moved}-ex {shlex.quote(f'target remote {place.where}')}"
+    pairs = " ".join(map(_words, place.sources))
+    moved = f"-o {shlex.quote(f'settings set target.source-map {pairs}')} " if pairs else ""
+    yield f"LLDB:     lldb {program}{moved}-o {shlex.quote(_lldb(place))}"
     if place.port:
         yield f"VS Code:  {json.dumps(_launch(place))}"
     else:
@@ -31,7 +37,12 @@ def lines(place: ServedPlace) -> Iterator[str]:
 def fields(place: ServedPlace) -> dict[str, object]:
     """Return the same for programs."""
     found: dict[str, object] = {"where": place.where, "port": place.port or None, "program": place.program}
+    found["sources"] = dict(place.sources) or None
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _words(pair: tuple[str, str]) -> str:
+    return " ".join(f'"{printable(path)}"' if " " in path else printable(path) for path in pair)
 
 
 def _lldb(place: ServedPlace) -> str:
@@ -43,5 +54,5 @@ def _launch(place: ServedPlace) -> dict[str, object]:
     return {
         "name": "rvtrace", "type": "cppdbg", "request": "launch", "MIMode": "gdb", "miDebuggerPath": "gdb-multiarch",
         "program": place.program or "PROGRAM.elf", "miDebuggerServerAddress": f"localhost:{place.port}",
-        "cwd": "${workspaceFolder}",
+        "cwd": "${workspaceFolder}", **({"sourceFileMap": dict(place.sources)} if place.sources else {}),
     }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.rows.note_text import note_line
 from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import CapturedSink, PlaceNote
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.program import CodeOnTarget
@@ -139,7 +140,7 @@ def test_a_file_that_cannot_be_written_is_said(capture: Path, monkeypatch: pytes
     before = capture.read_bytes()
 
     def refused(*arguments: object) -> None:
-        raise capture_file.CaptureError(str(capture), "cannot be written: Permission denied")
+        raise CaptureError(str(capture), "cannot be written: Permission denied")
 
     monkeypatch.setattr(capture_file, "save_notes", refused)
     made, lines = notes.add(session, session.selected(Context()), 10, "mine")

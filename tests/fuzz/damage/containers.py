@@ -15,8 +15,11 @@ _VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def mutated_zip(rng: random.Random, content: bytes) -> bytes:
-    """A ZIP file with a damaged member, or without it, or with another name; now and then damaged as bytes."""
+def mutated_zip(rng: random.Random, content: bytes, chosen: str = "") -> bytes:
+    """A ZIP file with a damaged member, or without it, or with another name; now and then damaged as bytes.
+
+    *chosen*: the name of that member; "": any, most often the first.
+    """
     if rng.random() < 0.15:
         return mutations.mutated(rng, content)
     try:
@@ -27,6 +30,7 @@ def mutated_zip(rng: random.Random, content: bytes) -> bytes:
     if not members:
         return content
     at = 0 if rng.random() < 0.7 else rng.randrange(len(members))
+    at = next((n for n, (name, _) in enumerate(members) if name == chosen), at)
     name, data = members[at]
     pick = rng.random()
     if pick < 0.04:

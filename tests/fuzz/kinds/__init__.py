@@ -31,6 +31,7 @@ KINDS = (
     Kind("tandem", "kinds.tandem", "TandemTrace"),
     Kind("ctr", "kinds.ctr", "Records"),
     Kind("capture", "kinds.captures", "CaptureFile"),
+    Kind("pack", "kinds.packs", "PackFile"),
     Kind("elf", "kinds.program_files", "ElfFile"),
     Kind("maps", "kinds.program_files", "Maps"),
     Kind("core-dump", "kinds.program_files", "CoreDump"),

@@ -95,7 +95,7 @@ _COMMANDS = {
         "coverage it.rvt", "report it.rvt 1,+99 --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks",
         "values it.rvt", "who-wrote it.rvt $ra", "note it.rvt --json",
-        "note it.rvt --at 9 text", "note it.rvt --delete 1",
+        "note it.rvt --at 9 text", "pack it.rvt -o out.rvtz --json", "note it.rvt --delete 1",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
         "export it.rvt --to spike -o out.txt --quiet", "pgo it.rvt --to llvm -o out.txt --json", "tandem show it.rvt",
         "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.trap_cause import TrapRegisters
-from rvtrace_gdb.session.capture.file import CaptureError, dump, load, parse, save
+from rvtrace_gdb.session.capture.container import CaptureError
+from rvtrace_gdb.session.capture.file import dump, load, parse, save
 from rvtrace_gdb.session.capture.model import Capture, CapturedTrap, ElfIdentity, PlacedElf
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.system import BadLimit

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
-from rvtrace_gdb.session.capture.file import CaptureError, dump, parse
+from rvtrace_gdb.session.capture.container import CaptureError
+from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture, CapturedPort, CapturedTandem
 
 RV32 = TandemParameters(32, 32, 34, 32, DIALECTS["two-pc"], supervisor=False)

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "serve": "is what serves",
     "note": "it writes to FILE",
     "mcp": "is another server",
+    "pack": "it writes a file",
     "import-dt": "FILE is a device tree",
 }
 """The commands with a FILE that are not here, and why."""

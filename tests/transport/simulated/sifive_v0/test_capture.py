@@ -13,7 +13,8 @@ from rvtrace_gdb.controlregs.sifive_v0.settings import V0EncoderSettings, V0Sink
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitReturnMode, InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, ImplicitReturn, Options
-from rvtrace_gdb.session.capture.file import CaptureError, dump, parse
+from rvtrace_gdb.session.capture.container import CaptureError
+from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, Unregistered
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
