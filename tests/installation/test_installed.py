@@ -89,7 +89,9 @@ def installed(request: pytest.FixtureRequest, user: User, distributions: Built) 
 def test_one_package_and_the_file_to_source_are_installed(distributions: Built) -> None:
     with zipfile.ZipFile(distributions.wheel) as wheel:
         names = [name for name in wheel.namelist() if ".dist-info/" not in name]
+        skill = wheel.read("rvtrace_gdb/console/commands/SKILL.md")
     data, names = [name for name in names if ".data/" in name], [name for name in names if ".data/" not in name]
+    assert skill == (HOME / "share" / "agents" / "SKILL.md").read_bytes()
     shared = {name for name in tracked() if name.startswith("share/") and not name.startswith("share/agents/")}
     assert {name.partition(".data/data/")[2] for name in data} == shared and len(shared) == 4
     assert {name.partition("/")[0] for name in names} == {"rvtrace.py", "rvtrace_gdb"}
