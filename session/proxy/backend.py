@@ -161,6 +161,10 @@ class ExtensionContext(Protocol):
     @property
     def hart(self) -> int | None: ...
 
+    @property
+    def breakpoint_addresses(self) -> frozenset[int]:
+        """Where gdb has breakpoints."""
+
     def live(self) -> bool:
         """Return whether there is a stub whose target is halted: `transact` and `live_pc` are possible then."""
 

@@ -195,6 +195,10 @@ class Connection:
     def hart(self) -> int | None:
         return self.threads.hart(self.threads.current)
 
+    @property
+    def breakpoint_addresses(self) -> frozenset[int]:
+        return self.breakpoints.addresses()
+
     # To and from gdb
 
     def send(self, body: bytes) -> None:

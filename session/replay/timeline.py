@@ -218,6 +218,14 @@ class Timeline:
         found = max(found, only if len(others) < len(breakpoints) else -1)
         return self._move_watched(hart, place, direction, found, watchpoints, progress)
 
+    def breakpoint_before(
+        self, hart: int | None, breakpoints: frozenset[int], farthest: int, progress: Progress
+    ) -> int:
+        """Return the nearest position before that of a hart that has a breakpoint, *farthest* if none is behind it."""
+        place = self._hart_place(hart, progress)
+        found = self._next_position(place, -1, breakpoints, progress, farthest) if breakpoints else farthest
+        return max(found, farthest)
+
     def only_at(self, hart: int | None, position: int) -> None:
         """Let the next run backward pass over other executions of the instruction at *position*, if it has a
         breakpoint.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tests.helpers.cross_compiler import EXAMPLES, HOME
 
-_INDENT, _PROMPT = "    ", "(gdb) "
-_BLOCK = re.compile(r"(?:^    .*\n(?:\n(?=    (?!\(gdb\) |\$ )))?)+", re.M)
+_INDENT, _GDB = "    ", "(gdb) "
+_BLOCK = re.compile(r"(?:^    .*\n(?:\n(?=    (?!\((?:gdb|lldb)\) |\$ )))?)+", re.M)
 _FOLDER = re.compile(re.escape(str(EXAMPLES)) + r"/(?:[\w-]+/)*")
 
 
@@ -21,10 +21,10 @@ class Exchange(NamedTuple):
     lines: list[str]
 
 
-def sessions(page: str) -> list[list[Exchange]]:
-    """The sessions of `docs/PAGE`: blocks of indented lines that begin with gdb's prompt."""
+def sessions(page: str, prompt: str = _GDB) -> list[list[Exchange]]:
+    """The sessions of `docs/PAGE`: blocks of indented lines that begin with the debugger's prompt."""
     text = (HOME / "docs" / page).read_text(encoding="utf-8")
-    return [_session(block) for block in _blocks(text) if block[0].startswith(_PROMPT)]
+    return [_session(block, prompt) for block in _blocks(text) if block[0].startswith(prompt)]
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -33,12 +33,12 @@ def _blocks(text: str) -> Iterator[list[str]]:
         yield [line.removeprefix(_INDENT) for line in block.splitlines() if line]
 
 
-def _session(block: list[str]) -> list[Exchange]:
+def _session(block: list[str], prompt: str) -> list[Exchange]:
     """What follows two spaces and `#` is a remark on a command."""
     found: list[Exchange] = []
     for line in block:
-        if line.startswith(_PROMPT):
-            command = line.removeprefix(_PROMPT).partition("  #")[0].rstrip()
+        if line.startswith(prompt):
+            command = line.removeprefix(prompt).partition("  #")[0].rstrip()
             before = sum(known.command.rstrip() == command for known in found)
             found.append(Exchange(command + " " * before, []))
         else:

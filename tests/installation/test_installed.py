@@ -94,7 +94,7 @@ def test_one_package_and_the_file_to_source_are_installed(distributions: Built) 
     assert skill == (HOME / "share" / "agents" / "SKILL.md").read_bytes()
     shared = {name for name in tracked() if name.startswith("share/") and not name.startswith("share/agents/")}
     assert {name.partition(".data/data/")[2] for name in data} == shared and len(shared) == 4
-    assert {name.partition("/")[0] for name in names} == {"rvtrace.py", "rvtrace_gdb"}
+    assert {name.partition("/")[0] for name in names} == {"rvtrace.py", "rvtrace_lldb.py", "rvtrace_gdb"}
     assert {name.split("/")[1] for name in names if name.count("/") > 1} == set(ROOMS)
     modules = {name for name in tracked() if name.partition("/")[0] in ROOMS and name.endswith((".py", ".c", ".h"))}
     assert modules == {name.removeprefix("rvtrace_gdb/") for name in names} & modules
@@ -151,7 +151,8 @@ def test_of_the_source_distribution_the_files_of_the_wheel_are_installed(install
 
 def _hashes(record: str) -> set[str]:
     """Of a RECORD, the lines of rvtrace's files: name, hash, size."""
-    return {line for line in record.splitlines() if line.startswith(("rvtrace.py,", "rvtrace_gdb/"))}
+    ours = ("rvtrace.py,", "rvtrace_lldb.py,", "rvtrace_gdb/")
+    return {line for line in record.splitlines() if line.startswith(ours)}
 
 
 @pytest.fixture(scope="module")

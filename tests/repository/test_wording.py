@@ -41,7 +41,8 @@ NOT_OURS = {
 """Why what is compared there is not words of the program's own."""
 
 
-SOURCES = [*(path for room in sorted(ROOMS) for path in sorted((ROOT / room).rglob("*.py"))), ROOT / "rvtrace.py"]
+_LOADED = (ROOT / "rvtrace.py", ROOT / "rvtrace_lldb.py")
+SOURCES = [*(path for room in sorted(ROOMS) for path in sorted((ROOT / room).rglob("*.py"))), *_LOADED]
 
 
 MAY_HAVE_WORDS = re.compile(rf"\.\s*(?:{'|'.join(WORDS)})\b|\bstr\s*\(")

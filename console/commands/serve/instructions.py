@@ -3,9 +3,13 @@
 import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
+import rvtrace_gdb
 from rvtrace_gdb.support.text import printable
+
+_SCRIPT = Path(rvtrace_gdb.__file__).resolve().parent.parent / "rvtrace_lldb.py"
 
 
 class ServedPlace(NamedTuple):
@@ -27,7 +31,8 @@ def lines(place: ServedPlace) -> Iterator[str]:
     yield f"gdb:      gdb-multiarch {program}{moved}-ex {shlex.quote(f'target remote {place.where}')}"
     pairs = " ".join(map(_words, place.sources))
     moved = f"-o {shlex.quote(f'settings set target.source-map {pairs}')} " if pairs else ""
-    yield f"LLDB:     lldb {program}{moved}-o {shlex.quote(_lldb(place))}"
+    script = shlex.quote(f"command script import {printable(str(_SCRIPT))}")
+    yield f"LLDB:     lldb {program}{moved}-o {shlex.quote(_lldb(place))} -o {script}"
     if place.port:
         yield f"VS Code:  {json.dumps(_launch(place))}"
     else:

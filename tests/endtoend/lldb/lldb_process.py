@@ -15,7 +15,7 @@ _UNPACKED = HOME / ".tools" / "lldb23" / "bin" / "lldb"
 LLDB = os.environ.get("RVTRACE_LLDB") or (str(_UNPACKED) if _UNPACKED.exists() else None)
 LLDBS = [pytest.param(LLDB, id="lldb")] if LLDB else []
 """For `pytest.mark.parametrize("lldb", LLDBS)`: tests of LLDB run where there is one."""
-_SECONDS = 120.0
+_SECONDS = 1200.0
 _GOES_ON = "settings set interpreter.stop-command-source-on-error false"
 _PROMPT = "(lldb) "
 

@@ -15,16 +15,20 @@ import pytest
 
 from tests.console.commands.serve.served import Served, Server, capture, serving
 from tests.endtoend.lldb.lldb_process import LLDBS, answers, number_in, run_lldb
+from tests.endtoend.reverse.line_rules import Lines, LineWalk
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.helpers.amounts import LONG
+from tests.helpers.cross_compiler import HOME
 from tests.session.board import DEMO
 
+SCRIPT = f"command script import {HOME / 'rvtrace_lldb.py'}"
 WALKER = Path(__file__).resolve().parent / "walker.py"
 COMMANDS = 2_000 if LONG else 40
 ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
 NAMES = ABI.split()
 MOST_KNOWN = 20  # registers, in any moment: those at the start are saved
+LINE_STEPS = ("reverse-step", "reverse-next")
 PLACES = ("main", "fib", "leaf", "accumulate")
 with_lldb = pytest.mark.parametrize("lldb", LLDBS)
 
@@ -53,7 +57,7 @@ def walked(lldb: str, server: Server, folder: Path, commands: Sequence[str]) -> 
     """Where each command led."""
     script, result = folder / "commands.txt", folder / "result.txt"
     script.write_text("\n".join(commands))
-    begin = [f"gdb-remote {server.port}", f"command script import {WALKER}"]
+    begin = [f"gdb-remote {server.port}", SCRIPT, f"command script import {WALKER}"]
     said = run_lldb(lldb, DEMO, begin, {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result)})
     assert "Traceback" not in said, said
     return [Reached(*json.loads(line)) for line in result.read_text().splitlines()]
@@ -65,6 +69,7 @@ def random_commands(seed: int, count: int, length: int, symbols: dict[str, int])
     places = [f"{symbols[name]:#x}" for name in PLACES]
     kinds: list[Callable[[], str]] = [lambda: "stepi", lambda: "reverse-continue", lambda: "continue"] * 3
     kinds += [lambda: f"goto {chance.randrange(1, length)}"] * 3
+    kinds += [lambda: chance.choice([*LINE_STEPS, "reverse-finish", "reverse-stepi"])] * 8
     kinds += [lambda: f"break {chance.choice(places)}", lambda: f"break {chance.choice(places)}", lambda: "delete"]
     return ["goto 300", *(chance.choice(kinds)() for _ in range(count))]
 
@@ -78,11 +83,20 @@ def leads(walk: Walk, here: int, command: str) -> int:
         walk.breakpoints.add(int(rest, 16))
     elif name == "delete":
         walk.breakpoints.clear()
-    elif name == "stepi":
-        return walk.stepi(here, 1)
+    elif name.endswith("stepi"):
+        return walk.stepi(here, -1 if name.startswith("reverse-") else 1)
+    elif name == "reverse-finish":  # the call, unlike in gdb also that of main
+        calls = walk.called_at[here]
+        return walk.run(here, -1, calls[-1]) if calls else here
     else:
         return walk.run(here, -1 if name.startswith("reverse-") else 1)
     return here
+
+
+def stopped_at_breakpoint(walk: Walk, before: int, here: int) -> bool:
+    """Whether it is the nearest one on the way back. No breakpoint is passed in any case."""
+    assert not walk.breakpoints & set(walk.pcs[here + 1 : before])
+    return walk.pcs[here] in walk.breakpoints
 
 
 @with_lldb
@@ -92,10 +106,14 @@ def test_random_commands_end_where_the_model_says_and_show_the_registers_of_the_
     moments, code = served.moments, Code(DEMO)
     walk = Walk(code, [it.pc for it in moments[:-1]], frozenset())
     commands = random_commands(36, COMMANDS, len(moments), code.symbols)
+    lines = LineWalk(walk, Lines(DEMO), optimization="-Og")
     here, known = 0, list[int]()
     reached = walked(lldb, server, tmp_path, commands)
     for it in reached:
-        before, here = here, leads(walk, here, it.command)
+        before = here
+        here = it.number - 1 if it.command in LINE_STEPS else leads(walk, here, it.command)
+        if it.command in LINE_STEPS and not stopped_at_breakpoint(walk, before, here):
+            assert not lines.wrong(it.command, before, here), f"{it} from {before + 1}"
         assert it.number == here + 1, f"{it.command} from {before + 1}, expected {here + 1}: {it.number} {it.error}"
         moment = moments[here]
         shown = {name: it.known[name] for name in NAMES if name in it.known}

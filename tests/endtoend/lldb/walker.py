@@ -1,6 +1,6 @@
 """Runs inside LLDB: executes commands one after the other and writes down where each led, and the registers there.
 
-$WALK_COMMANDS: a file of commands, one a line; `goto N` stands for `monitor trace goto N` and the step that goes there.
+$WALK_COMMANDS: a file of commands, one a line; `goto N` stands for `rvtrace goto N`.
 $WALK_RESULT: gets a line for each: the command, the number of the history, and the registers that are known, as JSON.
 """
 
@@ -30,10 +30,7 @@ def _executed(debugger: lldb.SBDebugger, command: str) -> str:
 def _run(debugger: lldb.SBDebugger, command: str) -> str:
     name, _, rest = command.partition(" ")
     if name == "goto":
-        error = _executed(debugger, f"process plugin packet monitor trace goto {rest}")
-        error = error or _executed(debugger, "thread step-inst")
-        _executed(debugger, "thread plan discard 1")  # where the address was the same; there is none otherwise
-        return error
+        return _executed(debugger, f"rvtrace goto {rest}")
     if name == "break":
         return _executed(debugger, f"breakpoint set --address {rest}")
     if name == "delete":

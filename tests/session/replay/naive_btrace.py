@@ -93,6 +93,10 @@ class Target:
         sink = SimpleNamespace(wrapped=self.wrapped)
         return SimpleNamespace(harts=harts, program=self.code.program, sink_of=lambda hart: sink)
 
+    @property
+    def breakpoint_addresses(self) -> frozenset[int]:
+        return frozenset()
+
     def live(self) -> bool:
         return True
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.console.commands import Subcommand
 from rvtrace_gdb.console.commands.serve.monitor.page import PageFull, PrintedPage
+from rvtrace_gdb.console.commands.serve.monitor.places import REVERSE_STEPS
 from rvtrace_gdb.console.commands.serve.monitor.request import MonitorRequest, OwnCommand
 from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import (
     arguments,
@@ -50,6 +51,17 @@ trace size N` sets how many, 0: all. A RANGE is shown whole.
 """
 
 
+def _reverse(kind: str, line: str) -> OwnCommand:
+    """Return the command of a step backward."""
+    return OwnCommand(
+        line,
+        f"monitor trace reverse-{kind}\n\n"
+        "For debuggers that lack it: `command script import` of rvtrace_lldb.py makes it a command of LLDB.\n"
+        "It ends at a breakpoint on the way. As after `goto`, the next step goes there.",
+        lambda request, words: request.places.reverse(kind, request.breakpoints),
+    )
+
+
 OWN: Mapping[str, OwnCommand] = {
     "history": OwnCommand(
         "list the instructions that ran",
@@ -72,6 +84,7 @@ OWN: Mapping[str, OwnCommand] = {
         "monitor trace position",
         lambda request, words: [request.places.position()],
     ),
+    **{f"reverse-{kind}": _reverse(kind, line) for kind, line in REVERSE_STEPS.items()},
 }
 """The commands of this folder, by their names."""
 
@@ -144,7 +157,9 @@ class Monitor:
         """Print what a command says, or what is wrong with it."""
         debugger, progress = self._session.debugger, ReplayProgress(connection.is_interrupted, connection.print)
         assert isinstance(debugger, ProxyDebugger)
-        request = MonitorRequest(self._session, debugger, connection.hart, progress, self._size)
+        request = MonitorRequest(
+            self._session, debugger, connection.hart, progress, self._size, connection.breakpoint_addresses
+        )
         try:
             for line in self._lines(words, request):
                 connection.print(columns(line))
@@ -186,7 +201,7 @@ class Monitor:
             yield from _ABOUT.format(size=self._size or "all").splitlines()
             yield ""
             for name, line in self.command_table():
-                yield f"{name:<12}{line}"
+                yield f"{name:<16}{line}"
             return
         name = words[0]
         row = next((row for row in verbs(self._commands) if row.name == name), None)

@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.options.locations import Locations, memory_place
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.happened_text import annotation_line
 from rvtrace_gdb.rows.list_rows import Annotation, Place
 from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
+from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, ReverseLines
 from rvtrace_gdb.session.rpc import analysis, pages
 from rvtrace_gdb.session.rpc.protocol import Params
-from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.views import text_rows
@@ -23,6 +26,15 @@ from rvtrace_gdb.views.disassembly import Disassemblers
 _NUMBER = re.compile(r"-?[0-9]{1,30}")
 _LEADS = "The next step goes there, and stops: `stepi`; in LLDB `thread step-inst`."
 _ENDS: dict[str, dict[str, Any]] = {"first": {"nth": 1}, "last": {"last": True}}
+
+
+REVERSE_STEPS = {
+    STEP: "go to the beginning of a line before, also in functions called",
+    NEXT: "go to the beginning of a line before, over functions called",
+    FINISH: "go to the call of the function",
+    STEP_INSTRUCTION: "go to the instruction before",
+}
+"""Each step backward, and its line of help."""
 
 
 class PlaceUsage(RvtraceError):
@@ -78,6 +90,25 @@ class PastPlaces(NamedTuple):
         selected = self.debugger.timeline.selected(self.hart)
         yield from _instruction_lines(selected, leads.number, leads.number + 1, text_rows.Modifiers(), None, ())
         yield f"[{_place_text(leads.number, len(selected.history))}] {_LEADS}"
+
+    def reverse(self, kind: str, breakpoints: frozenset[int]) -> Iterator[str]:
+        """Let the next resumption lead where a step backward leads, or to a breakpoint on the way, and yield what is
+        there. Raises NoWayBack, and as `SelectedHistory`.
+        """
+        timeline, hart = self.debugger.timeline, self.hart
+        timeline.enter(hart, self.progress)
+        position, selected = timeline.position(hart), timeline.selected(hart)
+        assert position is not None
+        frames = call_frames(self.session, selected, self.progress)
+        base = selected.program.base
+        lines = self.session.cached(SourceLines, selected.history, lambda: SourceLines(base))
+        steps = ReverseLines(selected.history, frames, lines, timeline.registers(hart).get("pc"))
+        found = steps.destination(kind, position, self.progress)
+        place = timeline.breakpoint_before(hart, breakpoints, found, self.progress)
+        self.debugger.context = replace(self.debugger.context, thread_hart=hart)
+        leads = self.debugger.go_to(history_number(place), self.progress)
+        yield from leads.lines
+        yield f"[{_place_text(history_number(place), len(selected.history))}] {_LEADS}"
 
     def _destination(self, words: list[str]) -> Destination:
         it, progress = self.debugger, self.progress

@@ -10,13 +10,14 @@ from rvtrace_gdb.support.errors import Progress
 
 
 class MonitorRequest(NamedTuple):
-    """A request of a client. *hart*: that of its thread. *size*: rows in a page, 0 for all."""
+    """A request of a client. *hart*: that of its thread. *size*: rows in a page, 0: all. *breakpoints*: addresses."""
 
     session: Session
     debugger: ProxyDebugger
     hart: int | None
     progress: Progress
     size: int
+    breakpoints: frozenset[int] = frozenset()
 
     @property
     def places(self) -> PastPlaces:

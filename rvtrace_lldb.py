@@ -1,0 +1,148 @@
+"""What LLDB imports, `command script import rvtrace_lldb.py`: rvtrace's commands, and steps backward by source lines.
+
+LLDB is connected to `rvtrace serve`, which does the work: what these commands say comes from there. LLDB goes backward
+by `process continue --reverse` alone; the steps are places of the past to which the server lets its next step lead.
+LLDB has a command `trace` of its own, which cannot be replaced: hence `rvtrace`.
+
+Outside LLDB the Python API is `import rvtrace_gdb`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if "lldb" not in sys.modules:
+    raise ImportError("rvtrace_lldb.py is what LLDB imports; the Python API of rvtrace is `import rvtrace_gdb`")
+
+import lldb
+
+_MONITOR = "process plugin packet monitor trace "
+_LEADS = "The next step goes there"
+_ECHO = ("  packet: ", "response: ")
+_STEPS = {
+    "reverse-step": "Go back to the beginning of the source line before, also of a function that was called.",
+    "reverse-next": "Go back to the beginning of the source line before, over functions that were called.",
+    "reverse-finish": "Go back to the call of this function.",
+    "reverse-stepi": "Go back one instruction.",
+}
+_ABOUT = "Show the trace that `rvtrace serve` serves, and go to places in it: `rvtrace help` lists the commands."
+_SETTINGS = (
+    # LLDB then reads bytes, and no lines of 512 bytes of which one may be unknown.
+    "settings set target.process.disable-memory-cache true",
+    "command alias reverse-continue process continue --reverse",
+)
+_LEFT_PLAN = "thread plan discard 1"
+
+
+def _executed(debugger: lldb.SBDebugger, command: str) -> tuple[bool, str]:
+    """Execute a command; returns whether that succeeded, and what it printed."""
+    result = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand(command, result)
+    return result.Succeeded(), (result.GetOutput() or "") + (result.GetError() or "")
+
+
+def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
+    """Return whether the server lets the next step lead somewhere, and the lines that it printed for a command."""
+    lines = _executed(debugger, _MONITOR + command)[1].splitlines()
+    said = [line.replace("monitor trace", "rvtrace") for line in lines if not line.startswith(_ECHO)]
+    return any(_LEADS in line for line in said), [line for line in said if _LEADS not in line]
+
+
+def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
+    """Let LLDB step where the server leads it, and show where that is.
+
+    Where the address is the one that it was at, LLDB takes the step for interrupted, and would end it later.
+    """
+    asynchronous = debugger.GetAsync()
+    debugger.SetAsync(False)
+    try:
+        succeeded, printed = _executed(debugger, "thread step-inst")
+        _executed(debugger, _LEFT_PLAN)
+    finally:
+        debugger.SetAsync(asynchronous)
+    if succeeded:
+        result.AppendMessage(printed.rstrip())
+    else:
+        result.SetError(printed.strip())
+
+
+def _answer(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandReturnObject, *, shows: bool) -> None:
+    """Answer a command. *shows*: what the server prints is shown also where LLDB shows the place itself."""
+    leads, lines = _asked(debugger, command)
+    if shows or not leads:
+        for line in lines:
+            result.AppendMessage(line)
+    if leads:
+        _go_there(debugger, result)
+
+
+class ShownTrace:
+    """The command `rvtrace`."""
+
+    def __init__(self, debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
+        self._debugger = debugger
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        command: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        _answer(debugger, command, result, shows=True)
+
+    def get_short_help(self) -> str:
+        return _ABOUT
+
+    def get_long_help(self) -> str:
+        return "\n".join(_asked(self._debugger, "help")[1])
+
+
+class StepBack:
+    """A step backward. *name*: its command."""
+
+    name = ""
+
+    def __init__(self, debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
+        pass
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        command: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        _answer(debugger, self.name, result, shows=False)
+
+    def get_short_help(self) -> str:
+        return _STEPS[self.name]
+
+    def get_long_help(self) -> str:
+        return f"{_STEPS[self.name]} It ends at a breakpoint on the way, but not at a watchpoint."
+
+
+class LineBack(StepBack):
+    name = "reverse-step"
+
+
+class LineBackOver(StepBack):
+    name = "reverse-next"
+
+
+class CallBack(StepBack):
+    name = "reverse-finish"
+
+
+class InstructionBack(StepBack):
+    name = "reverse-stepi"
+
+
+def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
+    """Add the commands, as LLDB asks for when it has imported this file."""
+    commands = {"rvtrace": ShownTrace.__name__}
+    commands.update({it.name: it.__name__ for it in (LineBack, LineBackOver, CallBack, InstructionBack)})
+    for name, command in commands.items():
+        debugger.HandleCommand(f"command script add --overwrite --class {__name__}.{command} {name}")
+    for line in _SETTINGS:
+        debugger.HandleCommand(line)
