@@ -169,11 +169,11 @@ class PacketKernelHart(HartDecoder):
 
     def _give_place(self) -> None:
         """Let the kernel go on from where this decoder is."""
-        self._kernel.go(self._states.number_of(self._state), 0, self._stack, None)
+        self._kernel.go(self._states.number_of(self._state), 0, self._stack, None, False)
 
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
-        number, _, self._stack, _ = self._kernel.place()
+        number, _, self._stack, _, _ = self._kernel.place()
         self._state = self._states.state_at(number)
         self._unused += self._kernel.unused()
 

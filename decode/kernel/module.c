@@ -81,7 +81,19 @@ static PyObject *kernel_time(Kernel *kernel, PyObject *now)
     Py_RETURN_NONE;
 }
 
-/* place() -> (state, ahead, stack, now) */
+/* before() -> (now, unsure) before the last timestamp */
+static PyObject *kernel_before(Kernel *kernel, PyObject *none)
+{
+    (void)none;
+    if (is_busy(kernel))
+        return NULL;
+    enum Clock clock = kernel->loop.clock_before;
+    if (clock == CLOCK_SET || clock == CLOCK_UNSURE)
+        return Py_BuildValue("KO", (unsigned long long)kernel->loop.before, clock == CLOCK_UNSURE ? Py_True : Py_False);
+    return Py_BuildValue("OO", Py_None, Py_False);
+}
+
+/* place() -> (state, ahead, stack, now, unsure) */
 static PyObject *kernel_place(Kernel *kernel, PyObject *none)
 {
     (void)none;
@@ -96,9 +108,10 @@ static PyObject *kernel_place(Kernel *kernel, PyObject *none)
         loop->stack_changed = 0;
         Py_DECREF(before);
     }
-    if (loop->clock == CLOCK_SET)
-        return Py_BuildValue("ILOK", loop->state, (long long)loop->ahead, kernel->stack, (unsigned long long)loop->now);
-    return Py_BuildValue("ILOO", loop->state, (long long)loop->ahead, kernel->stack, Py_None);
+    if (loop->clock == CLOCK_SET || loop->clock == CLOCK_UNSURE)
+        return Py_BuildValue("ILOKO", loop->state, (long long)loop->ahead, kernel->stack, (unsigned long long)loop->now,
+                             loop->clock == CLOCK_UNSURE ? Py_True : Py_False);
+    return Py_BuildValue("ILOOO", loop->state, (long long)loop->ahead, kernel->stack, Py_None, Py_False);
 }
 
 static int set_stack(Kernel *kernel, PyObject *stack)
@@ -131,13 +144,15 @@ static int set_stack(Kernel *kernel, PyObject *stack)
     return 0;
 }
 
-/* go(state, ahead, stack, now) */
+/* go(state, ahead, stack, now, unsure) */
 static PyObject *kernel_go(Kernel *kernel, PyObject *args)
 {
     unsigned state;
     long long ahead;
     PyObject *stack, *now;
-    if (is_busy(kernel) || !PyArg_ParseTuple(args, "ILOO", &state, &ahead, &stack, &now) || set_stack(kernel, stack))
+    int unsure;
+    if (is_busy(kernel) || !PyArg_ParseTuple(args, "ILOOp", &state, &ahead, &stack, &now, &unsure) ||
+        set_stack(kernel, stack))
         return NULL;
     Loop *loop = &kernel->loop;
     loop->state = state;
@@ -145,8 +160,8 @@ static PyObject *kernel_go(Kernel *kernel, PyObject *args)
     loop->clock = CLOCK_UNSET;
     if (now != Py_None) {
         unsigned long long time = PyLong_AsUnsignedLongLong(now);
-        loop->clock = PyErr_Occurred() || time >> 62 ? CLOCK_BEYOND : CLOCK_SET;
-        loop->now = loop->clock == CLOCK_SET ? time : 0;
+        loop->clock = PyErr_Occurred() || time >> 62 ? CLOCK_BEYOND : unsure ? CLOCK_UNSURE : CLOCK_SET;
+        loop->now = loop->clock == CLOCK_BEYOND ? 0 : time;
         PyErr_Clear(); /* too large a number */
     }
     Py_RETURN_NONE;
@@ -408,6 +423,7 @@ static void kernel_dealloc(Kernel *kernel)
 
 static PyMethodDef kernel_methods[] = {
     METHOD(append, METH_O),        METHOD(time, METH_O),         METHOD(place, METH_NOARGS),
+    METHOD(before, METH_NOARGS),
     METHOD(go, METH_VARARGS),      METHOD(flow, METH_NOARGS),    METHOD(accept_earlier_times, METH_NOARGS),
     METHOD(learn, METH_VARARGS),   METHOD(forget, METH_NOARGS),  METHOD(run, METH_VARARGS),
     METHOD(flush, METH_VARARGS),   METHOD(idle, METH_NOARGS),    METHOD(sizes, METH_NOARGS),

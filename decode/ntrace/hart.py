@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, packed, set_attributes, unpacked
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
+from rvtrace_gdb.decode.ntrace.clock import MessageClock, TimesAhead
 from rvtrace_gdb.decode.ntrace.framing import (
     FrameBatch,
-    MessageClock,
     MessagePeriodChecker,
     OddMessageStretch,
     frame_fault,
@@ -38,6 +38,8 @@ from rvtrace_gdb.decode.stepping.reports import LostBytes
 BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 NO_BRANCHES = bytes(tcode << 2 for tcode in (*HANDLERS, Tcode.ERROR) if tcode << 2 not in BRANCHES)
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
+_READ_AFTER_LOSS = 64  # frames whose times are read ahead after a loss, before twice as many
+_ENCODER_LOSSES = (LossCause.MESSAGES_LOST, LossCause.ENCODER_ERROR)
 _LISTED = 16  # approximate number of repetitions of a trap that become events
 _HART_STATE = ("_ahead", "_branch", "_notes_timestamp", "_syncs_lack_timestamps", "_idle_noted", "_back_noted")
 """What a checkpoint has besides the state, the time and the counts of messages."""
@@ -137,6 +139,8 @@ class HartDecoder(stepping.HartDecoder):
     def lose(self, lost: LostBytes) -> None:
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
+            self._loss = None
+            self._clock.doubt()
 
     def duplicate(self) -> Self:
         other = super().duplicate()
@@ -149,6 +153,7 @@ class HartDecoder(stepping.HartDecoder):
             "mode": state.mode.name,
             "state": packed([state.pc, state.reference, state.context, state.branch]),
             "now": self._clock.now,
+            "unsure": self._clock.unsure,
             "period": None if checker is None else checker.checkpoint(),
         }  # fmt: skip
 
@@ -156,7 +161,7 @@ class HartDecoder(stepping.HartDecoder):
         super().go_on_from(checkpoint)
         set_attributes(self, checkpoint, *_HART_STATE)
         self._state = self._step_function.shared_state(Mode[checkpoint["mode"]], *unpacked(checkpoint["state"]))
-        self._clock.now = checkpoint["now"]
+        self._clock.now, self._clock.unsure = checkpoint["now"], checkpoint["unsure"]
         if self._period_checker is not None:
             self._period_checker.go_on_from(checkpoint["period"])
 
@@ -175,35 +180,51 @@ class HartDecoder(stepping.HartDecoder):
         tail = None if self._stopped else self._step_function.tail(self._state, self._ahead, self._stack)
         if tail is not None:
             self._builder.append(tail)
-        if self._ahead < 0 and self._clock.now is not None:
-            self._builder.time(self._clock.now)
+        if self._ahead < 0 and self._clock.time is not None:
+            self._builder.time(self._clock.time)
         return self._finished()
 
     # The hot paths: a remembered step is one look-up and one append
 
     def _run_timed(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames with timestamps."""
-        bodies, times = self._clock.read(frames)
-        back = None if self._back_noted else self._clock.back
+        done, size = 0, len(frames)
+        while done < len(frames):
+            part = frames[done : done + size] if done else frames
+            decoded = self._run_timed_part(part, ShiftedOffsets(offsets, done) if done else offsets)
+            if self._stopped:
+                return self._abandon(frames, done + len(part))
+            done += decoded
+            size = 2 * size if decoded == len(part) else _READ_AFTER_LOSS
+        return None
+
+    def _run_timed_part(self, frames: list[bytes], offsets: Offsets) -> int:
+        """Decode frames, up to the first that changes the times read ahead, and return how many were decoded."""
+        clock, ahead = self._clock, TimesAhead(self._clock, frames)
+        back = None if self._back_noted else clock.back
         if back is None:
-            return self._decode_frames(frames, bodies, times, offsets)
-        self._back_noted = True
-        rest = back.frame + 1
-        self._decode_frames(frames[:rest], bodies[:rest], times[:rest], offsets)
+            return self._decode_frames(frames, ahead.bodies, ahead, offsets)
+        end = back.frame + 1
+        decoded = self._decode_frames(frames[:end], ahead.bodies[:end], ahead, offsets)
         if self._stopped:
-            return self._abandon(frames, rest)
-        self.note(offsets.offset_of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
-        return self._decode_frames(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
+            self._abandon(frames, end)
+        elif decoded == end and not clock.unsure:  # else that message was rejected
+            self._back_noted = True
+            self.note(offsets.offset_of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
+            clock.now = back.now
+        return decoded
 
     def _decode_frames(
-        self, frames: list[bytes], bodies: list[bytes], times: list[int | None] | None, offsets: Offsets
-    ) -> None:
-        """Decode frames whose *bodies* are without TSTAMP. *times*: the time of each; None: there are none."""
+        self, frames: list[bytes], bodies: list[bytes], timed: TimesAhead | None, offsets: Offsets
+    ) -> int:
+        """Decode frames whose *bodies* are without TSTAMP, and return how many: not those after one that changes their
+        times. *timed*: these; None: there are none.
+        """
         # One long function, because calls cost more than what they would do: forks that a function resolves cost 12 %
         # with implicit return (benchmarks/long_runs.py, "HTM, all on", warm).
         append = self._builder.append
         pending, mark, stamp = self._builder.in_place
-        next_time = None if times is None else iter(times).__next__
+        next_time = None if timed is None else iter(timed.times).__next__
         state, ahead, stack = self._state, self._ahead, self._stack
         left = iter(bodies)
         for body in left:
@@ -223,8 +244,10 @@ class HartDecoder(stepping.HartDecoder):
                 index = len(frames) - length_hint(left) - 1
                 self._decode_new(frames[index], body, frames, index, offsets)
                 state, ahead, stack = self._state, self._ahead, self._stack
+                if self._loss is not None and self._changes_times(timed, index):
+                    return self._pause_after(frames, index, timed)
                 if self._stopped:
-                    return self._stop_after(frames, index, times)
+                    return self._stop_after(frames, index, timed)
             else:
                 state = step.state
                 ahead += step.ahead
@@ -236,9 +259,12 @@ class HartDecoder(stepping.HartDecoder):
                 if step.reports:
                     index = len(frames) - length_hint(left) - 1
                     self._report(step.reports, offsets.offset_of(index))
+                    if self._loss is not None and self._changes_times(timed, index):
+                        self._state, self._ahead, self._stack = state, ahead, stack
+                        return self._pause_after(frames, index, timed)
                     if self._stopped:
                         self._ahead = ahead
-                        return self._stop_after(frames, index, times)
+                        return self._stop_after(frames, index, timed)
             if next_time is not None:
                 now = next_time()
                 if now is not None and ahead >= 0:  # else some instructions before this time are not decoded yet
@@ -246,14 +272,37 @@ class HartDecoder(stepping.HartDecoder):
                     stamp(now)
         self._state, self._ahead, self._stack = state, ahead, stack
         self._remember_branch(frames)
-        return None
+        return len(frames)
 
-    def _stop_after(self, frames: list[bytes], last: int, times: list[int | None] | None) -> None:
-        """Decode no frames after *last*, whose time is recorded."""
-        now = times[last] if times is not None else None
-        if now is not None and self._ahead >= 0:
-            self._builder.time(now)
+    def _stop_after(self, frames: list[bytes], last: int, timed: TimesAhead | None) -> int:
+        """Decode no frames after *last*, whose time is recorded, and return the number of frames."""
+        self._record_time(timed.times[last] if timed is not None else None)
         self._abandon(frames, last + 1)
+        return len(frames)
+
+    def _pause_after(self, frames: list[bytes], last: int, timed: TimesAhead | None) -> int:
+        """Do what comes after frame *last*, behind which the times are to be read again; return how many frames that
+        makes.
+        """
+        if self._stopped:
+            return self._stop_after(frames, last, timed)
+        self._record_time(timed.times[last] if timed is not None else None)
+        self._remember_branch(frames[: last + 1])
+        return last + 1
+
+    def _record_time(self, now: int | None) -> None:
+        if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet
+            self._builder.time(now)
+
+    def _changes_times(self, ahead: TimesAhead | None, index: int) -> bool:
+        """Whether the loss at frame *index* changes the times after it."""
+        rejected = self._take_loss()
+        return ahead is not None and ahead.lose(index, rejected=rejected)
+
+    def _take_loss(self) -> bool:
+        """Return whether the message at the loss is rejected, unlike one by which the encoder reports the loss."""
+        loss, self._loss = self._loss, None
+        return not (isinstance(loss, Loss) and loss.cause in _ENCODER_LOSSES)
 
     def _abandon(self, frames: list[bytes], first: int) -> None:
         self._unused += sum(map(len, frames[first:]))
@@ -304,7 +353,7 @@ class HartDecoder(stepping.HartDecoder):
         why = frame_fault(frame)
         if why is not None:
             self._unused += len(frame)
-            self.lose(LostBytes(offset, len(frame), why))
+            self._fail(Loss(LossCause.SKIPPED, (len(frame), why)), offset)
             return None
         try:
             return self._options.message(frame)

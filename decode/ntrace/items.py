@@ -13,16 +13,8 @@ from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText, TimedText, number_text
-from rvtrace_gdb.decode.ntrace.framing import (
-    MAX_FRAME,
-    FrameBatch,
-    MessageClock,
-    MessageFramer,
-    frame_fault,
-    idle_note,
-    is_idle,
-    stamp_value,
-)
+from rvtrace_gdb.decode.ntrace.clock import MessageClock, stamp_value
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, MessageFramer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes

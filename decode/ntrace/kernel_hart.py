@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint
 from rvtrace_gdb.decode.history.events import Note, NoteCause
-from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, field_position, first_frame
+from rvtrace_gdb.decode.ntrace.clock import Reading, field_position
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, first_frame
 from rvtrace_gdb.decode.ntrace.hart import AGAIN, BRANCHES, NO_BRANCHES, HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MessageLayout, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.offsets import ByteOffsets, Offsets, SingleOffset
@@ -115,9 +116,13 @@ class KernelHart(HartDecoder):
                 break
             if stop == _REPORTS:
                 self._report(self._step_reports[step], offset_of(at))
-                if body < length:
+                if self._loss is not None:
                     self._take_place()
-                    self._record_time(self._clock.now)
+                    self._read_time(timed=body < length)
+                elif body < length:
+                    self._take_place()
+                    if not self._clock.unsure:
+                        self._record_time(self._clock.now)
                 at += length
             else:
                 self._take_place()
@@ -140,18 +145,41 @@ class KernelHart(HartDecoder):
             self._decode_frame(frame, body, self._remembered(body), offset)
         else:
             self._decode_new(frame, body, (frame,), 0, SingleOffset(offset))
-        if length < len(frame):
-            self._record_time(self._clock.now)
+        self._read_time(timed=length < len(frame))
+
+    def _read_time(self, *, timed: bool) -> None:
+        """Record the time of a frame that the kernel has read, unless the frame was rejected. *timed*: it has one."""
+        if self._loss is None:
+            if timed and not self._clock.unsure:
+                self._record_time(self._clock.now)
+            return
+        self._record_time_at_loss(Reading(*self._kernel.before()) if timed else None)
+        self._give_place()
+
+    def _record_time_at_loss(self, before: Reading | None) -> None:
+        """Set the clock after a loss, and record the time. *before*: of the frame, if it has one, else None."""
+        rejected = self._take_loss()
+        if before is not None and rejected:
+            self._clock.reject(before)
+            return
+        now = self._clock.time
+        self._clock.doubt()
+        if before is not None:
+            self._record_time(now)
 
     def _decode_odd(self, frame: bytes, offset: int) -> int:
         """Decode a frame whose bytes, or whose timestamp, the kernel does not judge, and return its length."""
         body, now = frame, None
+        before = self._clock.reading
         if self._options.timestamps:
             (body,), (now,) = self._clock.read([frame])
         self._decode_frame(frame, body, self._remembered(body), offset)
         self._remember_branch((frame,))
-        self._record_time(now)
-        self._note_time_back(offset)
+        if self._loss is not None:
+            self._record_time_at_loss(None if now is None else before)
+        else:
+            self._record_time(now)
+            self._note_time_back(offset)
         return len(frame)
 
     def _decode_frame(self, frame: bytes, body: bytes, step: Step | None, offset: int) -> None:
@@ -159,10 +187,6 @@ class KernelHart(HartDecoder):
             self._apply_step(step, offset)
         else:
             self._decode_new(frame, body, (frame,), 0, SingleOffset(offset))
-
-    def _record_time(self, now: int | None) -> None:
-        if now is not None and self._ahead >= 0:  # else some instructions before this time are not decoded yet
-            self._builder.time(now)
 
     def _note_time_back(self, offset: int) -> None:
         back = self._clock.back
@@ -179,14 +203,14 @@ class KernelHart(HartDecoder):
         number = self._state.number
         if number < 0:
             number = self._states.number_of(self._state)
-        self._kernel.go(number, self._ahead, self._stack, self._clock.now)  # which is None without timestamps
+        self._kernel.go(number, self._ahead, self._stack, self._clock.now, self._clock.unsure)
 
     def _take_place(self) -> None:
         """Go on from where the kernel is."""
-        number, self._ahead, self._stack, now = self._kernel.place()
+        number, self._ahead, self._stack, now, unsure = self._kernel.place()
         self._state = self._states.state_at(number)
         if now is not None:  # else it has not been set yet, or the kernel cannot count so far and did not change it
-            self._clock.now = now
+            self._clock.now, self._clock.unsure = now, unsure
 
     def _take_branch(self) -> None:
         """Let `_branch` be the last branch, if the kernel met a frame about the flow."""

@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.history.events import (
     Accounting,
     ContextChange,
     EventKind,
+    Fact,
     Loss,
     LossCause,
     Note,
@@ -125,6 +126,7 @@ class HartDecoder(Resumable, ABC):
         self._stack: Stack = None
         self._stopped = False
         self._lost_at = -1  # the offset of the last loss
+        self._loss: Fact | None = None  # the last one of the flow, unless the hart's place is known again
         self._total = self._idle = self._unused = 0  # bytes
 
     @abstractmethod
@@ -197,6 +199,7 @@ class HartDecoder(Resumable, ABC):
         for report in reports:
             if report.lost:
                 self._lost_at = offset
+                self._loss = report.fact
                 builder.gap(report.kind, offset, report.fact)
                 if self._stop_at_error:
                     self.note(offset, Note(NoteCause.STOPPED_AT_LOSS))
@@ -207,6 +210,7 @@ class HartDecoder(Resumable, ABC):
                 fact = report.fact
                 builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.maybe_moved else None)
             if report.resumed is not None:
+                self._loss = None
                 builder.resume(report.resumed, offset)
             builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
             if isinstance(report.fact, ContextChange):

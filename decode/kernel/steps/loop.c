@@ -135,7 +135,7 @@ static int time_after(const Loop *loop, const FrameKind *kind, uint64_t value, u
         return 0;
     if (kind->synchronizes) {
         *now = unwrapped(loop, value);
-        if (loop->in_order && loop->clock == CLOCK_SET && *now < loop->now)
+        if (loop->in_order && loop->clock != CLOCK_UNSET && *now < loop->now)
             return 0;
     } else if (loop->clock == CLOCK_SET) {
         *now = loop->xor_times ? unwrapped(loop, loop->now ^ value) : loop->now + value;
@@ -264,6 +264,8 @@ enum Stop loop_run(Loop *loop, const uint8_t *data, size_t end, Place *place)
             loop->flow_length = frame.length;
         }
         if (body < frame.length) {
+            loop->clock_before = loop->clock;
+            loop->before = loop->now;
             loop->now = now;
             if (kind->synchronizes)
                 loop->clock = CLOCK_SET;

@@ -25,7 +25,12 @@ enum Stop {
     FULL,     /* there is no room for more paths: to be made, and to go on */
 };
 
-enum Clock { CLOCK_UNSET, CLOCK_SET, CLOCK_BEYOND /* more than the loop can count */ };
+enum Clock {
+    CLOCK_UNSET,
+    CLOCK_SET,
+    CLOCK_BEYOND, /* more than the loop can count */
+    CLOCK_UNSURE, /* messages were lost: the next absolute timestamp sets it */
+};
 
 /* IGNORED: the frame means nothing in this state; its bytes are counted as unused. */
 enum { COUNTED = 1, HAS_REPORTS = 2, CALLS = 4, CLEARS = 8, IGNORED = 32 };
@@ -86,6 +91,8 @@ typedef struct {
     int stack_changed;
     enum Clock clock;
     uint64_t now;
+    enum Clock clock_before; /* the clock before the last timestamp, and its time: that one may turn out to be noise */
+    uint64_t before;
     size_t flow_at; /* where in the data the last frame about the flow is */
     uint32_t flow_length;
     enum Flow flow;

@@ -253,7 +253,7 @@ def test_arguments_that_would_reach_beyond_the_data_are_refused() -> None:
     # A step that depends on entries, and changes entries, which the tables do not have.
     loop.learn_packet(0, b"\x03", (9, None), (), (), 0, None, None, (), 0, 0, 1, ((9, bytes(4)),), ((9, 5),))
     loop.learn_packet(0, b"\x04", None, ((9, 1),), (), 0, None, None, (), 0, 0, -1, (), ())
-    loop.go(0, 0, None, None)
+    loop.go(0, 0, None, None, False)
     assert loop.run_packets(b"\x01\x03\x01\x04", 0, 0, 5, True, 0, False, None, None, *tables)[:2] == (1, 2)
     assert tables == (bytearray(b"\1\1\1\1"), bytearray(32), bytearray(4))
     for wrong in (b"", bytes(1286), b"\xff" * 1287):

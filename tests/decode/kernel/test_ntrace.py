@@ -170,7 +170,7 @@ def test_a_path_lives_as_long_as_a_step_or_the_history_has_it() -> None:
     kernel.learn(0, b"\x00\x03", 0, (), 0, 0, path, (), 0)
     del path
     entries: list[Any] = []
-    kernel.go(0, 0, None, None)
+    kernel.go(0, 0, None, None, False)
     assert kernel.run(b"\x00\x03" * 3, 0, 6)[0] == 0
     kernel.forget()
     gc.collect()
@@ -191,14 +191,14 @@ def test_arguments_that_would_reach_beyond_the_data_are_refused() -> None:
     with pytest.raises(ValueError):
         KERNEL.Kernel(b"", False, False, 0, 16, 8)
     with pytest.raises(ValueError):
-        kernel.go(0, 0, (1, None, 17), None)
+        kernel.go(0, 0, (1, None, 17), None, False)
     with pytest.raises(ValueError):
         kernel.learn(0, bytes(5000), 0, (), 0, 0, None, (), 0)
     with pytest.raises(ValueError):
         KERNEL.sort(b"\x00\x03", 6, 17)
     for wrong in ("number", None, (1,)):
         with pytest.raises((TypeError, IndexError)):
-            kernel.go(0, 0, ("a", wrong, 2), None)
+            kernel.go(0, 0, ("a", wrong, 2), None, False)
 
 
 LOOP = image_of((0x100, [asm.c_beqz(0), asm.C_NOP]))

@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import SIFIVE, Options
+from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, Options
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import Recorder, decoded, image_of, message, read, started, stopped
@@ -90,6 +90,45 @@ def test_what_is_no_message_tells_no_time() -> None:
             decoder.feed(noise[first : first + piece])
         decoder.feed(started(0x200, tstamp=20) + stopped(1))
         assert decoder.finish_one().times[-1][1] == 20
+
+
+NOISE = {
+    "no number of halfwords that a message counts": message("ResourceFull", tstamp=0xFFFFC, rcode=0, rdata=1 << 2996),
+    "a reserved field": message("ResourceFull", tstamp=0xFFFFC, rcode=9, rdata=1),
+    "no message": b"\x6c\x02\x02\x03",
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dialect", [RATIFIED, SIFIVE])
+@pytest.mark.parametrize("noise", NOISE)
+def test_what_is_rejected_tells_no_time(noise: str, dialect: Dialect, compiled: bool) -> None:
+    """Nor do relative timestamps behind it, whose reference may be lost. The next absolute time is no wrap-around, and
+    behind that all is as before.
+    """
+    relative = [5, 70, 80, 3] if dialect is RATIFIED else [1005 ^ 1000, 77, 78, 2003 ^ 2000]
+    sent = [started(tstamp=1000), jump(relative[0], **TO_200), NOISE[noise]]
+    sent += [jump(relative[1], **TO_100), NOISE[noise], jump(relative[2], **TO_200)] * 40
+    sent += [synchronized(2000, 2, 0x200), jump(relative[3], **TO_100), stopped(1)]
+    trace = b"".join(sent)
+    for piece in (1, 1000, len(trace)):
+        options = Options(timestamps=True, timestamp_bits=20, dialect=dialect)
+        decoder = StreamDecoder(IMAGE, options, split=False, compiled=compiled)
+        for first in range(0, len(trace), piece):
+            decoder.feed(trace[first : first + piece])
+        times = [time for _, time in decoder.finish_one().times]
+        assert times[:2] + times[-2:] == [1000, 1005, 2000, 2003]
+        assert len(times) == 4
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_section_8_5_the_time_of_an_overflow(compiled: bool) -> None:
+    """The encoder's own report that it lost messages has a time, unlike what comes before the next synchronization."""
+    trace = [started(tstamp=1000), jump(5, **TO_200), message("Error", tstamp=9, etype=0, ecode=4)]
+    trace += [jump(70, **TO_100)]
+    decoder = StreamDecoder(IMAGE, Options(timestamps=True, timestamp_bits=20), split=False, compiled=compiled)
+    decoder.feed(b"".join(trace))
+    assert [time for _, time in decoder.finish_one().times] == [1000, 1005, 1014]
 
 
 @pytest.mark.parametrize("piece", [10_000, 100])
