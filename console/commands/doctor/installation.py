@@ -107,7 +107,7 @@ def found_extra(extra: Extra) -> Finding:
         if package.least and version_of(there) < version_of(package.least):
             notes.append(f"{package.name} {there} is too old: {package.least} is needed")
     if not facts and not notes:
-        notes.append("rvtrace is not installed as a package, so its extras are not known")
+        notes.append("this installation does not know the extra: install rvtrace again")
     install = Packages(command=f"{sys.executable} -m pip install '{_NAME}[{extra.name}]'")
     state = Usability.MISSING if notes else Usability.OK
     return Finding(f"extra {extra.name}", state, extra.gives, facts=tuple(facts), notes=tuple(notes), packages=install)
