@@ -10,6 +10,10 @@ parts, in milliseconds of CPU time: decoding, the calls, the profile, and its ro
 decoding the calls, the profile and the rows take. The lines below are other views of the same trace: the page for a
 browser, the timeline for Perfetto, with the size of the file, and statistics of intervals.
 
+The last lines are reports of `mixed` as loops (as in benchmarks/exports.py), of as many instructions and of ten times
+as many: rounds that leave calls open, and return from what they did not call. Seconds of the calls and of the profile
+with its rows, and by how many megabytes the process grew at most.
+
 With `jobs`: each trace four times in one file, read by one process, and in the pieces that two and four processes read.
 Seconds of CPU time of all of them together; how many times as much as by one that is, which is worth while if there are
 more processors; and the most memory, with one piece at a time.
@@ -28,10 +32,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 if len(sys.argv) < 2:
     sys.argv.append("100")
 
+from exports import grown, loops
 from long_runs import SETTINGS, cpu_seconds, encoded
 from memory import status
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
@@ -82,6 +89,11 @@ def main() -> int:
                 trace = Path(folder) / "trace.bin"
                 trace.write_bytes(b"".join(setting.encode(items)))
                 missed |= measure(f"{program}, {setting.name}", setting.name, trace, elf)
+                if (program, setting.name) == ("mixed", "HTM"):
+                    looped = decoded(setting.name, trace.read_bytes(), Image.from_elf(elf)), Image.from_elf(elf)
+        print(f"{'':22}{'Minstr':>8}{'calls s':>9}{'report s':>9}{'grew MB':>9}")
+        for times in (1, 10):
+            report_of_loops(*looped, times * MILLIONS * 10**6)
     return int(missed)
 
 
@@ -124,6 +136,26 @@ def pieces() -> int:
     pieces._LEAST = 1 << 20
     processes.by_processes = lambda of, jobs: map(read_or_problem, of)
     return rvtrace(sys.argv[2:])
+
+
+def decoded(name: str, trace: bytes, image: Image) -> History:
+    """Return the history of a trace."""
+    decoder = next(setting for setting in SETTINGS if setting.name == name).decoder(image, None)
+    decoder.feed(trace)
+    return decoder.finish_one()
+
+
+def report_of_loops(history: History, image: Image, length: int) -> None:
+    """A line for a report of six million instructions of a history, as loops of this length in all."""
+    some, part = HistoryBuilder(), history.entries[: history.entry_at(min(6 * 10**6, len(history) - 1))[0]]
+    for entry in part:
+        some.append(entry)
+    looped, before = loops(some.finish(Accounting(0, 0, 0, 0)), length), grown()
+    calls: list[CallHistory] = []
+    finding = cpu_seconds(lambda: calls.append(CallHistory(looped, ContextImages(image))))
+    reporting = cpu_seconds(lambda: reports([hart_profile(calls[0])], ReportChoice()))
+    millions = f"{len(looped) / 1e6:8.1f}"
+    print(f"{'mixed as loops':22}{millions}{finding:9.2f}{reporting:9.2f}{grown() - before:9.1f}", flush=True)
 
 
 def measure(shown: str, name: str, trace: Path, elf: Path) -> bool:

@@ -1,28 +1,31 @@
 """The tree of calls: how often each function called which, and how many instructions ran there.
 
 Each different step of a call history (`decode.calls.call_history`) is looked at once, and counts as often as it was
-taken. A `CallTreeBuilder` does the same with any amounts that belong to steps, such as times.
+taken. What a part does on any stack is found once (`decode.calls.tree.sketch`). A `CallTreeBuilder` does the same with
+any amounts that belong to steps, such as times.
 """
 
-from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.edges import CallEdge
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.edges import StackOperation
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, StackOperationKind
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
-from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath
+from rvtrace_gdb.decode.calls.tree.sketch import RepeatedPart, StackTurn, TreeSketches, TreeSketchItem, turns
+from rvtrace_gdb.decode.calls.tree.template import Template
+from rvtrace_gdb.decode.history.history import GAP, PathPart
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
 
-_CALLED = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL})
-_COUNTED = _CALLED | {StackOperationKind.TRAP}
 _REPORT_EVERY = 1 << 12
+_ROUNDS_INTERVAL = 1 << 10
 _DEEPEST = 1 << 10
 """The greatest depth of the tree; deeper calls are counted at that depth."""
+_REMEMBERED = 1 << 17
+_PENDING = 1 << 15
+_FORGET = (StackOperation(StackOperationKind.FORGET),)
 
 
 class CallNode:
@@ -52,14 +55,19 @@ class CallNode:
         return found
 
 
-class _Work(NamedTuple):
-    """A part that ran with this call stack."""
+class _StackPlace(NamedTuple):
+    """Where functions run on a stack: below *caller*, called at a *site*."""
 
-    stack: Frame | None
-    level: int
-    waiting: Waiting
-    summary: Summary
-    summaries: Summaries
+    caller: CallNode
+    site: Hashable
+
+
+class _Pending(NamedTuple):
+    """A template that is to be added at a place, so many times."""
+
+    place: _StackPlace
+    template: Template
+    times: int
 
 
 def call_tree(calls: CallHistory, progress: Progress = silent, part: range | None = None) -> CallNode:
@@ -100,11 +108,17 @@ def _sorted(node: CallNode) -> list[CallNode]:
 class CallTreeBuilder:
     """A call tree of *calls* under construction: the root, and the node for each stack that ran."""
 
+    parts_apart = False
+    """Whether the parts that ran are counted one by one (`count_part`)."""
+
     def __init__(self, calls: CallHistory) -> None:
         self._frames = calls.frames
         self.root = CallNode(0, False)
         self._callers: dict[int, tuple[Frame, CallNode]] = {}
-        self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
+        self._places: dict[tuple[int, Hashable], _StackPlace] = {}
+        self._place_of: dict[int, tuple[Frame | None, _StackPlace]] = {}
+        self._pending: dict[tuple[int, int], _Pending] = {}
+        self._sketches: dict[Summaries, TreeSketches] = {}
 
     def build(self, amounts: Mapping[CallStep, int], progress: Progress = silent) -> CallNode:
         """Count steps, each with its amount, and return the root. Raises what *progress* raises."""
@@ -112,15 +126,21 @@ class CallTreeBuilder:
 
     def node(self, stack: Frame | None, function: int) -> CallNode:
         """Return the node of the function that runs with this call stack."""
-        return self.called(self.caller(stack), stack, function)
+        place = self._place(stack)
+        return self.child(place.caller, function, place.site)
 
-    def called(self, caller: CallNode, stack: Frame | None, function: int) -> CallNode:
-        """Return the node of a function below that of its caller, which made the newest call of a stack."""
-        return caller.child(function, stack is not None and stack.kind is StackOperationKind.TRAP)
+    def site_of(self, kind: StackOperationKind, back: int, function: int, is_request: bool) -> Hashable:
+        """Return what tells the calls of a function by the same caller apart, of a frame that has these; see `Frame`.
+        It is None where there is no such frame.
+        """
+        return kind is StackOperationKind.TRAP
+
+    def child(self, caller: CallNode, function: int, site: Hashable) -> CallNode:
+        """Return the node of a function below that of its caller, called at a site."""
+        return caller.child(function, bool(site))
 
     def count_part(self, node: CallNode, part: PathPart, times: int) -> None:
-        """Count a part of which all instructions ran in a node, so many times."""
-        node.own += times * len(part)
+        """Note a part of which all instructions ran in a node, so many times, if `parts_apart`."""
 
     def pieces(self, steps: Mapping[CallStep, int]) -> Generator[tuple[str, int, int | None], None, CallNode]:
         """Count steps, each so many times, and return the root."""
@@ -129,88 +149,124 @@ class CallTreeBuilder:
                 yield "building the call tree (parts)", number, len(steps)
             unit, stack = step.unit, step.origin.stack
             summary = unit.summaries.summary_of(unit.part)
-            if unit.begins:
-                self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
-            else:  # most: one function, and nobody else
-                node = self.node(stack, unit.summaries.edges.functions.start_of(summary.first))
-                self.count_part(node, unit.part, times)
-        for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
-            for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
-                if number % _REPORT_EVERY == 0:
-                    yield "building the call tree (parts)", done, done + height + 1
-                self._expand(work, times)
+            if not unit.begins:  # most: one function, and nobody else
+                self._count_summary(stack, unit.summaries, summary, times)
+                continue
+            at = step.origin.calls(self._frames)
+            if unit.edge.begins:
+                self._apply(turns(unit.summaries, unit.edge, summary.first), at, times)
+            if not summary.begins:
+                self._count_summary(at.stack, unit.summaries, summary, times)
+                continue
+            sketches = self._sketches_of(unit.summaries)
+            for _ in self._applied(sketches, sketches.of(summary), at, times):
+                yield "building the call tree (parts)", number, len(steps)
+        self._add_pending()
         _add_up(self.root)
         return self.root
 
-    def _into(self, summaries: Summaries, edge: CallEdge, at: CallStacks, summary: Summary, times: int) -> None:
-        """Count the step into a part, and the part itself, *times* times."""
-        node = None
-        if edge.begins:
-            self._count_step(edge, at, times)
-            if at.kind in _COUNTED:
-                node = self.node(at.stack, summaries.edges.functions.start_of(summary.first))
-                node.calls += times
-        if summary.begins:
-            key = (id(at.stack), at.level, id(at.waiting), id(summary.part))
-            work, before = self._waiting[summary.height].get(key, (None, 0))
-            work = work or _Work(at.stack, at.level, at.waiting, summary, summaries)
-            self._waiting[summary.height][key] = (work, before + times)
-            at.do(summary.operations)
-        elif summary.first != GAP:
-            node = node or self.node(at.stack, summaries.edges.functions.start_of(summary.first))
+    def _count_summary(self, stack: Frame | None, summaries: Summaries, summary: Summary, times: int) -> None:
+        """Count a part of which all instructions ran in one function. A gap is none."""
+        if summary.first != GAP:
+            node = self.node(stack, summaries.edges.functions.start_of(summary.first))
+            node.own += times * len(summary.part)
             self.count_part(node, summary.part, times)
 
-    def _count_step(self, edge: CallEdge, at: CallStacks, times: int) -> None:
-        """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
-        a call, too.
-        """
-        for done, operation in enumerate(edge.operations, 1):
-            at.do((operation,))
-            if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
-                self.node(at.stack, operation.function).calls += times
+    def _sketches_of(self, summaries: Summaries) -> TreeSketches:
+        known = self._sketches.get(summaries)
+        if known is None:
+            known = self._sketches[summaries] = TreeSketches(summaries, self.site_of, apart=self.parts_apart)
+        return known
 
-    def _expand(self, work: _Work, times: int) -> None:
-        part, summaries = work.summary.part, work.summaries
-        at = CallStacks(self._frames, work.stack, work.level, work.waiting)
-        if isinstance(part, tuple):
-            self._count_addresses(part, summaries, at, times)
-        elif isinstance(part, RepeatPath):
-            self._rounds(part, summaries, at, times)
-        else:
-            children = summaries.children(part)
-            self._into(summaries, CallEdge(False), at, children[0], times)
-            for before, child in pairwise(children):
-                self._into(summaries, summaries.between(before, child), at, child, times)
+    def _applied(
+        self, sketches: TreeSketches, sketch: Iterable[TreeSketchItem], at: CallStacks, times: int
+    ) -> Iterator[None]:
+        """Count a part, and apply it to the stacks. Yields now and then."""
+        for item in sketch:
+            if isinstance(item, RepeatedPart):
+                yield from self._rounds(sketches, item, at, times)
+            else:
+                self._apply((item,), at, times)
 
-    def _rounds(self, part: RepeatPath, summaries: Summaries, at: CallStacks, times: int) -> None:
-        inner = summaries.summary_of(part.path)
-        self._into(summaries, CallEdge(False), at, inner, times)
-        edge, left = summaries.between(inner, inner), part.times - 1
-        for done in range(min(left, DEPTH_AT_MOST)):
-            before = at.stack, at.level, at.waiting
-            if not done:
-                self._into(summaries, edge, at, inner, times)
+    def _apply(self, items: Iterable[StackTurn | Template], at: CallStacks, times: int) -> None:
+        for item in items:
+            if isinstance(item, Template):
+                self._add_template(at.stack, item, times)
                 continue
-            ahead = CallStacks(self._frames, *before)
-            ahead.do((*edge.operations, *inner.operations))
-            if (ahead.stack, ahead.level, ahead.waiting) == before:
-                return self._into(summaries, edge, at, inner, times * (left - done))
-            self._into(summaries, edge, at, inner, times)
-        return None
+            at.do((item.operation,))
+            if at.kind in item.counted:
+                self.node(at.stack, item.function).calls += times
 
-    def _count_addresses(self, part: tuple[int, ...], summaries: Summaries, at: CallStacks, times: int) -> None:
-        functions, step = summaries.edges.functions, summaries.edges.step
-        node, since = self.node(at.stack, functions.start_of(part[0])), 0
-        for i in range(1, len(part)):
-            edge = step(part[i - 1], part[i])
-            if edge.begins:
-                self.count_part(node, part[since:i], times)
-                since = i
-                self._count_step(edge, at, times)
-                node = self.node(at.stack, functions.start_of(part[i]))
-                if at.kind in _COUNTED:
-                    node.calls += times
-        self.count_part(node, part[since:], times)
+    def _rounds(self, sketches: TreeSketches, rounds: RepeatedPart, at: CallStacks, times: int) -> Iterator[None]:
+        """Count repetitions. Those of them that change nothing any more are counted together: without a caller nothing
+        follows from the level. If the stack never stops growing, it is given up (as in `CallStacks`), and the others
+        count as the last one.
+        """
+        yield from self._applied(sketches, sketches.of(rounds.inner), at, times)
+        again, left = sketches.of_round(rounds), rounds.times - 1
+        for done in range(min(left, DEPTH_AT_MOST)):
+            if done % _ROUNDS_INTERVAL == _ROUNDS_INTERVAL - 1:
+                yield
+            stack, level, waiting, lows = at.stack, at.level, at.waiting, len(at.lows)
+            yield from self._applied(sketches, again, at, times)
+            risen, others = at.level - level, left - done - 1
+            if at.stack is stack and at.waiting == waiting and (not risen or stack is None):
+                if others:
+                    yield from self._applied(sketches, again, at, times * others)
+                    at.level = level + risen * (others + 1)
+                if not risen and lows == len(at.lows):
+                    return
+                break
+        else:
+            if left > DEPTH_AT_MOST:
+                yield from self._applied(sketches, again, at, times * (left - DEPTH_AT_MOST))
+        if left > DEPTH_AT_MOST:
+            at.do(_FORGET)
+
+    def _add_template(self, stack: Frame | None, template: Template, times: int) -> None:
+        """Add a template at the place of a stack."""
+        place = self._place(stack)
+        key = id(place), id(template)
+        known = self._pending.get(key)
+        if known is None and len(self._pending) >= _PENDING:
+            self._add_pending()
+        self._pending[key] = _Pending(place, template, times if known is None else known.times + times)
+
+    def _add_pending(self) -> None:
+        for pending in self._pending.values():
+            self._add_at(*pending)
+        self._pending.clear()
+
+    def _add_at(self, place: _StackPlace, template: Template, times: int) -> None:
+        """Add a template at a place, so many times."""
+        below = [(place.caller, key, place.site, child) for key, child in template.children.items()]
+        for caller, (function, _), site, added in below:
+            node = self.child(caller, function, site)
+            node.calls += times * added.calls
+            node.own += times * added.own
+            for part, ran in added.parts.values() if added.parts else ():
+                self.count_part(node, part, times * ran)
+            within = node if node.depth <= _DEEPEST else caller
+            below += [(within, key, key[1], child) for key, child in added.children.items()]
+
+    def _place(self, stack: Frame | None) -> _StackPlace:
+        """Return the place of a stack, one for all stacks of the same functions."""
+        known = self._place_of.get(id(stack))
+        if known is not None:
+            return known[1]
+        caller, site = self.caller(stack), self._site_of_frame(stack)
+        if len(self._place_of) >= _REMEMBERED:
+            self._add_pending()
+            self._place_of.clear()
+            self._places.clear()
+        place = self._places.setdefault((id(caller), site), _StackPlace(caller, site))
+        self._place_of[id(stack)] = stack, place
+        return place
+
+    def _site_of_frame(self, stack: Frame | None) -> Hashable:
+        if stack is None or stack.kind is StackOperationKind.DOUBT:
+            return None
+        return self.site_of(stack.kind, stack.back, stack.function, stack.asked)
 
     def caller(self, stack: Frame | None) -> CallNode:
         """Return the node of the function that made the newest call of a stack; the root, if that is not known."""
@@ -226,9 +282,11 @@ class CallTreeBuilder:
             frame = frame.below
         known = None if frame is None else self._callers.get(id(frame))
         node = self.root if known is None else known[1]
+        if len(self._callers) >= _REMEMBERED:
+            self._callers.clear()
         for frame in reversed(missing):
             if node.depth < _DEEPEST:
-                node = self.called(node, frame.below, frame.function)
+                node = self.child(node, frame.function, self._site_of_frame(frame.below))
             self._callers[id(frame)] = (frame, node)
         return node
 

@@ -98,6 +98,8 @@ def context_counts(profile: Profile, calls: CallHistory, progress: Progress = si
 class _ContextTreeBuilder(SitedTreeBuilder):
     """A call tree of which each node has the parts that ran in it, and how often."""
 
+    parts_apart = True
+
     def __init__(self, calls: CallHistory) -> None:
         super().__init__(calls)
         self._parts: dict[int, dict[int, tuple[PathPart, int]]] = {}  # by the ids of nodes and parts
@@ -105,7 +107,6 @@ class _ContextTreeBuilder(SitedTreeBuilder):
 
     def count_part(self, node: CallNode, part: PathPart, times: int) -> None:
         """Count a part, see the base class."""
-        super().count_part(node, part, times)
         parts = self._parts.setdefault(id(node), {})
         parts[id(part)] = part, parts.get(id(part), (part, 0))[1] + times
 

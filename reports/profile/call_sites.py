@@ -7,12 +7,12 @@ was: that is known where a function has one such jump.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, StackOperationKind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.call_nodes import image_of_function
@@ -71,16 +71,18 @@ class SitedNode(CallNode):
 class SitedTreeBuilder(CallTreeBuilder):
     """A call tree that has a node for each place from which a function is called."""
 
-    def called(self, caller: CallNode, stack: Frame | None, function: int) -> CallNode:
+    def site_of(self, kind: StackOperationKind, back: int, function: int, is_request: bool) -> _ReturnSite:
+        """Return what a frame says of where its call was made."""
+        return _ReturnSite(function, back, kind, is_request)
+
+    def child(self, caller: CallNode, function: int, site: Hashable) -> CallNode:
         """Return the node of a function below that of its caller, for the place of the call."""
-        origin = None
-        if stack is not None and stack.kind is not StackOperationKind.DOUBT:
-            origin = _ReturnSite(stack.function, stack.back, stack.kind, stack.asked)
-        key = (function, *(origin or ()))
+        assert site is None or isinstance(site, _ReturnSite)
+        key = (function, *(site or ()))
         found = caller.children.get(key)
         if found is None:
-            trap = origin is not None and origin.kind == StackOperationKind.TRAP
-            found = caller.children[key] = SitedNode(function, trap, caller, origin)
+            trap = site is not None and site.kind == StackOperationKind.TRAP
+            found = caller.children[key] = SitedNode(function, trap, caller, site)
         return found
 
 
