@@ -30,6 +30,8 @@ _GDB = (
     ["bs", "vCont?", "vCont;s:p1.1", "Z2,2000,4", "bc", "z2,2000,4", "vCont;r1000,1008:1", "D"],
     ["QStartNoAckMode", "Hc0", "bs", "P20=0010000000000000", "G00", "M1000,2:0102", "X1000,0:", "x1000,4", "qC"],
     ["qXfer:btrace:read:all:0,fff", "Qbtrace:bts", "qXfer:btrace-conf:read::0,fff", "Qbtrace:off", "qRcmd,68656c70"],
+    ["QThreadSuffixSupported", "qHostInfo", "qProcessInfo", "?", "jThreadsInfo", "p2", "g", "Z2,2000,4", "bc",
+     "x1000,4", "m1000,200", "vCont;s:1", "bs", "jThreadExtendedInfo:", "QListThreadsInStopReply", "bc"],
     ["qXfer:threads:read::0,fff", "T1", "qAttached", "qOffsets", "vMustReplyEmpty", "bc", "s", "c1004", "k"],
 )  # fmt: skip
 _ANSWERS: dict[str, Any] = {"g": None, "qRcmd,68656c70": "4f4b", "qC": "QC1", "qXfer:threads:read::0,fff": "l<x/>"}
