@@ -449,11 +449,13 @@ def _entries_of(history: History, stretches: Sequence[range]) -> list[AnyPath]:
     """Return the entries that some stretches consist of."""
     if stretches == [range(len(history))]:
         return list(history.entries)
-    return list(chain.from_iterable([_BORDER, *_of_stretch(history, stretch)] for stretch in stretches if stretch))
+    return list(chain.from_iterable([_BORDER, *stretch_entries(history, stretch)] for stretch in stretches if stretch))
 
 
-def _of_stretch(history: History, stretch: range) -> Iterable[AnyPath]:
-    """Return the entries of consecutive positions; the first and the last entry are cut."""
+def stretch_entries(history: History, stretch: range) -> Sequence[AnyPath]:
+    """Return the entries of consecutive positions, in order; the first and the last entry are cut."""
+    if not stretch:
+        return []
     entries = history.entries
     at: Callable[[int], int] = history.position_of
     first = bisect_right(range(len(entries)), stretch.start, key=at) - 1

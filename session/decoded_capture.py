@@ -294,14 +294,15 @@ class DecodedCapture:
         self.decoded = before._replace(harts=harts, traps=self.traps)
         return self.decoded
 
-    def divisible(self) -> "DivisibleTrace | None":
-        """Return the trace for those who decode it in pieces, None if that is not possible. Raises `NoTrace`,
-        `Unsupported`, BadElf.
+    def divisible(self) -> "DivisibleTrace":
+        """Return the trace for those who decode it in pieces. Raises `Indivisible`, `NoTrace`, `Unsupported`, BadElf.
         """
-        from rvtrace_gdb.session.formats.divisible import divisible  # few traces are so long
+        from rvtrace_gdb.session.formats.divisible import Indivisible, divisible  # few traces are so long
 
-        if self._target is not None or self._stop_at_error or self.traps:
-            return None  # what harts said of their last traps is put into the histories
+        if self.traps:
+            raise Indivisible("it has what halted harts said of their last traps")  # this is put into the histories
+        if self._target is not None or self._stop_at_error:
+            raise Indivisible("it is still recorded, or read up to its first error alone")
         return divisible(self._sinks(), self.capture.encoders, self._program.in_contexts(self._program.image()))
 
     def use_index(self, index: "TraceIndex") -> None:

@@ -1,29 +1,28 @@
 """One long trace that processes, or the workers of a cluster, read in pieces, with the result of one that reads all.
 
 Each piece is read twice. First it is scanned, before what comes before it is known; the scans are put together in
-their order, and one that began with a wrong guess is made again here. Then the piece is profiled, with all that is
-known at its beginning.
+their order, and one that began with a wrong guess is made again here. Then what is wanted is found out about the piece
+(`profiled_pieces.py`, `covered_pieces.py`), with all that is known at its beginning.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, overload
 from uuid import uuid4
 
-from rvtrace_gdb.console.captures.readers import CaptureReader, MergedCaptureError, Readers, Unreadable
+from rvtrace_gdb.console.captures.readers import CaptureReader, MergedCaptureError, Readers, ReadWhole, Unreadable
 from rvtrace_gdb.console.options.request import LoadedTrace
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
-from rvtrace_gdb.reports.profile.model import Profile
-from rvtrace_gdb.reports.profile.piece_profile import JoinedProfile
-from rvtrace_gdb.session.formats.divisible import DivisibleTrace
+from rvtrace_gdb.session.formats.divisible import DivisibleTrace, Indivisible
 from rvtrace_gdb.session.formats.piece_chain import PieceChain, PieceStart
 from rvtrace_gdb.session.formats.trace_index import TraceIndex
 from rvtrace_gdb.session.formats.trace_pieces import (
     STEP,
     WARM_UP,
+    DecodedPiece,
     MoreNeeded,
     NoPieces,
     PieceBounds,
@@ -32,7 +31,6 @@ from rvtrace_gdb.session.formats.trace_pieces import (
     decoded_piece,
     scan,
 )
-from rvtrace_gdb.session.queries.piece_profiles import FollowedPiece, piece_profile
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -50,7 +48,7 @@ def piece_size(total: int, jobs: int) -> int:
     return -(-size // STEP) * STEP
 
 
-class _PieceTrace(NamedTuple):
+class PieceTrace(NamedTuple):
     """The trace that pieces are of, without its bytes. *token*: differs from that of all other traces."""
 
     trace: LoadedTrace
@@ -64,7 +62,6 @@ class _PieceTrace(NamedTuple):
             session = Session()
             self.trace.open(session)
             known = session.require_capture().divisible()
-            assert known is not None
             _opened[self.token] = known
         return known
 
@@ -75,7 +72,7 @@ _opened: dict[str, DivisibleTrace] = {}
 class ScannedPiece(NamedTuple):
     """A piece that is to be scanned, see `trace_pieces.scan`."""
 
-    of: _PieceTrace
+    of: PieceTrace
     data: PieceBytes
     bounds: PieceBounds
     seed: Checkpoint | None
@@ -99,48 +96,46 @@ class ScannedPiece(NamedTuple):
             return None
 
 
-class PieceToProfile(NamedTuple):
-    """A piece that is to be profiled: of *harts*, by source. *size*: of the trace, None if nobody asks."""
+class KnownPiece(NamedTuple):
+    """A piece, and what is known where it begins."""
 
-    of: _PieceTrace
+    of: PieceTrace
     data: PieceBytes
     bounds: PieceBounds
     start: PieceStart
-    harts: Mapping[int, int]
-    capture: str
-    size: int | None
-    reads_sources: bool = False
 
-    @property
-    def trace(self) -> LoadedTrace:
-        """The trace without its bytes."""
-        return self.of.trace
-
-    def with_trace(self, trace: LoadedTrace) -> Self:
-        """Return the same of a trace that has been loaded."""
+    def of_trace(self, trace: LoadedTrace) -> "KnownPiece":
+        """Return the same piece of a trace that has been loaded."""
         return self._replace(of=self.of._replace(trace=trace))
 
-    def read(self, progress: Progress = silent) -> dict[int, FollowedPiece] | None:
-        """Return the profiles by source; None if that takes more than what was sent along."""
-        try:
-            return self.profiles(self.of.opened(), progress)
-        except MoreNeeded:
-            return None
-
-    def profiles(self, opened: DivisibleTrace, progress: Progress) -> dict[int, FollowedPiece]:
-        """Return the profiles by source. Raises MoreNeeded, and what *progress* raises."""
-        place, firsts, stacks = self.start
-        pieces = decoded_piece(
+    def decoded(self, opened: DivisibleTrace, progress: Progress) -> Iterator[DecodedPiece]:
+        """Yield what the piece has of each source. Raises MoreNeeded, and what *progress* raises."""
+        place, firsts, _ = self.start
+        return decoded_piece(
             opened.make, self.data, self.bounds, place, firsts, times=opened.times, progress=progress
         )
-        return {
-            piece.source: piece_profile(
-                piece, opened.program, stacks.get(piece.source, KeptStacks()), self.harts[piece.source],
-                capture=self.capture, trace_bytes=self.size, progress=progress,
-            )
-            for piece in pieces
-            if piece.source in self.harts
-        }  # fmt: skip
+
+    def stacks(self, source: int) -> KeptStacks:
+        """Return the call stacks where the piece begins."""
+        return self.start.stacks.get(source, KeptStacks())
+
+
+class FollowedResult(Protocol):
+    """What was found out about a piece of a source, with the call stacks at its end."""
+
+    @property
+    def stacks(self) -> KeptStacks: ...
+
+
+_F = TypeVar("_F", bound=FollowedResult)
+_F_co = TypeVar("_F_co", bound=FollowedResult, covariant=True)
+
+
+class PieceReader(CaptureReader[Mapping[int, _F_co] | None], Protocol[_F_co]):
+    """Finds something out about a piece, by source; None if that takes more than what was sent along."""
+
+    def found(self, opened: DivisibleTrace, progress: Progress) -> Mapping[int, _F_co]:
+        """Return what is found out. Raises MoreNeeded, and what *progress* raises."""
 
 
 class _Made(Sequence[_T], Generic[_T]):
@@ -171,7 +166,7 @@ class PiecesOfTrace:
     """The pieces of a trace, and who reads them."""
 
     def __init__(self, loaded: LoadedTrace, opened: DivisibleTrace, by: Readers, progress: Progress) -> None:
-        self._opened, self._progress = opened, progress
+        self.opened, self._progress = opened, progress
         self._execute = _executor(by, progress)
         total = len(opened.data)
         size = piece_size(total, _WORKERS if by.cluster else by.processes)
@@ -181,7 +176,7 @@ class PiecesOfTrace:
             self._bounds[-1] = self._bounds[-1]._replace(stop=last.stop)
         capture = loaded.capture
         bare = replace(capture, sinks=tuple(replace(sink, data=b"") for sink in capture.sinks))
-        self._of = _PieceTrace(loaded._replace(capture=bare), uuid4().hex)
+        self._of = PieceTrace(loaded._replace(capture=bare), uuid4().hex)
         self._all = PieceBytes(opened.data, 0, total)
         self._starts: list[PieceStart] = []
         self.chain = PieceChain()
@@ -205,33 +200,36 @@ class PiecesOfTrace:
         accounting = self.chain.accounting._replace(total=self._all.total)
         return TraceIndex(Path(os.devnull), self.chain.source_facts(), accounting, ())
 
-    def profiles(self, harts: Mapping[int, int], capture: str, size: int | None) -> dict[int, Profile]:
-        """Return the profile of each hart. *harts*: by source. Raises MergedCaptureError, and what the progress raises.
+    def followed(self, reader: Callable[[KnownPiece], PieceReader[_F]]) -> Iterator[Mapping[int, _F]]:
+        """Yield what readers of the pieces find, in their order. Raises MergedCaptureError, and what the progress
+        raises.
         """
-
-        def piece(number: int) -> PieceToProfile:
-            bounds, start = self._bounds[number], self._starts[number]
-            first = bounds.start if start.place is None else start.place.at
-            return PieceToProfile(self._of, self._part(first, bounds), bounds, start, harts, capture, size)
-
-        joined: dict[int, JoinedProfile] = {}
         stacks: dict[int, KeptStacks] = {}
-        for number, found in enumerate(self._execute(_Made(len(self._bounds), piece))):
-            _check(found)
+        readers = _Made(len(self._bounds), lambda number: reader(self._piece(number)))
+        for number, result in enumerate(self._execute(readers)):
+            _check(result)
             start = self._starts[number]
             changed = {source: it for source, it in stacks.items() if start.stacks.get(source) != it}
+            found: Mapping[int, _F] | None = result
             if found is None or changed:
                 known = start._replace(stacks={**start.stacks, **changed})
-                again = piece(number)._replace(data=self._all, start=known)
-                found = again.profiles(self._opened, self._progress)
-            for source, (profile, after) in found.items():
-                joined.setdefault(harts[source], JoinedProfile()).add(profile)
-                stacks[source] = after
-        return {hart: it.profile() for hart, it in sorted(joined.items())}
+                again = reader(self.whole_piece(number)._replace(start=known))
+                found = again.found(self.opened, self._progress)
+            stacks.update((source, it.stacks) for source, it in found.items())
+            yield found
+
+    def whole_piece(self, number: int) -> KnownPiece:
+        """Return a piece with all bytes of the trace."""
+        return KnownPiece(self._of, self._all, self._bounds[number], self._starts[number])
+
+    def _piece(self, number: int) -> KnownPiece:
+        whole = self.whole_piece(number)
+        place = whole.start.place
+        return whole._replace(data=self._part(whole.bounds.start if place is None else place.at, whole.bounds))
 
     def _first_seed(self) -> Checkpoint:
         """Return a checkpoint from near the beginning. Raises NoPieces, and what the progress raises."""
-        decoder = self._opened.make()
+        decoder = self.opened.make()
         for at in range(0, self._bounds[0].stop, STEP):
             self._progress("decoding", at, self._all.total)
             decoder.feed(self._all.step(at))
@@ -265,7 +263,7 @@ class PiecesOfTrace:
         start = self.chain.start
         if start is None:
             raise NoPieces
-        opened, bounds = self._opened, self._bounds[number]
+        opened, bounds = self.opened, self._bounds[number]
         again = scan(opened.make, opened.program, self._all, bounds, start.place, self._progress)
         if not self._add_scan(number, again):
             raise NoPieces
@@ -297,43 +295,41 @@ def _shown(results: Iterator[_T], total: int, progress: Progress) -> Iterator[_T
         yield result
 
 
-class PieceProfiles(NamedTuple):
-    """The profiles of the harts of a trace that was read in pieces. *session*: knows how much ran and what was lost."""
+class TraceInPieces(NamedTuple):
+    """A trace that was scanned in pieces. *session*: knows how much ran and what was lost; *about*: lines for the user;
+    *chosen*: the harts that are wanted; *harts*: those of them that the pieces have, by source.
+    """
 
     session: Session
     about: list[str]
-    profiles: dict[int, Profile]
+    pieces: PiecesOfTrace
+    chosen: list[int]
+    harts: dict[int, int]
 
 
-def profiles_in_pieces(
-    loaded: LoadedTrace, hart: int | None, capture: str, by: Readers, progress: Progress, *, sized: bool
-) -> PieceProfiles | None:
-    """Return the profiles of a trace's harts, read in pieces; None if it cannot be, is too short, or nobody asks.
-    *sized*: as `PieceToProfile.size`.
-
-    Raises MergedCaptureError, as the executors, and as `RequestedTrace.open` and `Session.harts`.
+def scanned(loaded: LoadedTrace, hart: int | None, by: Readers, progress: Progress) -> TraceInPieces:
+    """Scan the pieces of a trace. Raises ReadWhole: it cannot be read in pieces, or is too short; MergedCaptureError;
+    as the executors, `RequestedTrace.open` and `Session.harts`.
     """
-    if by.jobs < 2 and not by.cluster:  # on few processors it may take longer: who wants it says so
-        return None
-    if sum(len(sink.data) for sink in loaded.capture.sinks) < 2 * _LEAST:
-        return None
+    total = sum(len(sink.data) for sink in loaded.capture.sinks)
+    if total < 2 * _LEAST:
+        raise ReadWhole(f"it has {total:,} bytes, and pieces are of {_LEAST:,} at least")
     session = Session()
     about = loaded.open(session)
     captured = session.require_capture()
-    opened = captured.divisible()
-    if opened is None:
-        return None
-    pieces = PiecesOfTrace(loaded, opened, by, progress)
     try:
+        opened = captured.divisible()
+        pieces = PiecesOfTrace(loaded, opened, by, progress)
         index = pieces.index()
+    except Indivisible as why:
+        raise ReadWhole(str(why)) from None
     except NoPieces:
-        return None
+        raise ReadWhole("it does not synchronize often enough, or has too many errors") from None
     captured.use_index(index)
     histories = session.harts(progress=progress).harts
     chosen = sorted(histories.histories) if hart is None else [histories.number(hart)]
     if not any(len(histories.histories[it]) for it in chosen):
-        return None
+        raise ReadWhole("nothing ran in it")
     lengths = {source: facts.length - facts.gaps for source, facts in index.sources.items()}
     harts = {source: it for source, it in opened.harts(lengths).items() if it in chosen and source in index.sources}
-    found = pieces.profiles(harts, capture, len(opened.data) if sized else None)
-    return PieceProfiles(session, about, found)
+    return TraceInPieces(session, about, pieces, chosen, harts)

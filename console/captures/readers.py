@@ -23,6 +23,10 @@ class MergedCaptureError(RvtraceError):
     """A capture among several cannot be read."""
 
 
+class ReadWhole(Exception):
+    """A long trace is not read in pieces. Its text says why."""
+
+
 class CaptureReader(Protocol[_R_co]):
     """What a command wants to know of one trace. It is pickled, and so is its result.
 
@@ -46,8 +50,8 @@ class CaptureReader(Protocol[_R_co]):
 class DivisibleReader(Protocol[_R_co]):
     """A reader that can have others read the pieces of a long trace."""
 
-    def read_by(self, by: "Readers", progress: Progress) -> _R_co | None:
-        """Read the trace in pieces; None if it cannot be, or is too short. Raises as `CaptureReader.read`, and as
+    def read_by(self, by: "Readers", progress: Progress) -> _R_co:
+        """Read the trace in pieces. Raises ReadWhole: it cannot be, or is too short; as `CaptureReader.read`, and as
         `read_captures`.
         """
 
@@ -69,6 +73,12 @@ class Readers(NamedTuple):
     def processes(self) -> int:
         """How many processes may read."""
         return self.jobs or os.cpu_count() or 1
+
+    @property
+    def wants_pieces(self) -> bool:
+        """Whether a long trace is to be read in pieces: on few processors it may take longer, so who wants it says so.
+        """
+        return self.jobs > 1 or bool(self.cluster)
 
 
 def add_arguments(parser: "argparse._ActionsContainer") -> None:

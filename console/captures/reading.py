@@ -1,7 +1,7 @@
 """The reading of several captures, by whom the user wants."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from rvtrace_gdb.console.captures.readers import (
@@ -9,6 +9,7 @@ from rvtrace_gdb.console.captures.readers import (
     DivisibleReader,
     MergedCaptureError,
     Readers,
+    ReadWhole,
     Unreadable,
     read_or_problem,
 )
@@ -18,18 +19,27 @@ from rvtrace_gdb.support.errors import Progress
 _R = TypeVar("_R")
 
 
-def read_captures(of: Sequence[CaptureReader[_R]], by: Readers, progress: Progress) -> Iterator[_R]:
+def _unnoted(_text: str) -> None:
+    pass
+
+
+def read_captures(
+    of: Sequence[CaptureReader[_R]], by: Readers, progress: Progress, note: Callable[[str], object] = _unnoted
+) -> Iterator[_R]:
     """Yield what each reader finds, in their order. What a process or worker that has died was to read is read again.
+    *note* is told why a single trace is read whole, though pieces of it were wanted.
 
     Raises MergedCaptureError, ClusterError, LibraryMissing, what *progress* raises, and, for one capture without a
     cluster, as its reader.
     """
     if len(of) == 1 and isinstance(of[0], DivisibleReader):
         of = [of[0].with_trace(of[0].trace.loaded())]  # standard input can be read once
-        found = _read_in_pieces(of[0], by, progress)
-        if found is not None:
-            yield found
-            return
+        if by.wants_pieces:
+            try:
+                yield _read_in_pieces(of[0], by, progress)
+                return
+            except ReadWhole as why:
+                note(f"the trace is read whole, not in pieces: {why}")
     if len(of) == 1 and not by.cluster:
         yield of[0].read(progress)
         return
@@ -40,8 +50,10 @@ def read_captures(of: Sequence[CaptureReader[_R]], by: Readers, progress: Progre
         yield result
 
 
-def _read_in_pieces(reader: CaptureReader[_R], by: Readers, progress: Progress) -> _R | None:
-    found: _R | None = reader.read_by(by, progress) if isinstance(reader, DivisibleReader) else None
+def _read_in_pieces(reader: CaptureReader[_R], by: Readers, progress: Progress) -> _R:
+    if not isinstance(reader, DivisibleReader):
+        raise ReadWhole("this command cannot")
+    found: _R = reader.read_by(by, progress)
     return found
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
-from rvtrace_gdb.console.captures.pieces import profiles_in_pieces
-from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.profiled_pieces import profiles_in_pieces
+from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
@@ -121,13 +121,11 @@ class CountedTrace(NamedTuple):
         lines = [*about, *report.histories(session.harts(progress=progress).harts), *session.warnings()]
         return CountedRuns(found, lines)
 
-    def read_by(self, by: Readers, progress: Progress) -> CountedRuns | None:
+    def read_by(self, by: Readers, progress: Progress) -> CountedRuns:
         """Read the trace in pieces. Raises as `profiles_in_pieces`."""
         if self.has_contexts:
-            return None
+            raise ReadWhole("profiles with call contexts are of its whole history")
         found = profiles_in_pieces(self.trace.loaded(), self.hart, "", by, progress, sized=False)
-        if found is None:
-            return None
         decoded = found.session.harts(progress=progress)
         for number in found.profiles:
             found.session.selected_or_empty(Context(hart=number), progress)
@@ -141,7 +139,8 @@ def _counted_traces(request: PgoRequest, shown: CommandOutput) -> CountedHarts:
     total = CountedHarts([], [], [])
     common: set[str] | None = None
     counted = [CountedTrace(trace, request.hart, request.choice.has_contexts) for trace in request.traces]
-    for trace, found in zip(request.traces, read_captures(counted, request.by, shown.progress), strict=True):
+    results = read_captures(counted, request.by, shown.progress, lambda why: shown.say(report.notes([why])))
+    for trace, found in zip(request.traces, results, strict=True):
         shown.say(found.lines)
         ran = {program.identity for profile in found.harts.profiles for program in profile.programs}
         common = ran if common is None else common & ran

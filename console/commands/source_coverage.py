@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.console.captures import readers
-from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.covered_pieces import coverage_in_pieces
+from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import raw
@@ -123,9 +124,8 @@ def _programs(request: CoverageRequest, shown: CommandOutput) -> list[ProgramCov
     found: list[ProgramCoverage] = []
     first = None
     covered = [CoveredTrace(trace, request.hart, request.range) for trace in request.traces]
-    for trace, (programs, lines) in zip(
-        request.traces, read_captures(covered, request.by, shown.progress), strict=True
-    ):
+    results = read_captures(covered, request.by, shown.progress, lambda why: shown.say(report.notes([why])))
+    for trace, (programs, lines) in zip(request.traces, results, strict=True):
         shown.say(lines)
         if request.output:
             protect_inputs(request.output, [program.elf.path for program in programs])
@@ -179,6 +179,14 @@ class CoveredTrace(NamedTuple):
             part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
             found += coverage_of(session, selected, part, progress)
         return CoveredPrograms(merged(found), [*about, *report.histories(decoded.harts), *session.warnings()])
+
+    def read_by(self, by: Readers, progress: Progress) -> CoveredPrograms:
+        """Read the trace in pieces. Raises as `coverage_in_pieces`."""
+        if self.range:
+            raise ReadWhole(f"a RANGE ({self.range}) is of its whole history")
+        session, about, programs = coverage_in_pieces(self.trace.loaded(), self.hart, by, progress)
+        decoded = session.harts(progress=progress)
+        return CoveredPrograms(programs, [*about, *report.histories(decoded.harts), *session.warnings()])
 
 
 class _FileRow(NamedTuple):

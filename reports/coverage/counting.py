@@ -1,7 +1,7 @@
 """The coverage of the programs of a history, from its counts (`decode/coverage.py`), without a walk over what ran."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from rvtrace_gdb.decode import coverage
@@ -32,18 +32,22 @@ def program_coverages(
     """
     part = range(len(history)) if part is None else part
     maybe = maybe_ran(history, program, part, overwritten=overwritten and not part.start, progress=progress)
-    found: list[ProgramCoverage] = []
-    for image, places in _stretches(history, program, part).items():
+    counts: dict[Image, ExecutionCounts] = {}
+    for image, places in stretches(history, program, part).items():
         whole = places == [range(len(history))]
-        counted = coverage.counts(history, None if whole else places, progress, calls if whole else None)
-        found += _of_image(image, counted, maybe)
-    sums = merged(found)
+        counts[image] = coverage.counts(history, None if whole else places, progress, calls if whole else None)
+    return of_images(counts, maybe, sum(position in part for position in history.gap_positions))
+
+
+def of_images(counts: Mapping[Image, ExecutionCounts], maybe: MaybeRan, gaps: int) -> list[ProgramCoverage]:
+    """Return the coverage of each program of one run, by what was counted in its images. *gaps*: how many it has."""
+    sums = merged(one for image, counted in counts.items() for one in _of_image(image, counted, maybe))
     for one in sums:
-        one.runs, one.gaps = 1, sum(position in part for position in history.gap_positions)
+        one.runs, one.gaps = 1, gaps
     return sums
 
 
-def _stretches(history: History, program: ContextImages, part: range) -> dict[Image, list[range]]:
+def stretches(history: History, program: ContextImages, part: range) -> dict[Image, list[range]]:
     """Return the positions at which each program ran; the one that all contexts share comes first."""
     found: dict[Image, list[range]] = {program.base: []}
     borders = [part.start, *(at for at, _ in history.contexts if at in part[1:]), part.stop]

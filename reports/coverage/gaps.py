@@ -11,6 +11,8 @@ Everything may have run where the place of a loss is not known, and where the ga
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.served import served_calls
@@ -52,33 +54,83 @@ def maybe_ran(
     """Return what may have run in the gaps of the *part* of a history. *overwritten*: older trace was lost, which is a
     gap, too.
     """
-    open_ends = {history.pc(position) for position in _untold(history, part)}
-    gaps = set(_gaps(history, program, part))
+    found = gap_facts(history, program, part, overwritten=overwritten)
+    if part and history.pc(part.stop - 1) != GAP:
+        found.untold.add(history.pc(part.stop - 1))
+    return maybe_ran_by(found, program, progress)
+
+
+@dataclass
+class GapFacts:
+    """What tells what may have run in the gaps of a part of a history.
+
+    gaps      where they are
+    untold    the instructions after which the trace does not tell where the program went
+    handlers  the instructions to which its traps led, and *interrupted*: those where they hit
+    is_several  whether several programs ran
+    is_placeless  whether something is lost of which the place is not known
+    """
+
+    gaps: set[Gap] = field(default_factory=set)
+    untold: set[int] = field(default_factory=set)
+    handlers: set[int] = field(default_factory=set)
+    interrupted: set[int] = field(default_factory=set)
+    is_several: bool = False
+    is_placeless: bool = False
+
+    def add(self, other: "GapFacts") -> None:
+        """Add those of another part."""
+        self.gaps |= other.gaps
+        self.untold |= other.untold
+        self.handlers |= other.handlers
+        self.interrupted |= other.interrupted
+        self.is_several |= other.is_several
+        self.is_placeless |= other.is_placeless
+
+
+def gap_facts(
+    history: History, program: ContextImages, part: range, *, overwritten: bool = False, goes_on: bool = False
+) -> GapFacts:
+    """Return the facts of a *part* of a history, but for where it ends. *overwritten*: as for `maybe_ran`. *goes_on*:
+    the history is a piece that ends with the part, and more comes after it.
+    """
+    found = GapFacts(set(_gaps(history, program, part, goes_on=goes_on)))
     if overwritten and part:
-        gaps.add(Gap(None, _pc(history, part.start)))
-    several = any(program.image_of(context) is not program.base for _, context in history.contexts)
-    around = history.events_between(part.start, part.stop + 1)
-    if (several and gaps) or any(is_placeless(event) for event in around):
+        found.gaps.add(Gap(None, _pc(history, part.start)))
+    ran = (context for at, context in history.contexts if at < part.stop or not goes_on)
+    found.is_several = any(program.image_of(context) is not program.base for context in ran)
+    around = history.events_between(part.start, part.stop + (not goes_on))
+    found.is_placeless = any(is_placeless(event) for event in around)
+    traps = traps_of(history)
+    for trap in chain.from_iterable(traps.values()):
+        found.handlers |= set() if trap.next_pc is None else {trap.next_pc}
+        found.interrupted |= set() if trap.last_pc is None else {trap.last_pc}
+    hidden = (at for at, (first, *_) in traps.items() if first.last_pc is None and at in part)
+    found.untold.update(history.pc(at - 1) for at in hidden)
+    return found
+
+
+def maybe_ran_by(found: GapFacts, program: ContextImages, progress: Progress = silent) -> MaybeRan:
+    """Return what may have run by these facts. Raises what *progress* raises."""
+    if (found.is_several and found.gaps) or found.is_placeless:
         return MaybeRan(everything=True)
-    if not gaps and not open_ends:
+    if not found.gaps and not found.untold:
         return MaybeRan()
-    traps = [trap for chain in traps_of(history).values() for trap in chain]
-    handlers = {trap.next_pc for trap in traps if trap.next_pc is not None}
-    graph = FlowGraph(program.base, handlers, {trap.last_pc for trap in traps if trap.last_pc is not None})
-    found = _in_gaps(graph, gaps, progress)
-    untold = {(pc, way) for pc in open_ends for way in graph.ways(pc) if isinstance(way, int)}
-    return MaybeRan(found.instructions, found.ways | untold)
+    graph = FlowGraph(program.base, found.handlers, found.interrupted)
+    inside = _in_gaps(graph, found.gaps, progress)
+    untold = {(pc, way) for pc in found.untold for way in graph.ways(pc) if isinstance(way, int)}
+    return MaybeRan(inside.instructions, inside.ways | untold)
 
 
-def _gaps(history: History, program: ContextImages, part: range) -> Iterator[Gap]:
+def _gaps(history: History, program: ContextImages, part: range, *, goes_on: bool) -> Iterator[Gap]:
     served = served_calls(history, program) if history.gaps else {}
     for position in history.gap_positions:
         if position in part and position not in served and not _is_halt(history.gap_at(position)):
             contradicts = history.gap_at(position).kind is EventKind.MISMATCH  # since when is not known
             yield Gap(None if contradicts else _pc(history, position - 1), _pc(history, position + 1))
+    ends = {0, len(history)} & {part.start, part.stop} - ({part.stop} if goes_on else set())
     for event in history.events:
-        at_an_end = event.position in {0, len(history)} & {part.start, part.stop}
-        if event.is_loss and at_an_end:  # before the first instruction, or after the last
+        if event.is_loss and event.position in ends:  # before the first instruction, or after the last
             yield Gap(_pc(history, event.position - 1), _pc(history, event.position))
 
 
@@ -93,15 +145,6 @@ def _is_halt(event: Event) -> bool:
     if event.kind is not EventKind.TRACE_OFF or not isinstance(fact, Stop) or fact.reason is not StopReason.DEBUG_MODE:
         return False
     return isinstance(fact.then, Start) and fact.then.reason.resumes
-
-
-def _untold(history: History, part: range) -> Iterator[int]:
-    """Yield the positions of instructions after which the trace does not tell where the program went."""
-    if part and history.pc(part.stop - 1) != GAP:
-        yield part.stop - 1
-    for position, chain in traps_of(history).items():
-        if chain[0].last_pc is None and position in part:
-            yield position - 1
 
 
 def _in_gaps(graph: FlowGraph, gaps: set[Gap], progress: Progress) -> MaybeRan:

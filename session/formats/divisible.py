@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding
@@ -11,15 +11,22 @@ from rvtrace_gdb.session.formats.sinks import feeding, options_of, sources
 from rvtrace_gdb.session.formats.trace_pieces import MakeDecoder
 
 
+class Indivisible(Exception):
+    """A trace that cannot be decoded in pieces. Its text says why, of "it"."""
+
+
 class DivisibleTrace(NamedTuple):
-    """The bytes of one sink, and what decodes them. *times*: they may have times."""
+    """The bytes of one sink, and what decodes them. *times*: they may have times; *wrapped*: older trace was
+    overwritten.
+    """
 
     data: bytes
     make: MakeDecoder
-    program: Program
+    program: ContextImages
     times: bool
     fed: list[CapturedEncoder]
     has_sources: bool
+    wrapped: bool
 
     def harts(self, lengths: Mapping[int, int]) -> dict[int, int]:
         """Return the hart of each source. *lengths*: how many instructions each has sent."""
@@ -27,19 +34,23 @@ class DivisibleTrace(NamedTuple):
 
 
 def divisible(
-    sinks: Sequence[Captured], encoders: tuple[CapturedEncoder, ...], program: Program
-) -> DivisibleTrace | None:
-    """Return the trace of a capture; None if it has several sinks, or its format cannot be decoded in pieces. Raises
-    `NoTrace`, `Unsupported`.
+    sinks: Sequence[Captured], encoders: tuple[CapturedEncoder, ...], program: ContextImages
+) -> DivisibleTrace:
+    """Return the trace of a capture. Raises `NoTrace`, `Unsupported`, and Indivisible: it has several sinks, or its
+    format cannot be decoded in pieces.
     """
     sink = sinks[0]
-    if len(sinks) != 1 or not isinstance(sink, CapturedSink):
-        return None
+    if len(sinks) != 1:
+        raise Indivisible(f"it is in {len(sinks)} sinks")
+    if not isinstance(sink, CapturedSink):
+        raise Indivisible("its records are no N-Trace or E-Trace")
     fed = feeding(sink, encoders)
     trace_options = options_of(fed)
     trace_format = registry.format_of(trace_options)
     begun = trace_format.decoding(b"", program, trace_options, wrapped=sink.wrapped, stop_at_error=False)
     if not isinstance(begun, PiecewiseDecoding):
-        return None
+        raise Indivisible("a decoder of its format cannot go on in the middle")
     times = trace_format.has_times(trace_options)
-    return DivisibleTrace(sink.data, begun.make, program, times, fed, trace_format.has_sources(trace_options))
+    return DivisibleTrace(
+        sink.data, begun.make, program, times, fed, trace_format.has_sources(trace_options), sink.wrapped
+    )

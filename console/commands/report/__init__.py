@@ -19,6 +19,7 @@ from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL, ProfileReport
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
 from rvtrace_gdb.session.queries.reports import ReportChoice, reports
+from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.addresses import address_text
@@ -124,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
     request = _request(args)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         if request.html:
+            if request.by.wants_pieces:
+                shown.say(notes(["the trace is read whole, not in pieces: a page is of its whole history"]))
             write_page(request.traces[0], request.html, shown)
             return 0
         print_reports(reports(_profiles(request, shown), request.choice), shown)
@@ -132,7 +135,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _profiles(request: ReportRequest, shown: CommandOutput) -> Iterator[Profile]:
     """Yield the profiles of all harts, and say what there is to say about their traces."""
-    for found in read_captures(request.traces, request.by, shown.progress):
+    def note(why: str) -> None:
+        shown.say(notes([why]))
+
+    for found in read_captures(request.traces, request.by, shown.progress, note):
         shown.say(found.lines)
         yield from found.profiles
 

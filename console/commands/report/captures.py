@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from rvtrace_gdb.console.captures.pieces import profiles_in_pieces
-from rvtrace_gdb.console.captures.readers import Readers
+from rvtrace_gdb.console.captures.profiled_pieces import profiles_in_pieces
+from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.reports.profile.model import Profile
@@ -46,13 +46,13 @@ class ProfiledTrace(NamedTuple):
         )
         return TraceProfiles(list(found.values()), lines)
 
-    def read_by(self, by: Readers, progress: Progress) -> TraceProfiles | None:
+    def read_by(self, by: Readers, progress: Progress) -> TraceProfiles:
         """Read the trace in pieces. Raises as `profiles_in_pieces`."""
-        if self.range or self.intervals:
-            return None
+        if self.range:
+            raise ReadWhole(f"a RANGE ({self.range}) is of its whole history")
+        if self.intervals:
+            raise ReadWhole("the section intervals is of its whole history: name the other sections")
         found = profiles_in_pieces(self.trace.loaded(), self.hart, self.capture, by, progress, sized=True)
-        if found is None:
-            return None
         return TraceProfiles(list(found.profiles.values()), self._lines(found.session, found.about, progress))
 
     @staticmethod

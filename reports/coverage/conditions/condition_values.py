@@ -10,7 +10,7 @@ evaluations that had different results, where conditions that were not evaluated
 Source: clang, `llvm/lib/ProfileData/Coverage/CoverageMapping.cpp`, and "Source-based Code Coverage".
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from rvtrace_gdb.reports.coverage.conditions.source_text import TRUE
 from rvtrace_gdb.support.errors import Progress, silent
 
 _BLOCK = 1 << 16  # entries between two calls of the progress
-_UNDER_WAY_AT_MOST = 16
+UNDER_WAY_AT_MOST = 16
 _DECIDED = -1
 """In place of the next condition: the result is known, and the branch of the last condition follows that."""
 
@@ -44,7 +44,7 @@ def covered_conditions(vectors: Collection[Vector], number: int) -> list[bool]:
     return found
 
 
-class _DecisionEvaluation(NamedTuple):
+class DecisionEvaluation(NamedTuple):
     """An evaluation of a decision that is under way: the *next* condition, and the values so far."""
 
     decision: int
@@ -52,47 +52,84 @@ class _DecisionEvaluation(NamedTuple):
     values: tuple[bool | None, ...]
 
 
-class _EvaluationState(NamedTuple):
+class EvaluationState(NamedTuple):
     """*last*: the branch that ran last, whose outcome is not known yet, None if another instruction did."""
 
     last: int | None = None
-    under_way: tuple[_DecisionEvaluation, ...] = ()
+    under_way: tuple[DecisionEvaluation, ...] = ()
 
 
 class EvaluationCounter:
     """Collects the vectors of some decisions, and those of which an evaluation was not seen as a whole. *one_stack*:
     the program never changed its stack, so that what was begun last ends first.
+
+    What tells whether other evaluations under way, that were begun before, would have made a difference:
+
+    searched   the conditions (decision, number) of which an evaluation was looked for
+    missed     those of which none was found
+    is_ambiguous  whether it depended on *one_stack* which one was found
+    most       how many were under way at once
     """
 
     def __init__(self, decisions: Sequence[CodeDecision], *, one_stack: bool) -> None:
         self._decisions, self._one_stack = decisions, one_stack
         self.vectors: list[set[Vector]] = [set() for _ in decisions]
         self.doubtful: set[int] = set()
+        self.searched: set[tuple[int, int]] = set()
+        self.missed: set[tuple[int, int]] = set()
+        self.is_ambiguous = False
+        self.most = 0
         self._conditions: dict[int, tuple[int, int, ConditionBranch]] = {
             branch.pc: (number, at, branch)
             for number, decision in enumerate(decisions)
             for at, branch in enumerate(decision.branches)
         }
-        self._states: dict[_EvaluationState, int] = {}
-        self._all: list[_EvaluationState] = []
+        self._states: dict[EvaluationState, int] = {}
+        self._all: list[EvaluationState] = []
         self._after: dict[tuple[int, int], int] = {}
         self._kept: dict[int, PathPart] = {}  # so that their ids stay theirs
 
     def add(self, entries: Sequence[AnyPath], progress: Progress = silent) -> None:
-        """Add what ran. Raises what *progress* raises."""
-        state = self._state_number(_EvaluationState())
+        """Add all that ran. Raises what *progress* raises."""
+        self.end(self.go_on(EvaluationState(), entries, progress))
+
+    def begin(self, before: int) -> EvaluationState:
+        """Return the state behind the instruction *before*, if no evaluation is under way."""
+        return EvaluationState(before if before in self._conditions else None)
+
+    def go_on(
+        self, state_before: EvaluationState, entries: Sequence[AnyPath], progress: Progress = silent
+    ) -> EvaluationState:
+        """Add what ran from a state on, and return the state behind it. Raises what *progress* raises."""
+        self.most = max(self.most, len(state_before.under_way))
+        state = self._state_number(state_before)
         after = self._after
         for number, entry in enumerate(entries):
             if not number % _BLOCK:
                 progress("evaluating conditions (parts)", number, len(entries))
             following = after.get((state, id(entry)))
             state = self._after_part(state, entry) if following is None else following
-        self._drop(self._all[state].under_way)
-        last = self._all[state].last
-        if last is not None:
-            self.doubtful.add(self._conditions[last][0])
+        return self._all[state]
 
-    def _state_number(self, state: _EvaluationState) -> int:
+    def end(self, state: EvaluationState) -> None:
+        """Add that nothing more ran."""
+        self._drop(state.under_way)
+        if state.last is not None:
+            self.doubtful.add(self._conditions[state.last][0])
+
+    def go_on_one_by_one(self, state: EvaluationState, pcs: Iterable[int]) -> EvaluationState:
+        """Add instructions from a state on, and return the state behind them."""
+        return self._instructions(state, pcs)
+
+    def telling(self, before: int, pcs: Iterable[int]) -> Iterator[int]:
+        """Yield those of consecutive instructions behind one *before* that change states; all others do not."""
+        follows = before in self._conditions
+        for pc in pcs:
+            if follows or pc == GAP or pc in self._conditions:
+                yield pc
+            follows = pc in self._conditions
+
+    def _state_number(self, state: EvaluationState) -> int:
         if state not in self._states:
             self._states[state] = len(self._all)
             self._all.append(state)
@@ -128,27 +165,27 @@ class EvaluationCounter:
         first = states[state]
         return list(states)[first + (part.times - first) % (len(states) - first)]
 
-    def _instructions(self, state: _EvaluationState, pcs: Iterable[int]) -> _EvaluationState:
+    def _instructions(self, state: EvaluationState, pcs: Iterable[int]) -> EvaluationState:
         for pc in pcs:
             if state.last is not None:
                 state = self._outcome(state, state.last, pc)
             if pc == GAP:
                 self._drop(state.under_way)
-                state = _EvaluationState()
+                state = EvaluationState()
             elif pc in self._conditions:
                 state = state._replace(last=pc)
         return state
 
-    def _outcome(self, state: _EvaluationState, branch: int, pc: int) -> _EvaluationState:
+    def _outcome(self, state: EvaluationState, branch: int, pc: int) -> EvaluationState:
         """Return the state after a branch of which it is known where it led."""
         number, at, condition = self._conditions[branch]
         under_way = list(state.under_way)
         evaluation = self._taken_out(under_way, number, at)
         if evaluation is not None and evaluation.next == _DECIDED:
-            return _EvaluationState(None, tuple(under_way))
+            return EvaluationState(None, tuple(under_way))
         if evaluation is None or pc not in (condition.target, condition.follows):  # begun elsewhere, or a trap came
             self.doubtful.add(number)
-            return _EvaluationState(None, tuple(under_way))
+            return EvaluationState(None, tuple(under_way))
         value = (pc == condition.target) == condition.true_taken
         edges = self._decisions[number].source.edges[at]
         following = edges.true if value else edges.false
@@ -157,23 +194,34 @@ class EvaluationCounter:
         if following < 0:
             self.vectors[number].add(Vector(values, following == TRUE))
             if self._decisions[number].joined and not is_last:
-                under_way.append(_DecisionEvaluation(number, _DECIDED, values))
+                under_way.append(DecisionEvaluation(number, _DECIDED, values))
         else:
-            under_way.append(_DecisionEvaluation(number, following, values))
-        if len(under_way) > _UNDER_WAY_AT_MOST:
+            under_way.append(DecisionEvaluation(number, following, values))
+        self.most = max(self.most, len(under_way))
+        if len(under_way) > UNDER_WAY_AT_MOST:
             self._drop(under_way[:1])
             del under_way[0]
-        return _EvaluationState(None, tuple(under_way))
+        return EvaluationState(None, tuple(under_way))
 
-    def _taken_out(self, under_way: list[_DecisionEvaluation], number: int, at: int) -> _DecisionEvaluation | None:
+    def _taken_out(self, under_way: list[DecisionEvaluation], number: int, at: int) -> DecisionEvaluation | None:
         """Take the evaluation out to which a condition belongs; the first condition begins one."""
         if not at:
-            return _DecisionEvaluation(number, 0, (None,) * len(self._decisions[number].branches))
-        nexts = (at, _DECIDED) if at == len(self._decisions[number].branches) - 1 else (at,)
-        fitting = [place for place, it in enumerate(under_way) if it.decision == number and it.next in nexts]
-        if not fitting or (len({under_way[place] for place in fitting}) > 1 and not self._one_stack):
+            return DecisionEvaluation(number, 0, (None,) * len(self._decisions[number].branches))
+        self.searched.add((number, at))
+        fitting = [place for place, it in enumerate(under_way) if self.is_fitting(it, number, at)]
+        if not fitting:
+            self.missed.add((number, at))
             return None
+        if len({under_way[place] for place in fitting}) > 1:
+            self.is_ambiguous = True
+            if not self._one_stack:
+                return None
         return under_way.pop(fitting[-1])
 
-    def _drop(self, under_way: Iterable[_DecisionEvaluation]) -> None:
+    def is_fitting(self, evaluation: DecisionEvaluation, number: int, at: int) -> bool:
+        """Return whether condition *at* of the decision *number* may go on with an evaluation."""
+        nexts = (at, _DECIDED) if at == len(self._decisions[number].branches) - 1 else (at,)
+        return evaluation.decision == number and evaluation.next in nexts
+
+    def _drop(self, under_way: Iterable[DecisionEvaluation]) -> None:
         self.doubtful.update(it.decision for it in under_way)

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.reports.coverage.counting import stretches
+from rvtrace_gdb.reports.coverage.gaps import gap_facts
+from rvtrace_gdb.reports.coverage.piece_coverage import JoinedCoverage
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
 from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.piece_profile import JoinedProfile
@@ -23,6 +28,7 @@ from rvtrace_gdb.session.formats import format as formats
 from rvtrace_gdb.session.formats import registry, trace_pieces
 from rvtrace_gdb.session.formats.piece_chain import PieceChain, PieceStart
 from rvtrace_gdb.session.formats.trace_pieces import NoPieces, PieceBounds, PieceBytes, decoded_piece, scan
+from rvtrace_gdb.session.queries.piece_coverages import piece_coverage
 from rvtrace_gdb.session.queries.piece_profiles import piece_profile
 from rvtrace_gdb.support.errors import silent
 from tests.decode.etrace.random_programs import Case as EtraceCase
@@ -71,16 +77,23 @@ class Pieces:
         assert chain.accounting._replace(total=len(self.data)) == self.whole.accounting
         facts = chain.source_facts()
         assert facts.keys() == self.whole.histories.keys()
-        profiles = self.profiles(starts, bounds)
+        profiles, covered = self.profiles(starts, bounds), self.coverages(starts, bounds)
         for source, history in self.whole.histories.items():
             found = facts[source]
             assert (found.length, found.gaps, found.accounting) == (len(history), history.gaps, history.accounting)
             assert found.problems == tuple(history.doubtful_events) and found.counts == history.kind_counts
+            assert covered[source] == self.counted(source, history)
             if len(history):
                 assert in_full(profiles[source]) == in_full(self.profile(source, history))
 
     def profile(self, source: int, history: History) -> Profile:
         return hart_profile(CallHistory(history, self.program), source, trace_bytes=len(self.data))
+
+    def counted(self, source: int, history: History) -> list[object]:
+        whole = range(len(history))
+        ran = stretches(history, self.program, whole)
+        counts = {image: coverage.counts(history, places) for image, places in ran.items()}
+        return [*in_numbers(counts), gap_facts(history, self.program, whole, overwritten=bool(source % 2))]
 
     def seed(self) -> Checkpoint:
         """A checkpoint from near the beginning. Raises NoPieces."""
@@ -122,6 +135,22 @@ class Pieces:
                 joined.setdefault(part.source, JoinedProfile()).add(found.profile)
                 stacks[part.source] = found.stacks
         return {source: it.profile() for source, it in joined.items()}
+
+    def coverages(self, starts: list[PieceStart], bounds: list[PieceBounds]) -> dict[int, list[object]]:
+        joined: dict[int, JoinedCoverage] = {}
+        for number, (start, piece) in enumerate(zip(starts, bounds, strict=True)):
+            for part in decoded_piece(self.make, self.bytes, piece, start.place, start.firsts, times=self.times):
+                known = start.stacks.get(part.source, KeptStacks())
+                found = piece_coverage(part, self.program, known, (), overwritten=bool(part.source % 2))
+                joined.setdefault(part.source, JoinedCoverage(self.program)).add(number, found.coverage)
+        return {source: [*in_numbers(it.counts), it.facts] for source, it in joined.items()}
+
+
+def in_numbers(counts: dict[Image, ExecutionCounts]) -> list[object]:
+    """What ran of each program, in their order, without what did not."""
+    return [
+        [{key: number for key, number in part.items() if number} for part in counted[:4]] for counted in counts.values()
+    ]
 
 
 def in_full(profile: Profile) -> dict[str, str]:
