@@ -50,34 +50,6 @@ def test_reports_and_profiles_for_compilers(
         divided.clear()
 
 
-def test_coverage(divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, elf = long_run(tmp_path)
-    written = []
-    for jobs in ("1", "2"):
-        out = tmp_path / f"{jobs}.info"
-        command = ["coverage", file, "--files", "--ntrace", "--elf", elf, "--json", "--to", "lcov", "-o", out]
-        printed_rows = printed(capsys, *command, "--jobs", jobs)
-        written.append((printed_rows, out.read_bytes()))
-    assert written[0] == written[1] and divided == [2, 2]
-    total = json.loads(written[0][0].splitlines()[-1])["total"]
-    assert total["conditions"]["covered"] > 10 and b"BRDA" in written[0][1]
-
-
-def test_why_a_trace_is_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, elf = long_run(tmp_path)
-    own = [str(file), "--ntrace", "--elf", str(elf)]
-    for command, why in (
-        (["report", *own], "it has 328,680 bytes, and pieces are of 8,388,608 at least"),
-        (["report", *own, "1,100"], "a RANGE (1,100) is of its whole history"),
-        (["coverage", *own, "--files"], "it has 328,680 bytes, and pieces are of 8,388,608 at least"),
-    ):
-        assert main([*command, "--jobs", "2"]) == 0
-        assert f"the trace is read whole, not in pieces: {why}" in capsys.readouterr().err
-    for quiet in (["--jobs", "1"], ["--jobs", "2", "--quiet"], []):
-        assert main(["report", *own, "1,100", *quiet]) == 0
-        assert "read whole" not in capsys.readouterr().err
-
-
 def test_what_a_killed_process_had_to_read_is_read_again(
     divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,3 +85,31 @@ def test_a_guess_that_is_wrong_is_made_up_for(
     monkeypatch.setattr(processes, "by_processes", nothing)
     assert printed(capsys, *command, "--jobs", "2") == alone
     assert len(scans) == 3  # after two guesses nothing is guessed, and then the profiles
+
+
+def test_coverage(divided: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, elf = long_run(tmp_path)
+    written = []
+    for jobs in ("1", "2"):
+        out = tmp_path / f"{jobs}.info"
+        command = ["coverage", file, "--files", "--ntrace", "--elf", elf, "--json", "--to", "lcov", "-o", out]
+        printed_rows = printed(capsys, *command, "--jobs", jobs)
+        written.append((printed_rows, out.read_bytes()))
+    assert written[0] == written[1] and divided == [2, 2]
+    total = json.loads(written[0][0].splitlines()[-1])["total"]
+    assert total["conditions"]["covered"] > 10 and b"BRDA" in written[0][1]
+
+
+def test_why_a_trace_is_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, elf = long_run(tmp_path)
+    own = [str(file), "--ntrace", "--elf", str(elf)]
+    for command, why in (
+        (["report", *own], "it has 328,680 bytes, and pieces are of 8,388,608 at least"),
+        (["report", *own, "1,100"], "a RANGE (1,100) is of its whole history"),
+        (["coverage", *own, "--files"], "it has 328,680 bytes, and pieces are of 8,388,608 at least"),
+    ):
+        assert main([*command, "--jobs", "2"]) == 0
+        assert f"the trace is read whole, not in pieces: {why}" in capsys.readouterr().err
+    for quiet in (["--jobs", "1"], ["--jobs", "2", "--quiet"], []):
+        assert main(["report", *own, "1,100", *quiet]) == 0
+        assert "read whole" not in capsys.readouterr().err
