@@ -6,7 +6,7 @@ import json
 import os
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,9 @@ from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.rpc.protocol import CannotAsk
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.waves.follower import Bell, Waves
+from rvtrace_gdb.session.waves.viewer import Viewer, ViewerGone, ViewerLink
+from rvtrace_gdb.session.waves.wcp import Wcp
 from rvtrace_gdb.support.errors import silent
 from tests.decode.program import elves
 from tests.fuzz.damage import containers, mutations
@@ -83,11 +86,14 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("exports", {}), ("export", {"context": {}, "name": "spike", "path": "out.log"}), ("close", {}), _HISTORY),
     (("pgo_forms", {}), ("pgo", {"context": {}, "name": "symbol-order", "path": "out.order", "hart": 0}),
      ("pgo", {"name": "gcda", "path": "x.gcda", "gcno": "x.gcno", "program": "a"})),
+    (("goto", {"number": 3}), ("waves_show", {"thread_hart": 0, "offset": "1/2", "scale": "3"}),
+     ("waves_cursor", {"context": {}, "scale": "0.5"}), ("waves_status", {"thread_hart": 0}), ("waves_close", {})),
     (("ctr_connected", {"access": {"way": "named"}}), ("glance", {"most": 10})),
     (("snapshot", {"context": {"elf": "x.elf"}, "elves": [], "address": 4}), ("snapshot", {"answer": ["00", None]})),
 )  # fmt: skip
 UNASKED = {
     "connect": "opens sockets: the kind `proxy`",
+    "waves_open": "opens sockets, and starts a viewer",
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "needs an adapter"),
 }
 """The methods that no request is for, and why."""
@@ -148,7 +154,20 @@ class Requests(InFolder):
             debugger._proxy = Proxy(ProxySetup(debugger.timeline, session.lock, None))
             debugger._proxy.connected = True
             session.debugger = debugger
+            viewer = Viewer("Surfer", _NoLink(), Wcp(), bool)
+            viewer.cursor = 5
+            session.waves = Waves(viewer, None, Bell(None))
         return session
+
+
+class _NoLink(ViewerLink):
+    """The way to a viewer that is gone."""
+
+    def connect(self, goes_on: Callable[[], bool]) -> socket.socket:
+        raise ViewerGone("nobody is there")
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class RequestsOnDamage(Requests):
