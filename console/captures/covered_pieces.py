@@ -1,10 +1,11 @@
 """The coverage of one long trace, of which others read the pieces."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from rvtrace_gdb.console.captures.pieces import KnownPiece, TraceInPieces, scanned
+from rvtrace_gdb.console.captures.pieces import KnownPieceReader, TraceInPieces, scanned
 from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.options.request import LoadedTrace
 from rvtrace_gdb.reports.coverage.conditions.counting import ElfDecisions, elf_decisions
@@ -13,40 +14,22 @@ from rvtrace_gdb.reports.coverage.piece_coverage import JoinedCoverage
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.divisible import DivisibleTrace
-from rvtrace_gdb.session.formats.trace_pieces import MoreNeeded
 from rvtrace_gdb.session.queries.piece_coverages import FollowedCoverage, piece_conditions_from, piece_coverage
 from rvtrace_gdb.session.queries.program_coverage import coverage_of
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress
 
 
-class PieceToCover(NamedTuple):
+@dataclass(frozen=True)
+class PieceToCover(KnownPieceReader[FollowedCoverage]):
     """A piece of which the coverage is to be found out, of some *sources*. *decisions*: of the program's files, which
     are sent along, so that nobody else reads its source.
     """
 
-    piece: KnownPiece
     sources: frozenset[int]
     decisions: Sequence[ElfDecisions]
-    reads_sources: bool = False
 
-    @property
-    def trace(self) -> LoadedTrace:
-        """The trace without its bytes."""
-        return self.piece.of.trace
-
-    def with_trace(self, trace: LoadedTrace) -> Self:
-        """Return the same of a trace that has been loaded."""
-        return self._replace(piece=self.piece.of_trace(trace))
-
-    def read(self, progress: Progress = silent) -> dict[int, FollowedCoverage] | None:
-        """Return the coverage by source; None if that takes more than what was sent along."""
-        try:
-            return self.found(self.piece.of.opened(), progress)
-        except MoreNeeded:
-            return None
-
-    def found(self, opened: DivisibleTrace, progress: Progress) -> dict[int, FollowedCoverage]:
+    def by_source(self, opened: DivisibleTrace, progress: Progress) -> dict[int, FollowedCoverage]:
         """Return the coverage by source. Raises MoreNeeded, and what *progress* raises."""
         return {
             part.source: piece_coverage(

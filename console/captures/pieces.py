@@ -7,7 +7,7 @@ their order, and one that began with a wrong guess is made again here. Then what
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, overload
 from uuid import uuid4
@@ -131,11 +131,36 @@ _F = TypeVar("_F", bound=FollowedResult)
 _F_co = TypeVar("_F_co", bound=FollowedResult, covariant=True)
 
 
-class PieceReader(CaptureReader[Mapping[int, _F_co] | None], Protocol[_F_co]):
-    """Finds something out about a piece, by source; None if that takes more than what was sent along."""
+@dataclass(frozen=True)
+class KnownPieceReader(Generic[_F_co]):
+    """Finds something out about a piece, by source."""
 
-    def found(self, opened: DivisibleTrace, progress: Progress) -> Mapping[int, _F_co]:
+    piece: KnownPiece
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether it reads the program's source files."""
+        return False
+
+    @property
+    def trace(self) -> LoadedTrace:
+        """The trace without its bytes."""
+        return self.piece.of.trace
+
+    def with_trace(self, trace: LoadedTrace) -> Self:
+        """Return the same of a trace that has been loaded."""
+        return replace(self, piece=self.piece.of_trace(trace))
+
+    def read(self, progress: Progress = silent) -> Mapping[int, _F_co] | None:
+        """Return what is found out; None if that takes more than what was sent along."""
+        try:
+            return self.by_source(self.piece.of.opened(), progress)
+        except MoreNeeded:
+            return None
+
+    def by_source(self, opened: DivisibleTrace, progress: Progress) -> Mapping[int, _F_co]:
         """Return what is found out. Raises MoreNeeded, and what *progress* raises."""
+        raise NotImplementedError
 
 
 class _Made(Sequence[_T], Generic[_T]):
@@ -200,7 +225,7 @@ class PiecesOfTrace:
         accounting = self.chain.accounting._replace(total=self._all.total)
         return TraceIndex(Path(os.devnull), self.chain.source_facts(), accounting, ())
 
-    def followed(self, reader: Callable[[KnownPiece], PieceReader[_F]]) -> Iterator[Mapping[int, _F]]:
+    def followed(self, reader: Callable[[KnownPiece], KnownPieceReader[_F]]) -> Iterator[Mapping[int, _F]]:
         """Yield what readers of the pieces find, in their order. Raises MergedCaptureError, and what the progress
         raises.
         """
@@ -214,7 +239,7 @@ class PiecesOfTrace:
             if found is None or changed:
                 known = start._replace(stacks={**start.stacks, **changed})
                 again = reader(self.whole_piece(number)._replace(start=known))
-                found = again.found(self.opened, self._progress)
+                found = again.by_source(self.opened, self._progress)
             stacks.update((source, it.stacks) for source, it in found.items())
             yield found
 

@@ -1,46 +1,29 @@
 """The profiles of one long trace, of which others read the pieces."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from rvtrace_gdb.console.captures.pieces import KnownPiece, scanned
+from rvtrace_gdb.console.captures.pieces import KnownPieceReader, scanned
 from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.options.request import LoadedTrace
 from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.piece_profile import JoinedProfile
 from rvtrace_gdb.session.formats.divisible import DivisibleTrace
-from rvtrace_gdb.session.formats.trace_pieces import MoreNeeded
 from rvtrace_gdb.session.queries.piece_profiles import FollowedPiece, piece_profile
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress
 
 
-class PieceToProfile(NamedTuple):
+@dataclass(frozen=True)
+class PieceToProfile(KnownPieceReader[FollowedPiece]):
     """A piece that is to be profiled: of *harts*, by source. *size*: of the trace, None if nobody asks."""
 
-    piece: KnownPiece
     harts: Mapping[int, int]
     capture: str
     size: int | None
-    reads_sources: bool = False
 
-    @property
-    def trace(self) -> LoadedTrace:
-        """The trace without its bytes."""
-        return self.piece.of.trace
-
-    def with_trace(self, trace: LoadedTrace) -> Self:
-        """Return the same of a trace that has been loaded."""
-        return self._replace(piece=self.piece.of_trace(trace))
-
-    def read(self, progress: Progress = silent) -> dict[int, FollowedPiece] | None:
-        """Return the profiles by source; None if that takes more than what was sent along."""
-        try:
-            return self.found(self.piece.of.opened(), progress)
-        except MoreNeeded:
-            return None
-
-    def found(self, opened: DivisibleTrace, progress: Progress) -> dict[int, FollowedPiece]:
+    def by_source(self, opened: DivisibleTrace, progress: Progress) -> dict[int, FollowedPiece]:
         """Return the profiles by source. Raises MoreNeeded, and what *progress* raises."""
         return {
             part.source: piece_profile(

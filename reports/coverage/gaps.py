@@ -110,15 +110,15 @@ def gap_facts(
     return found
 
 
-def maybe_ran_by(found: GapFacts, program: ContextImages, progress: Progress = silent) -> MaybeRan:
+def maybe_ran_by(facts: GapFacts, program: ContextImages, progress: Progress = silent) -> MaybeRan:
     """Return what may have run by these facts. Raises what *progress* raises."""
-    if (found.is_several and found.gaps) or found.is_placeless:
+    if (facts.is_several and facts.gaps) or facts.is_placeless:
         return MaybeRan(everything=True)
-    if not found.gaps and not found.untold:
+    if not facts.gaps and not facts.untold:
         return MaybeRan()
-    graph = FlowGraph(program.base, found.handlers, found.interrupted)
-    inside = _in_gaps(graph, found.gaps, progress)
-    untold = {(pc, way) for pc in found.untold for way in graph.ways(pc) if isinstance(way, int)}
+    graph = FlowGraph(program.base, facts.handlers, facts.interrupted)
+    inside = _in_gaps(graph, facts.gaps, progress)
+    untold = {(pc, way) for pc in facts.untold for way in graph.ways(pc) if isinstance(way, int)}
     return MaybeRan(inside.instructions, inside.ways | untold)
 
 
