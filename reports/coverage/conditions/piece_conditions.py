@@ -59,18 +59,18 @@ def piece_conditions(
     history: History,
     part: range,
     before: int,
-    told: ConditionsBegin | None = None,
+    start: ConditionsBegin | None = None,
     progress: Progress = silent,
 ) -> PieceConditions:
-    """Return the values of conditions in a *part* of a history, behind the instruction *before*. *told*: what is known
+    """Return the values of conditions in a *part* of a history, behind the instruction *before*. *start*: what is known
     at its beginning. Raises what *progress* raises.
     """
-    one_stack = told is None or told.one_stack
+    one_stack = start is None or start.one_stack
     body = EvaluationCounter(decisions, one_stack=one_stack)
-    split = part.start if told is not None else min(part.start + HEAD, part.stop)
+    split = part.start if start is not None else min(part.start + HEAD, part.stop)
     head = tuple(body.telling(before, history.pcs(part.start, split)))
     first = EvaluationCounter(decisions, one_stack=one_stack)
-    begin = told.state if told is not None else first.go_on_one_by_one(first.begin(before), head)
+    begin = start.state if start is not None else first.go_on_one_by_one(first.begin(before), head)
     rest = range(split, part.stop)
     end = body.go_on(begin, stretch_entries(history, rest), progress)
     return PieceConditions(
