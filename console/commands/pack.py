@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             shown.facts(_facts(pack, args.output))
         shown.say(_absent(pack))
         if not shown.json and args.output != "-":
-            shown.rows([_line(pack, args.output, len(loaded.capture.place_notes))])
+            shown.rows([_packed_line(pack, args.output, len(loaded.capture.place_notes))])
     return 0
 
 
@@ -73,7 +73,7 @@ def _absent(pack: Pack) -> list[str]:
     return [warning(f"not in the pack, as they cannot be read here: {named}{more}")]
 
 
-def _line(pack: Pack, path: str, notes: int) -> str:
+def _packed_line(pack: Pack, path: str, notes: int) -> str:
     parts = [counted(len(pack.contents.elfs), "program"), counted(len(pack.contents.sources), "source file")]
     parts += [counted(notes, "note")] if notes else []
     parts += [] if pack.contents.target is None else ["the target description"]

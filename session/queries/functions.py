@@ -6,11 +6,10 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
-from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree_work, tree_rows
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
@@ -20,7 +19,10 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
 from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 from rvtrace_gdb.session.queries.pages import Cursor, Folding, PageSelection, RangeError
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import LongWork, Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.calls.call_tree import CallNode
 
 _TRAP = "trap"
 _ALL = 1 << 62
@@ -42,7 +44,7 @@ class FunctionList:
         self.calls = CallHistory(history, program, progress) if calls is None else calls
         """The functions of the history."""
         self._cursor = Cursor(listing="function-call-history")
-        self._tree = call_tree_work(self.calls)
+        self._tree: LongWork[CallNode] | None = None
         self._images: list[Image] = []
         self._rows: list[CallRow] = []
 
@@ -65,11 +67,17 @@ class FunctionList:
 
     def tree(self, depth: int, progress: Progress = silent) -> int:
         """Build the rows of the call tree down to *depth* levels, 0: all, for `tree_rows`; return their number."""
+        from rvtrace_gdb.decode.calls.call_tree import tree_rows
+
         self._rows = [self._call(level, node, depth) for level, node in tree_rows(self.root(progress), depth or _ALL)]
         return len(self._rows)
 
-    def root(self, progress: Progress = silent) -> CallNode:
+    def root(self, progress: Progress = silent) -> "CallNode":
         """Return the root of the call tree, which is built once."""
+        from rvtrace_gdb.decode.calls.call_tree import call_tree_work
+
+        if self._tree is None:
+            self._tree = call_tree_work(self.calls)
         root = self._tree.result(progress)
         if not self._images:
             found = (self._program.image_of(context) for _, context in self._history.contexts)
@@ -100,7 +108,7 @@ class FunctionList:
             return self._history.gap_at(function.begin).as_gap
         return (self.calls.trap_at(function.begin) or _TRAP) if function.kind is StackOperationKind.TRAP else ""
 
-    def _call(self, level: int, node: CallNode, depth: int) -> CallRow:
+    def _call(self, level: int, node: "CallNode", depth: int) -> CallRow:
         known = node.function != UNKNOWN
         place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
         return CallRow(

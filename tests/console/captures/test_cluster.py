@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from tests.console.captures.long_runs import SECTIONS, long_run
 from tests.console.captures.runs import three_runs
 from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import HOME
+from tests.helpers.wait import until
 from tests.reports.coverage.traced import PROGRAMS, program, retired, trace
 
 
@@ -56,6 +57,11 @@ def dask(*words: str, folder: Path, path: str = "") -> subprocess.Popen[bytes]:
 def worker(address: str, folder: Path, path: str = "") -> subprocess.Popen[bytes]:
     words = ("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
     return dask(*words, folder=folder, path=path)
+
+
+def workers(client: Any) -> Iterable[Mapping[str, Any]]:
+    """Return what the scheduler knows of its workers."""
+    return client.scheduler_info(n_workers=-1)["workers"].values()  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +179,7 @@ def test_a_worker_of_another_version(running: Cluster, tmp_path: Path, capsys: p
     process = worker(running.address, tmp_path / "worker", str(other))
     try:
         with cluster._dask_client(import_module("distributed"), running.address) as client:
-            client.wait_for_workers(2, timeout=20)
+            until(lambda: any(str(tmp_path) in it["local_directory"] for it in workers(client)))
         assert main(["report", str(running.captures[0]), "--cluster", running.address, "--quiet"]) == 1
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and "this worker has rvtrace 9.9, and this is rvtrace " in error

@@ -56,16 +56,15 @@ def test_what_a_killed_process_had_to_read_is_read_again(
     file, elf = long_run(tmp_path, "--etrace")
     command = ["report", file, *SECTIONS, "--etrace", "--elf", elf, "--json", "--top", "0", "--ecause-width", "5"]
     alone = printed(capsys, *command, "--jobs", "1")
-    pool, killed = processes._pool, list[int]()
+    start, killed = processes._ReadingProcess.__init__, list[int]()
 
-    def dying(jobs: int) -> Any:
-        made = pool(jobs)
+    def dying(self: processes._ReadingProcess) -> None:
+        start(self)
         if not killed:
-            killed.append(made.submit(os.getpid).result())
+            killed.append(self.process.pid or 0)
             os.kill(killed[0], signal.SIGKILL)
-        return made
 
-    monkeypatch.setattr(processes, "_pool", dying)
+    monkeypatch.setattr(processes._ReadingProcess, "__init__", dying)
     assert printed(capsys, *command, "--jobs", "2") == alone
     assert killed and divided == [2, 2]
 

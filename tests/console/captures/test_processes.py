@@ -2,6 +2,8 @@
 up for.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.support.errors import silent
 from tests.console.captures.dying import DyingReader
+from tests.console.captures.killed_processes import READERS, ROUNDS
 from tests.console.captures.runs import three_runs
+from tests.helpers.cross_compiler import HOME
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +59,10 @@ def test_who_reads_is_for_source_files(captures: list[Path], capsys: pytest.Capt
     assert capsys.readouterr().err == (
         "rvtrace: --jobs and --cluster are for coverage by source files: add --files, or --merge FILE\n"
     )
+
+
+def test_processes_that_die_are_not_waited_for() -> None:
+    """Also when the command ends: others may have been begun just as one dies that is to read much."""
+    command = [sys.executable, "-m", "tests.console.captures.killed_processes"]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{list(range(READERS))}\n" * ROUNDS), done.stderr
