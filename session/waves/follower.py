@@ -127,9 +127,10 @@ class Waves(Closeable):
         return lines
 
     def status(self) -> str:
-        """Return whether and what the viewer shows."""
+        """Return whether and what the viewer shows. `news` does not say then that it has ended."""
         state = "is not there yet"
         if self.viewer.ended is not None:
+            self._is_end_told = True
             state = f"does not follow any more: {self.viewer.ended}"
         elif self.viewer.is_connected:
             state = "follows"

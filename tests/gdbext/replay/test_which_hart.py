@@ -117,11 +117,13 @@ def test_records_of_core_ids_with_a_hole(loops: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def separate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """A gdb server for each hart: hart 1's is at the port after hart 0's."""
+    """A gdb server for each hart: hart 1's is at the port after hart 0's. The trace RAM holds what hart 0 sends while
+    it waits, however long gdb takes.
+    """
     folder = tmp_path_factory.mktemp("separate")
     example = EXAMPLES / "two_harts"
     elf = compile_program(folder, example / "two_harts.c", start=example / "start.S")
-    with Rig(elf, folder / "rig", "--harts", "2", "--separate-harts") as rig:
+    with Rig(elf, folder / "rig", "--harts", "2", "--separate-harts", "--trace-size", f"{1 << 20}") as rig:
         yield rig
 
 

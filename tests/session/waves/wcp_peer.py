@@ -7,6 +7,7 @@ sends no event for its cursor; VaporView sends `cursor_set`, also when a command
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -79,23 +80,24 @@ class WcpPeer:
             while connection is not None and (data := connection.recv(4096)):
                 *messages, buffer = (buffer + data).split(b"\0")
                 for message in messages:
-                    self._answer(json.loads(message))
+                    for answer in self._answers(json.loads(message)):
+                        connection.sendall(json.dumps(answer).encode() + b"\0")
         except OSError:  # the test is over
             return
 
-    def _answer(self, message: dict[str, Any]) -> None:
+    def _answers(self, message: dict[str, Any]) -> Iterator[object]:
         self.received.append(message)
         if message["type"] == "greeting":
-            self.say({"type": "greeting", "version": self._version, "commands": COMMANDS})
+            yield {"type": "greeting", "version": self._version, "commands": COMMANDS}
             return
         assert self.received[0]["type"] == "greeting" and message["type"] == "command"
         assert message["command"] in COMMANDS, message
         if message["command"] == "set_cursor":
             self.cursor = message["timestamp"]
             if self._echoes:
-                self.say({"type": "event", "event": "cursor_set", "timestamp": self.cursor})
+                yield {"type": "event", "event": "cursor_set", "timestamp": self.cursor}
         elif message["command"] == "set_viewport_to":
             self.centre = message["timestamp"]
         elif message["command"] == "load":
             self.loaded = message["source"]
-        self.say({"type": "response", "command": "ack"})
+        yield {"type": "response", "command": "ack"}
