@@ -12,7 +12,14 @@ from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.reports.coverage.gaps import MaybeRan, maybe_ran
-from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, Outcomes, ProgramCoverage, merged
+from rvtrace_gdb.reports.coverage.jump_tables import is_table_jump, jump_tables
+from rvtrace_gdb.reports.coverage.program_coverage import (
+    BranchOutcome,
+    JumpOutcome,
+    Outcomes,
+    ProgramCoverage,
+    merged,
+)
 from rvtrace_gdb.support.errors import Progress, silent
 
 
@@ -102,10 +109,29 @@ def _of_elf(elf: Elf, bias: int, image: Image, counted: ExecutionCounts, maybe: 
         elf,
         ran={pc - bias: count for pc, count in counted.ran.items()},
         outcomes={pc - bias: Outcomes(it.taken, it.not_taken) for pc, it in branches if it is not None},
+        jumps=_jumps(counted, image, bias),
         entered=_entered(counted, alone, bias),
     )
     _add_maybe(found, alone, bias, maybe)
     return found
+
+
+def _jumps(counted: ExecutionCounts, image: Image, bias: int) -> dict[JumpOutcome, int]:
+    """Return how often each indirect jump went where it did."""
+    found: dict[JumpOutcome, int] = {}
+    jumps = {pc for pc in counted.ran if _is_table_jump(image, pc)}
+    for source, target in {**counted.steps, **counted.resumed} if jumps else ():
+        times = counted.step(source, target) if source in jumps else 0
+        if times:
+            found[JumpOutcome(source - bias, target - bias)] = times
+    return found
+
+
+def _is_table_jump(image: Image, pc: int) -> bool:
+    try:
+        return is_table_jump(image.instruction(pc))
+    except (CodeMissing, UndecodableInstruction):
+        return False
 
 
 def _entered(counted: ExecutionCounts, alone: Image, bias: int) -> dict[int, int]:
@@ -122,6 +148,8 @@ def _add_maybe(to: ProgramCoverage, alone: Image, bias: int, maybe: MaybeRan) ->
         instructions = list(code_of(alone))
         to.maybe_ran.update(pc - bias for pc in instructions)
         to.maybe_outcomes.update(BranchOutcome(pc - bias, taken) for pc in instructions for taken in (False, True))
+        tables = jump_tables(alone, coverage.functions(alone))
+        to.maybe_jumps.update(JumpOutcome(pc - bias, it - bias) for pc, targets in tables.items() for it in targets)
         return
     to.maybe_ran.update(pc - bias for pc in maybe.instructions if alone.knows(pc))
     mask = (1 << alone.xlen) - 1
@@ -132,6 +160,8 @@ def _add_maybe(to: ProgramCoverage, alone: Image, bias: int, maybe: MaybeRan) ->
             continue
         if instruction.is_branch and instruction.offset is not None:
             to.maybe_outcomes.add(BranchOutcome(pc - bias, way == pc + instruction.offset & mask))
+        elif is_table_jump(instruction):
+            to.maybe_jumps.add(JumpOutcome(pc - bias, way - bias))
 
 
 def code_of(image: Image) -> Iterator[int]:

@@ -5,7 +5,8 @@ The graph has more ways than the program, never fewer, as far as the program say
 - a branch goes both ways, a call goes to the function and on behind it;
 - a return goes behind each call of its function, and of those that jump to it (tail calls);
 - an indirect call or jump goes to each function whose address the program has, in its data or in the constants of its
-  instructions; an indirect jump also to each instruction of its own function (tables of `switch`);
+  instructions; an indirect jump also to each instruction of its own function (tables of `switch`), and those that its
+  table has, if that is known (`jump_tables`), are named;
 - a trap comes anywhere, if the program sets a trap vector or the trace has a trap, and leads to each handler in the
   trace and each function whose address the program has; the return from it leads back, to each place where a trap of
   the trace hit, and to each such function (a task that begins);
@@ -24,6 +25,7 @@ from rvtrace_gdb.decode.program.instructions import (
     UndecodableInstruction,
     sequential_target,
 )
+from rvtrace_gdb.reports.coverage.jump_tables import jump_tables
 
 
 class Hub(Enum):
@@ -56,6 +58,7 @@ class FlowGraph:
         self._sets_vector = False
         self._functions = functions(image)
         self._starts = {function.start for function in self._functions}
+        self._tables = jump_tables(image, self._functions)
         for function in self._functions:
             self._add_function(function)
         self._add_data()
@@ -141,6 +144,7 @@ class FlowGraph:
             yield from self._jump(function, (follows,) if instruction.is_branch else ())
         elif instruction.is_uninferable:
             yield from (("inside", function.start), Hub.INDIRECT)
+            yield from self._tables.get(pc, ())
         else:
             yield from self._jump(function, (follows,))
 

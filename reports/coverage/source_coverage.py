@@ -2,7 +2,8 @@
 
 A line counts as `trace coverage` and gcov count it: of the instructions of its statements, the one that ran most often;
 each instance of a function counts separately, and the counts are added. A branch is a conditional branch instruction,
-with both of its outcomes, in the line that the line table gives to it.
+with both of its outcomes, or a jump through a table (`switch`), with its targets, in the line that the line table gives
+to it.
 
 Numbers of what may have run in a gap are None: unknown, which is neither covered nor uncovered.
 """
@@ -26,7 +27,8 @@ from rvtrace_gdb.reports.coverage.conditions.condition_values import covered_con
 from rvtrace_gdb.reports.coverage.conditions.program_decisions import ProgramDecision, program_decisions
 from rvtrace_gdb.reports.coverage.conditions.source_text import SourceExtent
 from rvtrace_gdb.reports.coverage.counting import conditional_branches
-from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, ProgramCoverage
+from rvtrace_gdb.reports.coverage.jump_tables import jump_tables
+from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, JumpOutcome, ProgramCoverage
 from rvtrace_gdb.reports.coverage.totals import Share, share_of
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -55,6 +57,21 @@ class BranchCoverage(NamedTuple):
     def outcomes(self) -> tuple[int | None, int | None]:
         """Both numbers, that of the instruction that follows first."""
         return self.not_taken, self.taken
+
+
+class JumpCoverage(NamedTuple):
+    """A jump through a table in a *line*, at *pc* of the file of its program: its different *targets*, and how often it
+    went to each; None: unknown.
+    """
+
+    line: int
+    program: str
+    pc: int
+    targets: tuple[int, ...]
+    outcomes: tuple[int | None, ...]
+
+
+AnyBranch = BranchCoverage | JumpCoverage
 
 
 class FunctionCoverage(NamedTuple):
@@ -100,7 +117,7 @@ class FileCoverage:
     path: str
     lines: dict[int, LineCoverage] = field(default_factory=dict)
     functions: list[FunctionCoverage] = field(default_factory=list)
-    branches: list[BranchCoverage] = field(default_factory=list)
+    branches: list[AnyBranch] = field(default_factory=list)
     decisions: list[DecisionCoverage] = field(default_factory=list)
 
     def add(self, other: "FileCoverage") -> None:
@@ -112,7 +129,7 @@ class FileCoverage:
         self.decisions = sorted([*self.decisions, *other.decisions], key=lambda it: (it.extent, it.program))
 
     def shares(self) -> dict[str, Share]:
-        """Return the shares of lines, functions, branches (their outcomes), decisions (branches that went both ways)
+        """Return the shares of lines, functions, branches (their outcomes), decisions (branches that went each way)
         and conditions (of the decisions that are determined) that are covered.
         """
         return {
@@ -124,8 +141,8 @@ class FileCoverage:
         }
 
 
-def decision_count(branch: BranchCoverage) -> int | None:
-    """Return 1 for a branch that went both ways, 0 for one that did not, None if that is unknown."""
+def decision_count(branch: AnyBranch) -> int | None:
+    """Return 1 for a branch that went each way, 0 for one that did not, None if that is unknown."""
     outcomes = branch.outcomes
     return 0 if 0 in outcomes else None if None in outcomes else 1
 
@@ -158,6 +175,8 @@ class ProgramSource:
         self.lines = SourceLines(self.image)
         self.functions = coverage.functions(self.image)
         self.branches = list(conditional_branches(self.image))
+        self.tables = jump_tables(self.image, self.functions)
+        self._jumps = sorted(self.tables)
         self.code = line_code(self.image, self.lines)
         self._last_lines: dict[tuple[str, int], int] | None = None
 
@@ -169,10 +188,12 @@ class ProgramSource:
         for (path, line), codes in groupby(self.code, key=attrgetter("path", "line")):
             file = found.setdefault(path, FileCoverage(path))
             file.lines[line] = _line_coverage(list(codes), ran.ran, places, maybe)
-        for branch in self.branches:
+        for branch in [*self.branches, *self.tables]:
             row = self.lines.row(branch)
             if row is not None and row.path in found:
-                found[row.path].branches.append(_branch_coverage(row.line, branch, ran))
+                found[row.path].branches.append(self._branch_coverage(row.line, branch, ran))
+        for file in found.values():
+            file.branches.sort(key=lambda it: (it.line, it.pc))
         for function in self.functions:
             row = self.lines.row(function.start)
             if row is not None and row.path in found:
@@ -189,8 +210,6 @@ class ProgramSource:
     def _function_coverage(self, function: FunctionCode, row: LineTableRow, ran: ProgramCoverage) -> FunctionCoverage:
         own = list(self._instructions(function))
         instructions = share_of(map(ran.times_run, own))
-        first, last = (bisect_left(self.branches, place) for place in (function.start, function.end))
-        outcomes = (BranchOutcome(pc, taken) for pc in self.branches[first:last] for taken in (False, True))
         did = bool(instructions.covered) or (None if instructions.unknown else False)
         entered = ran.entered.get(function.start, 0)
         return FunctionCoverage(
@@ -201,8 +220,22 @@ class ProgramSource:
             ran=did,
             instructions=instructions,
             blocks=share_of(map(ran.times_run, self._blocks(own))),
-            branches=share_of(map(ran.times_of, outcomes)),
+            branches=share_of(map(ran.times_of, self._outcomes(function))),
         )
+
+    def _outcomes(self, function: FunctionCode) -> Iterator[BranchOutcome | JumpOutcome]:
+        first, last = (bisect_left(self.branches, place) for place in (function.start, function.end))
+        yield from (BranchOutcome(pc, taken) for pc in self.branches[first:last] for taken in (False, True))
+        first, last = (bisect_left(self._jumps, place) for place in (function.start, function.end))
+        yield from (JumpOutcome(pc, target) for pc in self._jumps[first:last] for target in self.tables[pc])
+
+    def _branch_coverage(self, line: int, pc: int, ran: ProgramCoverage) -> AnyBranch:
+        targets = self.tables.get(pc)
+        if targets is not None:
+            times = tuple(ran.times_of(JumpOutcome(pc, target)) for target in targets)
+            return JumpCoverage(line, ran.identity, pc, targets, times)
+        taken, not_taken = (ran.times_of(BranchOutcome(pc, taken)) for taken in (True, False))
+        return BranchCoverage(line, ran.identity, pc, taken, not_taken)
 
     def _blocks(self, instructions: list[int]) -> list[int]:
         """Return where the basic blocks of a function begin."""
@@ -211,7 +244,7 @@ class ProgramSource:
         for pc in instructions:
             it = self.image.instruction(pc)
             if it.itype is not IType.NONE:
-                starts |= {pc + it.length, pc + (it.offset or 0)} & inside - {pc}
+                starts |= {pc + it.length, pc + (it.offset or 0), *self.tables.get(pc, ())} & inside - {pc}
         return sorted(starts)
 
     def _instructions(self, function: FunctionCode) -> Iterator[int]:
@@ -254,11 +287,6 @@ def _sum_of_instances(codes: list[SourceLineCode], ran: dict[int, int], places: 
     for code in codes:
         counts[code.instance] = max(counts.get(code.instance, 0), most(ran, places, code.start, code.end))
     return sum(counts.values())
-
-
-def _branch_coverage(line: int, pc: int, ran: ProgramCoverage) -> BranchCoverage:
-    taken, not_taken = (ran.times_of(BranchOutcome(pc, taken)) for taken in (True, False))
-    return BranchCoverage(line, ran.identity, pc, taken, not_taken)
 
 
 def _decision_coverage(decision: ProgramDecision, ran: ProgramCoverage) -> DecisionCoverage:

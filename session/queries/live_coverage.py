@@ -59,6 +59,9 @@ def _include(kept: ProgramCoverage, one: ProgramCoverage) -> None:
         before = kept.outcomes.get(pc, Outcomes())
         pairs = zip(outcomes, before, strict=True)
         kept.outcomes[pc] = Outcomes(*(max(pair) for pair in pairs))
+    for jump, times in one.jumps.items():
+        kept.jumps[jump] = max(times, kept.jumps.get(jump, 0))
     kept.maybe_ran |= one.maybe_ran
     kept.maybe_outcomes |= one.maybe_outcomes
+    kept.maybe_jumps |= one.maybe_jumps
     kept.gaps = max(kept.gaps, one.gaps)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import jinja2
 
-from rvtrace_gdb.reports.coverage.source_coverage import BranchCoverage, DecisionCoverage, FileCoverage
+from rvtrace_gdb.reports.coverage.source_coverage import AnyBranch, DecisionCoverage, FileCoverage, JumpCoverage
 from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.support.text import counted
@@ -97,9 +97,12 @@ def _state(file: FileCoverage, number: int, missing: bool) -> str:
     return NOT_RUN if not line.times else PARTLY if missing else RAN
 
 
-def _branch_notes(branch: BranchCoverage) -> Iterator[str]:
+def _branch_notes(branch: AnyBranch) -> Iterator[str]:
     """Yield what is missing of a branch that ran."""
     if not any(branch.outcomes):
+        return
+    if isinstance(branch, JumpCoverage):
+        yield from _jump_notes(branch)
         return
     place = f"branch at {branch.pc:#x}"
     ways = {"taken": branch.taken, "not taken": branch.not_taken}
@@ -108,6 +111,15 @@ def _branch_notes(branch: BranchCoverage) -> Iterator[str]:
             yield f"{place}: whether it was {what} is unknown"
         elif not times:
             yield f"{place}: never {what}, {other} {counted(other_times or 0, 'time')}"
+
+
+def _jump_notes(jump: JumpCoverage) -> Iterator[str]:
+    place = f"jump through a table at {jump.pc:#x}"
+    for target, times in zip(jump.targets, jump.outcomes, strict=True):
+        if times is None:
+            yield f"{place}: whether it went to {target:#x} is unknown"
+        elif not times:
+            yield f"{place}: never to {target:#x}"
 
 
 def _decision_notes(decision: DecisionCoverage) -> Iterator[str]:

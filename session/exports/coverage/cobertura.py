@@ -1,8 +1,9 @@
 """Coverage as XML of Cobertura, which GitLab, Jenkins and many others read.
 
 A folder is a package, a file is a class, and a function a method. The conditions of a line are its conditional branch
-instructions, each with the share of its two outcomes that were seen. Lines, functions and outcomes that may have run in
-a gap are left out, and no rate counts them. The form's time stamp is 0: a trace has no date.
+instructions, each with the share of its two outcomes that were seen, and its jumps through tables (`switch`), each with
+the share of its targets. Lines, functions and outcomes that may have run in a gap are left out, and no rate counts
+them. The form's time stamp is 0: a trace has no date.
 
 Source: Cobertura's coverage-04.dtd.
 """
@@ -13,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from rvtrace_gdb.reports.coverage.source_coverage import BranchCoverage, FileCoverage, FunctionCoverage
+from rvtrace_gdb.reports.coverage.source_coverage import AnyBranch, BranchCoverage, FileCoverage, FunctionCoverage
 from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.session.exports.coverage.covered_sources import CoveredSources, covered_sources, known_functions
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
@@ -68,7 +69,7 @@ def _add_class(parent: Xml.Element, file: FileCoverage) -> None:
     methods = Xml.SubElement(found, "methods")
     for function in known_functions(file):
         _add_method(methods, function)
-    branches: defaultdict[int, list[BranchCoverage]] = defaultdict(list)
+    branches: defaultdict[int, list[AnyBranch]] = defaultdict(list)
     for branch in file.branches:
         branches[branch.line].append(branch)
     lines = Xml.SubElement(found, "lines")
@@ -84,18 +85,19 @@ def _add_method(parent: Xml.Element, function: FunctionCoverage) -> None:
     Xml.SubElement(Xml.SubElement(method, "lines"), "line", line)
 
 
-def _add_line(parent: Xml.Element, number: int, count: int, branches: list[BranchCoverage]) -> None:
-    known = [[one for one in branch.outcomes if one is not None] for branch in branches]
-    outcomes = [bool(one) for branch in known for one in branch]
+def _add_line(parent: Xml.Element, number: int, count: int, branches: list[AnyBranch]) -> None:
+    known = [(branch, [bool(one) for one in branch.outcomes if one is not None]) for branch in branches]
+    outcomes = [one for _, seen in known for one in seen]
     line = Xml.SubElement(parent, "line", {"number": str(number), "hits": str(count)})
     line.set("branch", "true" if outcomes else "false")
     if not outcomes:
         return
     line.set("condition-coverage", _condition_coverage(outcomes))
     conditions = Xml.SubElement(line, "conditions")
-    for place, branch in enumerate(one for one in known if one):
-        percent = f"{100 * sum(map(bool, branch)) // len(branch)}%"
-        Xml.SubElement(conditions, "condition", {"number": str(place), "type": "jump", "coverage": percent})
+    for place, (branch, seen) in enumerate(one for one in known if one[1]):
+        kind = "jump" if isinstance(branch, BranchCoverage) else "switch"
+        percent = f"{100 * sum(seen) // len(seen)}%"
+        Xml.SubElement(conditions, "condition", {"number": str(place), "type": kind, "coverage": percent})
 
 
 def _condition_coverage(outcomes: list[bool]) -> str:

@@ -1,8 +1,9 @@
 """Coverage as the JSON of gcov (`gcov --json-format`), which gcovr and editors read.
 
 Where gcov has basic blocks of the compiler, these are those of the machine code; the numbers of blocks only tell those
-apart that end in a branch. A branch is a conditional branch instruction: the first of its two objects is for the
-instruction that follows. Lines and outcomes that may have run in a gap are left out.
+apart that end in a branch. A branch is a conditional branch instruction, and the first of its two objects is for the
+instruction that follows; or it is a jump through a table (`switch`), with an object for each target. Lines
+and outcomes that may have run in a gap are left out.
 
 Source: gcov(1) of gcc 14, "--json-format" (format_version 2).
 """
@@ -12,7 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import Any, BinaryIO
 
-from rvtrace_gdb.reports.coverage.source_coverage import BranchCoverage, FileCoverage, FunctionCoverage
+from rvtrace_gdb.reports.coverage.source_coverage import AnyBranch, BranchCoverage, FileCoverage, FunctionCoverage
 from rvtrace_gdb.session.exports.coverage.covered_sources import CoveredSources, covered_sources, known_functions
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.support.errors import Progress, silent
@@ -40,8 +41,10 @@ def write_sources(sources: CoveredSources, file: BinaryIO) -> Written:
 
 def _file_object(file: FileCoverage) -> _Json:
     branches: defaultdict[int, list[_Json]] = defaultdict(list)
-    for number, branch in enumerate(file.branches):
-        branches[branch.line] += _branch_objects(number, branch)
+    block = 0
+    for branch in file.branches:
+        branches[branch.line] += _branch_objects(block, branch)
+        block += 1 + len(branch.outcomes)
     functions = _FunctionsByLine(file)
     decisions: defaultdict[int, list[_Json]] = defaultdict(list)
     for decision in file.decisions:
@@ -82,15 +85,15 @@ def _conditions(covered: tuple[bool | None, ...]) -> _Json:
     }
 
 
-def _branch_objects(number: int, branch: BranchCoverage) -> list[_Json]:
-    """Return the objects of the branch with a number in its file."""
+def _branch_objects(block: int, branch: AnyBranch) -> list[_Json]:
+    """Return the objects of the branch at the end of the block with a number in its file."""
     return [
         {
             "count": count,
-            "fallthrough": not outcome,
+            "fallthrough": not outcome and isinstance(branch, BranchCoverage),
             "throw": False,
-            "source_block_id": 3 * number,
-            "destination_block_id": 3 * number + 1 + outcome,
+            "source_block_id": block,
+            "destination_block_id": block + 1 + outcome,
         }
         for outcome, count in enumerate(branch.outcomes)
         if count is not None

@@ -7,8 +7,8 @@
     DA:21,15
     end_of_record
 
-A conditional branch is a block of BRDA, with branch 0 for the instruction that follows and 1 for the target; "-" is the
-count of both where the branch did not run.
+A conditional branch is a block of BRDA, with branch 0 for the instruction that follows and 1 for the target; a jump
+through a table (`switch`) is one with a branch for each target; "-" is the count of all where the branch did not run.
 
 Source: geninfo(1) of lcov 1.16, "FILES".
 """
@@ -16,7 +16,7 @@ Source: geninfo(1) of lcov 1.16, "FILES".
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from rvtrace_gdb.reports.coverage.source_coverage import BranchCoverage, FileCoverage
+from rvtrace_gdb.reports.coverage.source_coverage import AnyBranch, FileCoverage
 from rvtrace_gdb.session.exports.coverage.covered_sources import CoveredSources, covered_sources, known_functions
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.support.errors import Progress, silent
@@ -70,8 +70,8 @@ def _branch_lines(file: FileCoverage) -> Iterator[str]:
     yield f"BRH:{hit}"
 
 
-def _outcomes(branch: BranchCoverage) -> Iterator[tuple[int, str]]:
-    never = branch.outcomes == (0, 0)
+def _outcomes(branch: AnyBranch) -> Iterator[tuple[int, str]]:
+    never = set(branch.outcomes) == {0}
     for number, count in enumerate(branch.outcomes):
         if count is not None:
             yield number, "-" if never else str(count)

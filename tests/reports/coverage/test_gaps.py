@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.history import Path as CodePath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.counting import code_of
-from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, ProgramCoverage, merged
+from rvtrace_gdb.reports.coverage.jump_tables import is_table_jump
+from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, JumpOutcome, ProgramCoverage, merged
 from rvtrace_gdb.reports.coverage.source_coverage import source_coverage
 from tests.decode.history.test_history import NOTHING
 from tests.helpers.amounts import each_seed
@@ -67,6 +68,8 @@ def check(found: ProgramCoverage, elf: Path, pcs: list[int]) -> None:
         if instruction.is_branch and instruction.offset != instruction.length:
             taken = after == before + (instruction.offset or 0)
             assert found.times_of(BranchOutcome(before, taken)) != 0, hex(before)
+        elif is_table_jump(instruction):
+            assert found.times_of(JumpOutcome(before, after)) != 0, hex(before)
 
 
 @pytest.fixture(scope="module")
