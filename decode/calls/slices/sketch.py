@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.call_pairs import begin_index
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.slices.net import (
@@ -57,16 +58,6 @@ class Rounds(NamedTuple):
 
 
 Sketch = tuple[Turn | EndedCalls | Rounds, ...]
-
-_BEGINNERS = {
-    StackOperationKind.RETURN: StackOperationKind.CALL,
-    StackOperationKind.JUMP: StackOperationKind.CALL,
-    StackOperationKind.TRAP_RETURN: StackOperationKind.TRAP,
-}
-"""The operation that one ends, if it leads to where that one came from."""
-_ABOVE_CALL = frozenset({StackOperationKind.TAIL, StackOperationKind.SWITCH})
-_ABOVE_TRAP = _ABOVE_CALL | {StackOperationKind.CALL}
-"""The operations between the two after which a stack still has what the first of them put there."""
 
 
 class Children(NamedTuple):
@@ -221,20 +212,7 @@ class _SketchBuilder:
     def _begin_of(self, turn: Turn) -> int | None:
         """Return the index of the call, or of the trap, that a step ends on every stack."""
         operation = _only_operation(turn)
-        beginner = None if operation is None else _BEGINNERS.get(operation.kind)
-        if operation is None or beginner is None or operation.switches:
-            return None
-        passed = _ABOVE_TRAP if beginner is StackOperationKind.TRAP else _ABOVE_CALL
-        for number in range(len(self.items) - 1, -1, -1):
-            item = self.items[number]
-            if isinstance(item, EndedCalls):
-                continue
-            found = _only_operation(item)
-            if found is not None and found.kind is beginner:
-                return number if found.back == operation.to and not found.asked else None
-            if found is None or found.kind not in passed:
-                return None
-        return None
+        return None if operation is None else begin_index(operation, self.items, EndedCalls, _only_operation)
 
     def _ended(self, begin: int, last: Turn) -> EndedCalls | None:
         """Return what is counted from an index on, up to the step that ends it; None if something else is left of it,

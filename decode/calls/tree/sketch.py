@@ -8,6 +8,7 @@ stacks as often as the part ran. What may be left out is what `edges.simplify` l
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.call_pairs import begin_index
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
@@ -41,16 +42,6 @@ class RepeatedPart(NamedTuple):
 
 TreeSketchItem = Template | StackTurn | RepeatedPart
 TreeSketch = tuple[TreeSketchItem, ...]
-
-_BEGINNERS = {
-    StackOperationKind.RETURN: StackOperationKind.CALL,
-    StackOperationKind.JUMP: StackOperationKind.CALL,
-    StackOperationKind.TRAP_RETURN: StackOperationKind.TRAP,
-}
-"""The operation that one ends, if it leads to where that one came from."""
-_ABOVE_CALL = frozenset({StackOperationKind.TAIL, StackOperationKind.SWITCH})
-_ABOVE_TRAP = _ABOVE_CALL | {StackOperationKind.CALL}
-"""The operations between the two after which a stack still has what the first of them put there."""
 
 
 def turns(summaries: Summaries, edge: CallEdge, first: int) -> Iterator[StackTurn]:
@@ -164,6 +155,10 @@ def _shape(sketch: TreeSketch) -> list[TreeSketchItem]:
     return [item for item in sketch if not isinstance(item, Template)]
 
 
+def _operation(item: TreeSketchItem) -> StackOperation | None:
+    return item.operation if isinstance(item, StackTurn) else None
+
+
 class _TreeSketchBuilder:
     """Puts a sketch together, and makes templates of the calls that end."""
 
@@ -200,32 +195,13 @@ class _TreeSketchBuilder:
         for turn in steps:
             if turn.operation.kind is StackOperationKind.BEGIN:
                 continue
-            begin = self._begin_of(turn.operation)
+            begin = begin_index(turn.operation, self._items, Template, _operation)
             if begin is None:
                 self._items.append(turn)
                 continue
             ended = self._ended(self._items[begin:])
             del self._items[begin:]
             self.template.absorb(ended)
-
-    def _begin_of(self, operation: StackOperation) -> int | None:
-        """Return the index of the call, or of the trap, that an operation ends on every stack."""
-        beginner = _BEGINNERS.get(operation.kind)
-        if beginner is None or operation.switches:
-            return None
-        passed = _ABOVE_TRAP if beginner is StackOperationKind.TRAP else _ABOVE_CALL
-        for number in range(len(self._items) - 1, -1, -1):
-            item = self._items[number]
-            if isinstance(item, Template):
-                continue
-            if not isinstance(item, StackTurn):
-                return None
-            found = item.operation
-            if found.kind is beginner:
-                return number if found.back == operation.to and not found.asked else None
-            if found.kind not in passed:
-                return None
-        return None
 
     def _ended(self, items: list[TreeSketchItem]) -> Template:
         """Return the template of what ran between a call, or a trap, and its end, both at the same place."""
