@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Self
 
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, CutOff, Encapsulation, Idle, SourcePackets
-from rvtrace_gdb.decode.etrace.encapsulation.encap import StreamDeframer
+from rvtrace_gdb.decode.etrace.encapsulation.stream import StreamDeframer
 from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
 from rvtrace_gdb.decode.etrace.options import Options

@@ -6,18 +6,9 @@
 from dataclasses import dataclass
 from types import ModuleType
 
-from rvtrace_gdb.decode.etrace.encapsulation import encap, vendors
+from rvtrace_gdb.decode.etrace.encapsulation import encap
 from rvtrace_gdb.decode.etrace.encapsulation.cutting import PacketCutter
-from rvtrace_gdb.decode.etrace.encapsulation.encap import (
-    BlockFramer,
-    EncapFields,
-    EncapFramer,
-    EncapLayout,
-    EncapReader,
-    Seams,
-    SmiFramer,
-    StreamDeframer,
-)
+from rvtrace_gdb.decode.etrace.encapsulation.encap import BlockFramer, EncapFields, EncapFramer, SmiFramer
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
     ContentKind,
@@ -30,6 +21,8 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     PacketFramer,
     SourcePackets,
 )
+from rvtrace_gdb.decode.etrace.encapsulation.stream import EncapLayout, EncapReader, Seams, StreamDeframer
+from rvtrace_gdb.decode.etrace.encapsulation.vendors import atb, esp32, pulp, qemu
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 __all__ = [
@@ -116,13 +109,13 @@ class Encapsulation:
         *module* has the kernel that cuts packets where it can, and then reports idle bytes together; None: without.
         """
         if self.name == "atb":
-            return vendors.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
+            return atb.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
         if self.name == "esp32":
-            return vendors.esp32_deframer(wrapped=wrapped, end=self.block_start)
+            return esp32.esp32_deframer(wrapped=wrapped, end=self.block_start)
         if self.name == "pulp":
-            return vendors.PulpDeframer(self.block_start if wrapped else 0)
+            return pulp.PulpDeframer(self.block_start if wrapped else 0)
         if self.name == "qemu":
-            return vendors.qemu_deframer(wrapped=wrapped, end=self.block_start, module=module)
+            return qemu.qemu_deframer(wrapped=wrapped, end=self.block_start, module=module)
         if self.name == "smi" and self._is_plain:
             cutter = None if module is None else PacketCutter(module, encap.smi_format())
             return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped, cutter)
@@ -136,13 +129,13 @@ class Encapsulation:
 
     def _framer(self) -> PacketFramer:
         if self.name == "atb":
-            return vendors.AtbFramer(self.fields, self.atb_bytes)
+            return atb.AtbFramer(self.fields, self.atb_bytes)
         if self.name == "esp32":
-            return vendors.Esp32Framer()
+            return esp32.Esp32Framer()
         if self.name == "pulp":
-            return vendors.PulpFramer()
+            return pulp.PulpFramer()
         if self.name == "qemu":
-            return vendors.QemuFramer()
+            return qemu.QemuFramer()
         if self.name == "smi" and self._is_plain:
             return SmiFramer()
         return EncapFramer(self.name, self.fields)
