@@ -9,14 +9,12 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Packet, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Setup
+from rvtrace_gdb.decode.etrace.prediction_tables import NOT_CACHED, PredictionTables, TableEffect
 from rvtrace_gdb.decode.etrace.state import (
-    NOT_CACHED,
     HartKnowledge,
     InferredAddress,
     Mode,
-    PredictionTables,
     Step,
-    TableEffect,
     WalkArrival,
     WalkGoal,
     WalkProgress,

@@ -24,17 +24,17 @@ from rvtrace_gdb.decode.etrace.loss_detection import (
 )
 from rvtrace_gdb.decode.etrace.options import Options, Parameters, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec, codec
+from rvtrace_gdb.decode.etrace.prediction_tables import PredictionTables
+from rvtrace_gdb.decode.etrace.return_stack import StackLimits
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
     InferredAddress,
     Mode,
     NotCached,
-    PredictionTables,
     PredictorFork,
     PredictorVariant,
     Remembered,
     ReportedTrap,
-    StackLimits,
     State,
     Step,
 )

@@ -18,16 +18,8 @@ from rvtrace_gdb.decode.etrace.hart import HartDecoder
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.loss_detection import LOOKAHEAD, SyncVerdict
 from rvtrace_gdb.decode.etrace.options import Options, Parameters, Setup
-from rvtrace_gdb.decode.etrace.state import (
-    INITIAL,
-    HartKnowledge,
-    Mode,
-    NotCached,
-    PredictionTables,
-    State,
-    Step,
-    TableEffect,
-)
+from rvtrace_gdb.decode.etrace.prediction_tables import INITIAL, PredictionTables, TableEffect
+from rvtrace_gdb.decode.etrace.state import HartKnowledge, Mode, NotCached, State, Step
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import KEPT_DEPTH, MAX_DEPTH, NOWHERE

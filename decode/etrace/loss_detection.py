@@ -28,7 +28,8 @@ from rvtrace_gdb.decode.etrace.encapsulation.cutting import FramedPayloads
 from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, MalformedPacket, Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
 from rvtrace_gdb.decode.etrace.packet import PacketCodec
-from rvtrace_gdb.decode.etrace.state import PredictionTables, State, Step
+from rvtrace_gdb.decode.etrace.prediction_tables import PredictionTables
+from rvtrace_gdb.decode.etrace.state import State, Step
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, attributes, set_attributes
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause

@@ -16,18 +16,17 @@ from rvtrace_gdb.decode.etrace.branch_packets import BranchPackets
 from rvtrace_gdb.decode.etrace.layout import Packet, SyncSubformat, TeInstFormat
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
+from rvtrace_gdb.decode.etrace.prediction_tables import PredictionTables, TableEffect
+from rvtrace_gdb.decode.etrace.return_stack import replacement
 from rvtrace_gdb.decode.etrace.state import (
     HartKnowledge,
     Mode,
-    PredictionTables,
     ReportedTrap,
     State,
     Step,
-    TableEffect,
     WalkArrival,
     WalkGoal,
     WalkProgress,
-    replacement,
 )
 from rvtrace_gdb.decode.etrace.state_table import STOPPED, StateTable, StepResult, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.walk import Walker

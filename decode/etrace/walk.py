@@ -10,14 +10,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.state import (
-    PredictionTables,
-    ReturnStack,
-    StackLimits,
-    WalkArrival,
-    WalkGoal,
-    WalkProgress,
-)
+from rvtrace_gdb.decode.etrace.prediction_tables import PredictionTables
+from rvtrace_gdb.decode.etrace.return_stack import ReturnStack, StackLimits
+from rvtrace_gdb.decode.etrace.state import WalkArrival, WalkGoal, WalkProgress
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType, sequential_target
