@@ -2,9 +2,12 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from heapq import merge
 from typing import NamedTuple
 
 _LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
+_CELL = 8  # bytes whose stores are found together
 
 
 class ReconstructedAccess(NamedTuple):
@@ -19,6 +22,8 @@ class AccessLog:
 
     def __init__(self) -> None:
         self._positions, self._addresses, self._kinds = array("Q"), array("Q"), array("B")
+        self._stores: dict[int, array[int]] = {}  # the numbers of the stores to each cell
+        self._indexed = 0  # accesses
         self.unknown: list[tuple[int, str]] = []
         """(position, "load" or "store") of each access whose address is unknown."""
 
@@ -39,13 +44,35 @@ class AccessLog:
     ) -> ReconstructedAccess | None:
         """Return the first access to any of some bytes at or after a position, or the last one before it."""
         at = bisect_left(self._positions, position)
-        order = range(at, len(self)) if forward else range(at - 1, -1, -1)
+        order: Iterable[int] = range(at, len(self)) if forward else range(at - 1, -1, -1)
+        if not loads and not forward and size <= _CELL:
+            order = self._stores_before(at, address, size)
         end = address + size
         for number in order:
             kind, begin = self._kinds[number], self._addresses[number]
             if begin < end and address < begin + (kind & ~_LOAD) and (loads if kind & _LOAD else stores):
                 return ReconstructedAccess(self._positions[number], max(begin, address))
         return None
+
+    def _stores_before(self, number: int, address: int, size: int) -> Iterator[int]:
+        """Yield the stores to the cells of some bytes that are before the access with a number, the last one first."""
+        self._index_stores()
+        cells = {address // _CELL, (address + size - 1) // _CELL}
+        found = [self._stores[cell] for cell in cells if cell in self._stores]
+        return merge(*(reversed(one[: bisect_left(one, number)]) for one in found), reverse=True)
+
+    def _index_stores(self) -> None:
+        """Note the stores to each cell: what is asked of one store is asked of others, too."""
+        stores = self._stores
+        for number in range(self._indexed, len(self)):
+            kind, begin = self._kinds[number], self._addresses[number]
+            if not kind & _LOAD:
+                for cell in range(begin // _CELL, (begin + kind - 1) // _CELL + 1):
+                    found = stores.get(cell)
+                    if found is None:
+                        found = stores[cell] = array("I")
+                    found.append(number)
+        self._indexed = len(self)
 
     def store_at(self, position: int, address: int, size: int) -> tuple[int, int] | None:
         """Return the address and the size of the last store of an instruction that is to any of some bytes."""

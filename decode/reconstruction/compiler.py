@@ -29,8 +29,10 @@ from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VAL
 from rvtrace_gdb.decode.semantics.templates import (
     BOX,
     array_index,
+    floating_sources,
     fp_operands,
     fp_template,
+    integer_sources,
     operands,
     variant,
     x_register,
@@ -41,9 +43,6 @@ RESULTS = "x[10]", "x[11]", "f[10]", "f[11]"
 
 Word = tuple[int, int]
 """An instruction: its address, and its 16 or 32 bits."""
-
-_HOLDS_A = ("{a}", "{sa}", "{wa}", "{ua}")
-_HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
 
 
 class MainRam(NamedTuple):
@@ -122,7 +121,7 @@ class RunSource:
             return
         template = VALUES[variant(op, VALUES)]
         value = template.format_map(operands(op, pc, self._xlen))
-        yield f"x[{op.rd}]={_if_known(value, _sources(op, template))}"
+        yield f"x[{op.rd}]={_if_known(value, integer_sources(op, template))}"
 
     def _branch(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
         values = operands(op, pc, self._xlen)
@@ -135,7 +134,7 @@ class RunSource:
         template = BRANCHES[variant(op, BRANCHES)]
         condition = f"({template.format_map(values)})"
         wrong = f"not{condition}" if taken else condition
-        known = _all_known(_sources(op, template))
+        known = _all_known(integer_sources(op, template))
         yield f"if {known + ' and ' if known else ''}{wrong}:h.contradict({number})"
 
     def _jump(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
@@ -251,8 +250,8 @@ class RunSource:
     def _fp_operation(self, op: Operation) -> Iterator[str]:
         found = fp_template(op)
         template = found.template
-        conditions = [_all_known(_sources(op, template))]
-        conditions += [f"f[{number}] is not None" for number in _fp_sources(op, template)]
+        conditions = [_all_known(integer_sources(op, template))]
+        conditions += [f"f[{number}] is not None" for number in floating_sources(op, template)]
         if "{rm}" in template:
             yield f"r={op.rm if op.rm < 5 else 'h.rounding()'}"
             conditions.append("r is not None")
@@ -269,18 +268,6 @@ class RunSource:
             yield "h.dirty()"
         elif op.rd:
             yield f"x[{op.rd}]={_if(sign_extended('v', 32, self._xlen), 'v is not None') if found.is_word else 'v'}"
-
-
-def _sources(op: Operation, template: str) -> list[int]:
-    """Return the integer registers that a template reads, but x0."""
-    found = [op.rs1] if any(name in template for name in _HOLDS_A) else []
-    found += [op.rs2] if any(name in template for name in _HOLDS_B) else []
-    return [number for number in found if number]
-
-
-def _fp_sources(op: Operation, template: str) -> list[int]:
-    reads = {"{fa}": op.rs1, "{fb}": op.rs2, "{fc}": op.rs3, "{fs}": op.rs1, "{fd}": op.rs1, "{f1}": op.rs1}
-    return [number for name, number in reads.items() if name in template]
 
 
 def _all_known(registers: Sequence[int]) -> str:

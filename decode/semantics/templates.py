@@ -11,6 +11,8 @@ from rvtrace_gdb.decode.semantics.encodings import Operation
 BOX = 0xFFFFFFFF_00000000
 """The upper half of a NaN-boxed single (ISA manual 22.2)."""
 _NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
+_HOLDS_A = ("{a}", "{sa}", "{wa}", "{ua}")
+_HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
 
 
 def x_register(number: int) -> str:
@@ -30,6 +32,19 @@ def variant(op: Operation, table: dict[str, Any]) -> str:
         if key in table and getattr(op, field) == 0:
             return key
     return op.name
+
+
+def integer_sources(op: Operation, template: str) -> list[int]:
+    """Return the integer registers that a template reads, but x0."""
+    found = [op.rs1] if any(name in template for name in _HOLDS_A) else []
+    found += [op.rs2] if any(name in template for name in _HOLDS_B) else []
+    return [number for number in found if number]
+
+
+def floating_sources(op: Operation, template: str) -> list[int]:
+    """Return the floating-point registers that a template reads."""
+    reads = {"{fa}": op.rs1, "{fb}": op.rs2, "{fc}": op.rs3, "{fs}": op.rs1, "{fd}": op.rs1, "{f1}": op.rs1}
+    return [number for name, number in reads.items() if name in template]
 
 
 def operands(op: Operation, pc: int, xlen: int) -> dict[str, Any]:

@@ -45,12 +45,16 @@ class WriteTable:
         self._decoder = _decoder(xlen, tuple(names))
         self._wide = _decoder(xlen, EXTENSIONS)
 
+    def operations_of(self, word: int) -> Sequence[Operation]:
+        """Return what an instruction does: several operations, in order, for one of Zcmp."""
+        if word & 3 == 3:
+            return [self._wide.decode(word)]
+        several = zcmp.operations(word, self._xlen) if self._zcm else ()
+        return several or [self._decoder.decode(word)]
+
     def writes_of(self, word: int) -> Writes:
         """Return what an instruction writes."""
-        if word & 3 == 3:
-            return _of_operation(self._wide.decode(word))
-        several = zcmp.operations(word, self._xlen) if self._zcm else ()
-        return _together([_of_operation(it) for it in several or [self._decoder.decode(word)]])
+        return _together([_of_operation(it) for it in self.operations_of(word)])
 
 
 @lru_cache(maxsize=8)

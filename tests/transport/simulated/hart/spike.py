@@ -58,6 +58,7 @@ class SpikeRun(NamedTuple):
 
 
 _COMMIT = re.compile(r"core +0: (\d) 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
+_TEXT = re.compile(r"core +0: 0x[0-9a-f]+ \(0x([0-9a-f]+)\) (.+)")
 _TRAP = re.compile(r"core +0: exception (?:trap_(\w+)|interrupt #(\d+)), epc 0x([0-9a-f]+)")
 _WRITE = re.compile(r" (x|f|c)(\d+)(?:_\w+)? +0x([0-9a-f]+)")
 _STORE = re.compile(r" mem 0x([0-9a-f]+) 0x([0-9a-f]+)")
@@ -70,10 +71,11 @@ def isa(xlen: int, extensions: str) -> str:
 
 def run_spike(
     elf: Path, folder: Path, extensions: str = "IMAFDC", *, steps: int = 1_000_000, memory: Memory = MAIN_MEMORY,
-    priv: str = "mu",
+    priv: str = "mu", texts: dict[int, str] | None = None,
 ) -> SpikeRun:  # fmt: skip
     """What Spike executes of *elf* with M and U mode, or those of *priv*, and no PMP, from its entry to the end the
-    program signals through HTIF, but no more than *steps*. *memory*: (base, size) of RAM regions, in pages."""
+    program signals through HTIF, but no more than *steps*. *memory*: (base, size) of RAM regions, in pages.
+    *texts*: gets the disassembly of each instruction, by its code."""
     xlen = ElfFile(elf).xlen
     tree = folder / "spike.dtb"
     tree.write_bytes(device_tree(xlen, extensions))
@@ -83,7 +85,7 @@ def run_spike(
     command += ["-l", "--log-commits", "--log={log}", str(elf)]
     with open(folder / "spike.err", "w+") as errors:
         with log_of(command, errors) as lines:
-            taken = list(islice(_steps(lines), BOOT_INSTRUCTIONS + steps))
+            taken = list(islice(_steps(lines, texts), BOOT_INSTRUCTIONS + steps))
         errors.seek(0)
         assert len(taken) > BOOT_INSTRUCTIONS, f"Spike did not run {elf}: {errors.read()}"
     boot, run = taken[:BOOT_INSTRUCTIONS], taken[BOOT_INSTRUCTIONS:]
@@ -95,8 +97,10 @@ def run_spike(
     return SpikeRun(x, run)
 
 
-def _steps(lines: Iterable[str]) -> Iterator[Step]:
+def _steps(lines: Iterable[str], texts: dict[int, str] | None) -> Iterator[Step]:
     for line in lines:
+        if texts is not None and (disassembled := _TEXT.match(line)):
+            texts[int(disassembled[1], 16)] = disassembled[2].strip()
         if found := _COMMIT.match(line):
             privilege, pc, word, rest = found.groups()
             yield _commit(Commit(int(pc, 16), int(word, 16), int(privilege)), rest)

@@ -1,0 +1,260 @@
+"""Links against tags that were carried along with what Spike executed: none may be wrong."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.csrs import FCSR, F, X
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.reconstruction import forward
+from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange
+from rvtrace_gdb.decode.semantics import reads, writes
+from rvtrace_gdb.decode.semantics.encodings import Operation
+from rvtrace_gdb.decode.semantics.operations import STORES
+from rvtrace_gdb.decode.semantics.templates import floating_sources
+from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
+from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
+from rvtrace_gdb.session.questions.why.links import Link, Links, Origin
+from rvtrace_gdb.session.questions.why.trace import Hart, TracedPast
+from rvtrace_gdb.support.extents import Extent
+from tests.decode.reconstruction.spike_history import history_of
+from tests.helpers.amounts import LONG
+from tests.session.questions.why.shadow import Made, Tags, followed
+from tests.transport.simulated.hart import torture
+from tests.transport.simulated.hart.programs import assemble, build, with_macros
+from tests.transport.simulated.hart.spike import run_spike
+
+RAM = Extent(0x8000_0000, 1 << 22)
+DEPTH = 8
+DOUBTFUL = -2
+
+
+class Ran(NamedTuple):
+    """What Spike did, and who made what of it. *asked*: questions about any register or byte, with the answers."""
+
+    image: Image
+    history: History
+    x: Sequence[int]
+    made: Sequence[Made]
+    asked: "Sequence[Asked]"
+
+    def links(self, *, values: bool = True) -> Links:
+        machine = HartMachine(self.image.xlen, "IMAFDC", [RAM], machine_only=True)
+        memory = [(RAM[0], bytes(RAM[1])), *self.image.segments]
+        known = KnownState(x=(0, *self.x[1:]), f=[0] * 32, csrs={FCSR: 0}, privilege=3, memory=memory)
+        program = ContextImages(self.image)
+        past = ReconstructedPast(self.history, program, HartFacts(machine, known)) if values else None
+        hart = Hart(0, others=False, ranges=[MemoryRange(*RAM, MemoryKind.RAM)])
+        return Links(TracedPast(self.history, program, past, RegisterWriters(self.history, program), hart))
+
+
+class Asked(NamedTuple):
+    """Who wrote a register (0 to 63), or a byte, last before a position. *register*: whether it is one."""
+
+    position: int
+    register: bool
+    place: int
+    writer: int
+
+
+def _workload(march: str) -> Callable[[Path], Path]:
+    return lambda folder: build(folder, "start.S", with_macros(folder, "workload.c", ROUNDS=1), march=march)
+
+
+def _generated(text: Callable[[int], str], march: str) -> Callable[[Path], Path]:
+    return lambda folder: assemble(folder, "generated", text(int(march[2:4])), march)
+
+
+PROGRAMS = {
+    "workload 64": (_workload("rv64imafdc"), "IMAFDC"),
+    "workload 32": (_workload("rv32imac"), "IMAC"),
+    "memory": (_generated(torture.memory, "rv64imafdc"), "IMAFDC"),
+    "floating point": (_generated(torture.floating_point, "rv64imafdc"), "IMAFDC"),
+}
+
+
+QUESTIONS = 60_000 if LONG else 150
+"""For each program: so many chains, of up to `DEPTH` instructions, and so many single questions."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("why")
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def ran(request: pytest.FixtureRequest, folder: Path) -> Ran:
+    return executed(request.param, folder)
+
+
+@cache
+def executed(name: str, folder: Path) -> Ran:
+    program, extensions = PROGRAMS[name]
+    elf, texts = program(folder), dict[int, str]()
+    run = run_spike(elf, folder, extensions, steps=200_000, texts=texts)
+    history, rng = history_of(run), Random(37)
+    waiting = sorted(rng.randrange(len(history)) for _ in range(QUESTIONS))
+    made, asked = list[Made](), list[Asked]()
+    for position, one, tags in followed(run, texts):
+        made.append(one)
+        while len(asked) < len(waiting) and waiting[len(asked)] == position:
+            asked.append(_question(rng, position, tags))
+    return Ran(Image.from_elf(elf), history, run.x, made, asked)
+
+
+def _question(rng: Random, position: int, tags: Tags) -> Asked:
+    if rng.random() < 0.5 or not tags.memory:
+        number = rng.randrange(1, 64)
+        return Asked(position, True, number, tags.registers[number])
+    at = next(at for at in iter(lambda: rng.choice(list(tags.memory)) + rng.randrange(8), None) if at in tags.memory)
+    return Asked(position, False, at, tags.memory[at])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_stretches() -> Iterator[None]:
+    """A history is executed in many stretches, as a long one is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forward, "STRIDE", 4096)
+        patch.setattr(forward, "_KEPT_LOGS", 64)
+        yield
+
+
+def _number(link: Link) -> int:
+    """The number of a register in the tags."""
+    assert link.register is not None
+    return link.register - X if link.register < F else link.register - F + 32
+
+
+def _writer(link: Link) -> int:
+    if link.doubts:
+        return DOUBTFUL
+    if link.origin is Origin.INSTRUCTION:
+        assert link.position is not None
+        return link.position
+    assert link.origin in (Origin.BEGINNING, Origin.CONSTANT), link
+    return -1
+
+
+def _answer(links: Sequence[Link]) -> Made:
+    """What the links say; CSRs, which tags are not carried for, are left out."""
+    registers = {_number(it): _writer(it) for it in links if it.register is not None and it.register >= X}
+    loaded = {
+        at: _writer(it) for it in links if it.address is not None for at in range(it.address, it.address + it.size)
+    }
+    return Made(registers, loaded)
+
+
+class Verdict(NamedTuple):
+    """How many links were certain, doubtful, and wrong: (position, answer, truth)."""
+
+    certain: int
+    doubtful: int
+    wrong: Sequence[tuple[int, Made, Made]]
+
+
+def judged(ran: Ran, links: Links, chains: int) -> Verdict:
+    """Follow random links from random instructions."""
+    rng, wrong, certain, doubtful = Random(1234), [], 0, 0
+    for _ in range(chains):
+        position = rng.randrange(len(ran.history))
+        for _ in range(DEPTH):
+            answer, truth = _answer(links.of(position)), ran.made[position]
+            if not _agree(answer.registers, truth.registers) or not _agree(answer.loaded, truth.loaded):
+                wrong.append((position, answer, truth))
+            said = [*answer.registers.values(), *answer.loaded.values()]
+            doubtful += said.count(DOUBTFUL)
+            certain += len(said) - said.count(DOUBTFUL)
+            ways = [it for it in (*truth.registers.values(), *truth.loaded.values()) if it >= 0]
+            if not ways:
+                break
+            position = rng.choice(ways)
+    return Verdict(certain, doubtful, wrong)
+
+
+def _agree(answer: Mapping[int, int], truth: Mapping[int, int]) -> bool:
+    return answer.keys() == truth.keys() and all(it in (DOUBTFUL, truth[key]) for key, it in answer.items())
+
+
+def test_chains(ran: Ran) -> None:
+    found = judged(ran, ran.links(), QUESTIONS)
+    assert not found.wrong
+    assert found.doubtful < found.certain / 20
+
+
+def test_any_register_and_byte(ran: Ran) -> None:
+    links, doubtful = ran.links(), 0
+    for it in ran.asked:
+        if it.register:
+            said = _writer(links.register(it.position, X + it.place if it.place < 32 else F + it.place - 32))
+        else:
+            (link,) = links.memory(it.position, it.place, 1)
+            said = _writer(link)
+        assert said in (it.writer, DOUBTFUL), it
+        doubtful += said == DOUBTFUL
+    assert doubtful < len(ran.asked) / 2  # behind store-conditionals of which nothing shows whether they stored
+
+
+def test_registers_need_no_values(folder: Path) -> None:
+    """Their links are the same, and as certain, where nothing but addresses is known; loads say that they end there."""
+    ran = executed("workload 64", folder)
+    known, bare = ran.links(), ran.links(values=False)
+    loads = 0
+    for position in Random(5).sample(range(len(ran.history)), 200):
+        own = [it for it in bare.of(position) if it.register is not None]
+        assert own == [it for it in known.of(position) if it.register is not None]
+        ends = [it for it in bare.of(position) if it.register is None]
+        assert all(it.origin is Origin.NO_ADDRESS for it in ends)
+        assert bool(ends) == bool(ran.made[position].loaded)
+        loads += len(ends)
+    assert loads > 10
+
+
+def _forgotten_store_data(patch: pytest.MonkeyPatch) -> None:
+    whole = reads._results
+
+    def results(op: Operation) -> Sequence[reads.Result]:
+        return [it._replace(registers=()) if op.name in STORES else it for it in whole(op)]
+
+    patch.setattr(reads, "_results", results)
+
+
+def _forgotten_third_operand(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reads, "floating_sources", lambda op, template: floating_sources(op, template)[:2])
+
+
+def _li_writes_nothing(patch: pytest.MonkeyPatch) -> None:
+    whole = writes._of_operation
+
+    def written(op: Operation) -> writes.Writes:
+        return writes.Writes() if op.name == "addi" and not op.rs1 else whole(op)
+
+    patch.setattr(writes, "_of_operation", written)
+
+
+def _stores_one_off(patch: pytest.MonkeyPatch) -> None:
+    add = AccessLog.add
+
+    def moved(log: AccessLog, position: int, kind: str, address: int | None, size: int) -> None:
+        is_byte = kind == "store" and size == 1 and address is not None
+        add(log, position, kind, address + 1 if is_byte and address is not None else address, size)
+
+    patch.setattr(AccessLog, "add", moved)
+
+
+@pytest.mark.parametrize(
+    "fault", [_forgotten_store_data, _forgotten_third_operand, _li_writes_nothing, _stores_one_off]
+)
+def test_faults_are_seen(fault: Callable[[pytest.MonkeyPatch], None], folder: Path) -> None:
+    """The comparison is one that an engine with a mistake does not pass."""
+    name = "floating point" if fault is _forgotten_third_operand else "workload 64"
+    ran = executed(name, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        fault(patch)
+        assert judged(ran, ran.links(), 150).wrong
