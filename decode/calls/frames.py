@@ -172,6 +172,13 @@ class CallFrames:
             level = frame.rank - 1 + segment.rank_raised
             yield CallFrame(frame.back, frame.function, level, call, frame.kind, stack)
 
+    def top(self, position: int) -> Frame | None:
+        """Return the innermost of the calls that are active before the instruction at a position runs: the same object
+        wherever the same calls are. Jumps to other functions (`StackOperationKind.TAIL`) are among them. Raises
+        IndexError.
+        """
+        return self._entry_block(self._calls.block_at(position)).stacks_at(position).stack
+
     def _behind(self, at: StackLevel, operations: tuple[StackOperation, ...]) -> "tuple[StackLevel, int]":
         """Return the call stacks after operations at the end of the history, and the lowest level on the way."""
         calls, stretch = at.calls(self._calls.frames), at.stretch
