@@ -36,6 +36,7 @@ COMMANDS = (
     Subcommand("check", "say how sure one can be of a trace, by encoding it again", "lists", "add_check_verb"),
     Subcommand("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
     Subcommand("report", "say where the instructions and the time of a trace went", "report"),
+    Subcommand("explain", "say how a run ended, and what went wrong", "explain"),
     Subcommand("top", "show what runs most while a trace probe delivers it", "top"),
     Subcommand("intervals", "measure calls, traps, or from one place to another in a trace", "intervals"),
     Subcommand("status", "say what a trace has", "lists", "add_status"),

@@ -134,6 +134,14 @@ def report_fields(engine: Engine, sections: Sequence[str], hart: int | None, top
     return numbered
 
 
+def explanation_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[str, Any]]:
+    """Return how the run of each hart ended; see `Bench.explain`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--range {quoted(numbers)}"] if numbers else []
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-explain", *options]))
+    return [_numbered(it) for it in found["explanations"]]
+
+
 def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:
     """Note something at a place of the past; see `Bench.note`."""
     options = [f"--{name} {value}" for name, value in (("at", at), ("hart", hart)) if value is not None]

@@ -29,6 +29,7 @@ from rvtrace_gdb.gdbext.commands import (
     ctr,
     ctr_counts,
     data,
+    explain,
     find,
     goto,
     hardware,
@@ -150,8 +151,9 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    `reverse-step`, `reverse-continue` and the like
 
     Record         start, stop, status; info and regs show the hardware
-    Look           history, functions, calls, coverage, report, intervals,
-                   top, find, events, gaps, dump; `layout trace`, and here in it
+    Look           explain (how it ended), history, functions, calls, report,
+                   coverage, intervals, top, find, events, gaps, dump;
+                   `layout trace`, and here in it
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own; waves: a waveform viewer follows
@@ -202,6 +204,7 @@ MODULES = (
     calls,
     coverage,
     report,
+    explain,
     pgo,
     top,
     intervals,

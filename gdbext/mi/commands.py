@@ -17,6 +17,7 @@ from rvtrace_gdb.gdbext import expressions, neutral, results, settings
 from rvtrace_gdb.gdbext.commands import capture as commands_capture
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
+from rvtrace_gdb.gdbext.commands import explain as commands_explain
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
@@ -42,6 +43,7 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
+from rvtrace_gdb.rows.explain_text import explanation_fields
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
@@ -181,6 +183,12 @@ def profile_reports(given: Arguments) -> RowFields:
     found = commands_report.answer(list(given.options["section"]), "".join(given.options["range"]), options)
     reports = [report_fields(one) for one in found["reports"]]
     return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
+
+
+def explain(given: Arguments) -> RowFields:
+    """Return how the run of each hart ended."""
+    found = commands_explain.answer("".join(given.options["range"]), {"hart": given.options["hart"]})
+    return _with_messages({"explanations": [explanation_fields(it) for it in found["explanations"]]}, found["lines"])
 
 
 def pgo(given: Arguments) -> RowFields:
@@ -335,6 +343,7 @@ TABLE = (
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
+    MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
     MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),

@@ -24,12 +24,15 @@ LISTS = (
     ["decode", "--events"], ["dump"], ["status", "--check"], ["functions", "--calls"], ["functions", "--json"],
     ["calls"], ["calls", "--json"], ["find", "ON_TRAP"], ["find", "ON_TRAP", "--json"], ["events"],
     ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["report"],
-    ["report", "--json", "--each"], ["values"],
+    ["report", "--json", "--each"], ["explain"], ["explain", "--json"], ["values"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
     ["who-wrote", "$a0", "--json"], ["gaps"], ["gaps", "--json"],
     ["intervals", "--traps"], ["intervals", "--traps", "--json"], ["intervals", "ON_TRAP", "ON_TRAP"],
 )  # fmt: skip
-NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "report", "gaps")
+NAMING = (
+    "decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "report", "explain",
+    "gaps",
+)  # fmt: skip
 """Those of them that print a name that a terminal would obey."""
 TANDEM = (
     ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
@@ -65,7 +68,8 @@ NO_ROWS = {
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
-    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
+    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "status FILE", "values FILE",
+    "who-wrote FILE $a0",
     "note FILE", "pack FILE -o x",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "serve FILE --port 0", "mcp FILE",

@@ -18,7 +18,8 @@ from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
 LISTS = (
-    "decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "report", "status", "data",
+    "decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "report", "explain",
+    "status", "data",
 )  # fmt: skip
 RAW = "{raw} --etrace --type-bits 1 --parameters {parameters} --elf {elf}"
 CASES = [

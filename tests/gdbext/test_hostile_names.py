@@ -18,7 +18,7 @@ LISTS = (
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
     "trace check", "trace events", "trace find *0x80000088", "trace status", "trace dump 1,200", "trace gaps",
     "trace values", "trace regs", "trace who-wrote $a0", "trace goto begin", "trace position", "trace print $pc",
-    "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace intervals trap",
+    "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace explain", "trace intervals trap",
 )  # fmt: skip
 RECORDS = (
     "trace ctr show 0,15", "trace ctr show /i 0,15", "trace ctr show /m 0,15", "trace ctr stack", "trace ctr status",

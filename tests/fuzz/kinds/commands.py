@@ -66,6 +66,7 @@ _COMMANDS = {
         "functions it.bin --ntrace --elf n.elf --calls", "calls it.bin --ntrace --elf n.elf --depth 0",
         "find it.bin 0x80000000,0x80002000 --ntrace --elf n.elf --json", "events it.bin --ntrace --elf n.elf",
         "coverage it.bin --ntrace --elf n.elf --all", "report it.bin --ntrace --elf n.elf",
+        "explain it.bin --ntrace --elf n.elf",
         "status it.bin --ntrace --elf n.elf --json",
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
@@ -92,7 +93,7 @@ _COMMANDS = {
     ),
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
-        "coverage it.rvt", "report it.rvt 1,+99 --json",
+        "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks",
         "values it.rvt", "who-wrote it.rvt $ra", "note it.rvt --json",
         "note it.rvt --at 9 text", "pack it.rvt -o out.rvtz --json", "note it.rvt --delete 1",

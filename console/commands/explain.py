@@ -1,0 +1,108 @@
+"""`rvtrace explain`: how the run of a program ended, and what went wrong, as `trace explain` says it in gdb."""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.explain_rows import Explanation
+from rvtrace_gdb.rows.explain_text import explanation_fields, explanation_lines
+from rvtrace_gdb.rows.list_rows import Place
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.questions.explain.explain import explanations
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.views.addresses import address_text
+
+_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
+
+EXAMPLES = (
+    ("explain demo.rvt", "how the run of each hart ended, and what went wrong"),
+    ("explain demo.rvt 1,5000", "the same, as if the trace ended at instruction 5000"),
+)
+
+
+class ExplainError(RvtraceError):
+    """Arguments of `rvtrace explain` that make no sense."""
+
+
+@dataclass(frozen=True)
+class ExplainRequest:
+    """What the command line asks for. *hart*: None: all; *numbers*: a RANGE, "" for everything."""
+
+    trace: RequestedTrace
+    hart: int | None
+    numbers: str
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace explain`."""
+    parser.usage = "%(prog)s FILE [RANGE] [--hart N] [options]"
+    parser.description = (
+        "Says how a run ended, in about ten lines: what went wrong and what led to it, the last calls, what is missing"
+        " in the trace, what it cannot say, and what to ask next. As `trace explain` does in gdb. Nothing is said of"
+        " what is not wrong."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument(
+        "part", nargs="?", default="", metavar="RANGE",
+        help="look at these instructions alone: A,B or A,+N or A,-N, or A for all from A on",
+    )  # fmt: skip
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
+    output.add_arguments(parser, "each hart")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print how the run ended. Raises ExplainError, RangeError, and as `raw.trace_request` and `Session.harts`."""
+    if args.part and not _RANGE.fullmatch(args.part):
+        raise ExplainError(f"{args.part}: no RANGE, which is A,B or A,+N or A,-N, or A")
+    request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, args.part)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        found = explanations(session, Context(hart=request.hart), request.numbers, shown.progress)
+        shown.rows(_explained_lines(found, shown, request.trace.name))
+    return 0
+
+
+def _explained_lines(each: Sequence[Explanation], shown: CommandOutput, file: str) -> Iterator[str]:
+    if shown.json:
+        yield from (json_line(explanation_fields(it)) for it in each)
+        return
+    symbols = _ShellExplainSymbols(shown)
+    for number, one in enumerate(each):
+        if number:
+            yield ""
+        yield from explanation_lines(one, symbols, several=len(each) > 1, file=printable(file))
+
+
+class _ShellExplainSymbols:
+    """The addresses and the colours of an explanation, see `rows.explain_text`."""
+
+    def __init__(self, shown: CommandOutput) -> None:
+        self._shown = shown
+
+    def paint(self, what: str, text: str) -> str:
+        return self._shown.paint(what, printable(text))
+
+    def address_text(self, place: Place) -> str:
+        symbol = None if len(place) == 1 else (place[1], place[2])
+        return address_text(place[0], 64, symbol, self._shown.paint, short=True)

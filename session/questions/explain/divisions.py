@@ -1,0 +1,48 @@
+"""Divisions by zero, which do not trap on RISC-V: by the values of their divisors, where these are known."""
+
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding
+from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+
+_ASKED_MOST = 4000
+"""Divisions whose divisors are looked at, the last ones."""
+_USED_WITHIN = 2000
+
+
+def division_by_zero(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return the first of the last divisions whose divisor is 0, and whose result is used."""
+    if evidence.past is None:
+        return None
+    code, found, asked = evidence.code, None, 0
+    addresses = tuple(pc for pc in evidence.executed if code.effect(pc).role is Role.DIVISION)
+    at = evidence.last_execution(addresses, evidence.part.stop) if addresses else None
+    while at is not None and asked < _ASKED_MOST:
+        op = code.operation(evidence.history.pc(at))
+        divisor = evidence.register(at, op.rs2)
+        if divisor is not None and not divisor & (0xFFFF_FFFF if op.name.endswith("w") else -1):
+            found = at if _is_used(evidence, at, op.rd) else found
+        asked += 1
+        at = evidence.last_execution(addresses, at)
+    return None if found is None else _finding(evidence, places, found)
+
+
+def _finding(evidence: Evidence, places: ProgramPlaces, position: int) -> ExplainedFinding:
+    number = history_number(position)
+    text = f"{places.function_name(evidence.history.pc(position))} divides by zero, and uses the result"
+    return ExplainedFinding("division-by-zero", text, places.place_at(position), [], {"number": number})
+
+
+def _is_used(evidence: Evidence, position: int, register: int) -> bool:
+    """Return whether the result of a division is read before it is overwritten."""
+    stop = min(position + 1 + _USED_WITHIN, evidence.part.stop)
+    for pc in evidence.history.pcs(position + 1, stop):
+        if pc < 0:
+            return False
+        effect = evidence.code.effect(pc)
+        if register in effect.sources:
+            return True
+        if register in effect.targets:
+            return False
+    return False

@@ -1,0 +1,200 @@
+"""A hart's past as findings look at it: a part of its history, its program, its calls, what its handlers ran."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
+from rvtrace_gdb.decode.calls.call_tree import CallNode
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.history.events import EventKind, Trap
+from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.history.reverse_search import AddressSearch
+from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
+from rvtrace_gdb.decode.search import ExecutionSearch, executions
+from rvtrace_gdb.session.past.choice import PastSource, past_of
+from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.questions.explain.code import Code
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history, functions_of
+from rvtrace_gdb.support.errors import Progress
+
+VALUES_MOST = 2_000_000
+"""Instructions of a history whose values are asked for; those of a longer one take too long for a first answer."""
+_TAIL, _TAIL_MOST, _KEPT, _KEPT_LEAST = 1 << 14, 1 << 17, 4000, 0.02
+
+
+class LastInstructions(NamedTuple):
+    """The last instructions of what runs at the end, without the handlers that interrupted it.
+
+    positions  of the instructions, in order
+    pcs        their addresses
+    handlers   the addresses that ran in handlers meanwhile
+    """
+
+    positions: list[int]
+    pcs: list[int]
+    handlers: frozenset[int]
+
+
+class Evidence:
+    """What findings of a hart are made of: the positions *part* of its history. What takes long calls *progress*."""
+
+    def __init__(
+        self, session: PastSource, selected: SelectedHistory, part: range, progress: Progress
+    ) -> None:
+        self.session, self.selected, self.part, self.progress = session, selected, part, progress
+        self.history: History = selected.history
+        self.program: ContextImages = selected.program
+        self.image: Image = self.program.image_of(self.history.context_at(max(part.stop - 1, 0)))
+        self.code = Code(self.image)
+        self.search = AddressSearch(self.history)
+
+    def up_to(self, stop: int) -> "Evidence":
+        """Return what there is up to a position."""
+        return Evidence(self.session, self.selected, range(self.part.start, stop), self.progress)
+
+    # -- what ran
+
+    @cached_property
+    def call_index(self) -> CallHistory:
+        """The functions that ran in the whole history."""
+        return call_history(self.session, self.selected, self.progress)
+
+    @cached_property
+    def executed(self) -> frozenset[int]:
+        """The addresses of the instructions that ran in the part."""
+        return frozenset(addresses(self.history, self.part.start, self.part.stop) - {GAP})
+
+    def executions(self, pc: int) -> ExecutionSearch:
+        """Return the executions of an instruction, in the whole history."""
+        return ExecutionSearch(self.call_index, executions(pc), self.progress)
+
+    def count_between(self, pc: int, first: int, stop: int) -> int:
+        """Return how often an instruction ran at positions *first* to *stop* - 1."""
+        found = self.executions(pc)
+        return found.before(stop) - found.before(first)
+
+    @cached_property
+    def last(self) -> int:
+        """The position of the last instruction of the part; -1: there is none, or a gap ends it."""
+        return self.part.stop - 1 if self.part and self.history.pc(self.part.stop - 1) != GAP else -1
+
+    def itype(self, pc: int) -> IType | None:
+        """Return what the instruction at an address does to the control flow; None: that is not known."""
+        try:
+            return self.image.instruction(pc).itype
+        except (CodeMissing, UndecodableInstruction):
+            return None
+
+    # -- traps
+
+    @cached_property
+    def trap_events(self) -> list[Event]:
+        """The traps of the part, those behind its last instruction included."""
+        found = self.history.events_between(self.part.start, self.part.stop + (self.part.stop == len(self.history)))
+        return [event for event in found if event.kind is EventKind.TRAP and isinstance(event.fact, Trap)]
+
+    @cached_property
+    def exceptions(self) -> list[Event]:
+        """The traps that are exceptions, or may be."""
+        return [it for it in self.trap_events if isinstance(it.fact, Trap) and it.fact.may_be_exception]
+
+    @cached_property
+    def interrupts(self) -> list[Event]:
+        """The traps that are certainly interrupts."""
+        return [it for it in self.trap_events if isinstance(it.fact, Trap) and not it.fact.may_be_exception]
+
+    @cached_property
+    def ending(self) -> LastInstructions:
+        """The last instructions of what runs at the end."""
+        found, size = self._ending(_TAIL), _TAIL
+        most = min(_TAIL_MOST, len(self.part)) if self.trap_events else 0
+        while _KEPT_LEAST * size < len(found.pcs) < _KEPT and size < most:
+            size *= 4
+            found = self._ending(size)
+        return LastInstructions(found.positions[-_KEPT:], found.pcs[-_KEPT:], found.handlers)
+
+    def _ending(self, size: int) -> LastInstructions:
+        first = max(self.part.start, self.part.stop - size)
+        gaps = self.history.gap_positions
+        at = bisect_left(gaps, self.part.stop) - 1
+        if at >= 0:
+            first = max(first, gaps[at] + 1)
+        late = bisect_left(self.trap_events, first, key=lambda it: it.position)
+        traps = {it.position for it in self.trap_events[late:]}
+        stack: list[list[int]] = [[]]
+        pcs = list(self.history.pcs(first, self.part.stop))
+        handlers = set[int]()
+        for position, pc in enumerate(pcs, first):
+            if position in traps:
+                stack.append([])
+            stack[-1].append(position)
+            if len(stack) > 1:
+                handlers.add(pc)
+            if self.itype(pc) is IType.TRAP_RETURN:
+                if len(stack) == 1:
+                    handlers.update(pcs[it - first] for it in stack[0])
+                    stack = [[]]
+                else:
+                    stack.pop()
+        kept = stack[-1]
+        here = [pcs[it - first] for it in kept]
+        return LastInstructions(kept, here, frozenset(handlers) - set(here))
+
+    @cached_property
+    def handler_functions(self) -> frozenset[int]:
+        """The functions that ran in handlers: where they start."""
+        if not self.trap_events:
+            return frozenset()
+        found, waiting = set[int](), [(self._tree, False)]
+        while waiting:
+            node, inside = waiting.pop()
+            for child in node.children.values():
+                waiting.append((child, inside or child.trap))
+                if inside or child.trap:
+                    found.add(child.function)
+        return frozenset(found - {UNKNOWN})
+
+    @property
+    def _tree(self) -> CallNode:
+        return functions_of(self.session, self.selected, self.progress).root(self.progress)
+
+    # -- calls
+
+    def frames(self, position: int, most: int) -> Iterator[CallFrame]:
+        """Yield the innermost active calls before the instruction at a position."""
+        if position < len(self.history) and self.history.pc(position) == GAP:
+            return
+        found: CallFrames = call_frames(self.session, self.selected, self.progress)
+        for number, frame in enumerate(found.frames(position)):
+            if number >= most:
+                return
+            yield frame
+
+    # -- values
+
+    @cached_property
+    def past(self) -> Past | None:
+        """The values that are known, if there are any and they do not take too long."""
+        if len(self.history) > VALUES_MOST:
+            return None
+        found = past_of(self.session, self.selected, self.progress)
+        return None if found is None or found.traced_registers() is None else found
+
+    def register(self, position: int, number: int) -> int | None:
+        """Return the value of an integer register before the instruction at a position; None: it is not known."""
+        if number == 0:
+            return 0
+        return None if self.past is None else self.past.integers(position).get(number)
+
+    def function(self, pc: int) -> int | None:
+        """Return the start of the function at an address."""
+        return self.image.function(pc)
+
+    def last_execution(self, addresses: Sequence[int], before: int) -> int | None:
+        """Return the last position before another at which one of some instructions ran, in the part."""
+        found = self.search.find(before, -1, frozenset(addresses), self.progress, farthest=self.part.start)
+        return found if found is not None and found >= self.part.start else None

@@ -1,0 +1,321 @@
+"""How a run ended, in about ten lines: the findings of a hart in the order in which they explain each other."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from rvtrace_gdb.decode.calls.call_history import FunctionRun
+from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason, Stop
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.missing import missing_parts
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.pages import RangeError
+from rvtrace_gdb.session.questions.explain import calls, divisions, stack, traps, waits
+from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
+from rvtrace_gdb.session.questions.explain.loop import EndingLoop, ending_loop
+from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import counted
+
+_CALLS = 5
+_RUNS_AT_ONCE, _RUNS_MOST = 64, 4096
+_STOP_MOST = 64
+_RESETS = (StartReason.RESET, StartReason.EXIT_FROM_RESET)
+_ABORTS = frozenset({"abort", "__assert_func", "__assert_fail", "__assert", "panic", "_panic", "rust_panic"})
+
+
+def explanations(
+    session: Session, context: Context, args: str = "", progress: Progress = silent
+) -> list[Explanation]:
+    """Return how the run of each hart ended, or of the one that *context* asks for. *args*: a RANGE of its history, ""
+    for all of it.
+
+    Raises RangeError, and as `Session.selected`.
+    """
+    harts = [context.hart] if context.hart is not None else sorted(session.harts(context, progress).harts.histories)
+    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
+    shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
+    if args and len(shown) > 1:
+        numbers = ", ".join(str(it.hart) for it in shown)
+        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+    found = [explanation(session, it, args, progress) for it in shown]
+    return [_with_other_harts(it, found) for it in found]
+
+
+def explanation(
+    session: Session, selected: SelectedHistory, args: str = "", progress: Progress = silent
+) -> Explanation:
+    """Return how the run of a hart ended. *args*: a RANGE of its history. Raises RangeError, and what *progress*
+    raises.
+    """
+    length = len(selected.history)
+    part = positions_of_numbers(args, length) if args else range(length)
+    evidence = Evidence(session, selected, part, progress)
+    places = ProgramPlaces(evidence)
+    loop = ending_loop(evidence)
+    findings = list(_findings(evidence, places, loop))
+    return Explanation(
+        selected.hart, history_number(part.start), part.stop, _ended(evidence, places, loop),
+        _last_place(evidence, places), findings, _last_calls(evidence, places, loop), _lost(evidence),
+        list(_unknown(evidence, findings)), _commands(evidence, findings),
+    )  # fmt: skip
+
+
+def _findings(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> Iterator[ExplainedFinding]:
+    """Yield what went wrong, the first cause first: what follows from another one is not said again."""
+    if not evidence.part:
+        return
+    outside = stack.stack_overflow(evidence, places)
+    at = max(evidence.last, 0) if outside is None else outside.facts["number"] - 1
+    deep = calls.recursion(evidence, places, at)
+    smashed = calls.smashed_return(evidence, places)
+    jump = traps.jump_to_no_code(evidence, places)
+    yield from (it for it in (deep, outside, smashed, None if smashed else jump) if it is not None)
+    again = _begun_again(evidence, places)
+    if again is not None:
+        yield again
+    ended = _how_it_stays(evidence, places, loop)
+    if ended is not None:
+        yield ended
+    division = divisions.division_by_zero(evidence, places)
+    if division is not None:
+        yield division
+
+
+def _how_it_stays(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> ExplainedFinding | None:
+    """Return what keeps the program where it is at the end."""
+    repeated = traps.trap_loop(evidence, places) or traps.storm(evidence, places)
+    if repeated is not None:
+        return repeated
+    stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence))
+    if stopped is not None:
+        return stopped
+    aborted = _aborted(evidence, places)
+    if aborted is not None:
+        return aborted
+    found = None if loop is None else waits.loop_finding(evidence, places, loop)
+    return found or waits.sleep(evidence, places, loop)
+
+
+def _stays(evidence: Evidence) -> bool:
+    """Return whether the program stays where the part ends: it sleeps, or has only jumps before it that lead back."""
+    if evidence.last < 0:
+        return bool(evidence.exceptions)
+    pc, seen = evidence.history.pc(evidence.last), set[int]()
+    if evidence.exceptions and evidence.exceptions[-1].position >= evidence.part.stop:
+        pc = evidence.exceptions[-1].next_pc or pc
+    while pc not in seen and len(seen) < _STOP_MOST and evidence.image.knows(pc):
+        seen.add(pc)
+        effect, itype, op = evidence.code.effect(pc), evidence.itype(pc), evidence.code.operation(pc)
+        if effect.role is Role.WAIT:
+            return True
+        if itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
+            pc += op.imm
+        elif itype is IType.NONE:
+            pc += op.length
+        else:
+            return False
+    return pc in seen
+
+
+def _aborted(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return the call that ended the program because it had found out that something is wrong."""
+    for frame in evidence.frames(max(evidence.last, 0), 32):
+        symbol = None if frame.function < 0 else evidence.image.symbol(frame.function)
+        if symbol is not None and symbol[0] in _ABORTS and frame.call is not None:
+            text = f"the program gave up: {places.function_name(frame.function)}"
+            return ExplainedFinding("aborted", text, places.place_at(frame.call), [], {})
+    last = evidence.last
+    symbol = None if last < 0 else evidence.image.symbol(evidence.history.pc(last))
+    if symbol is None or symbol[0] not in _ABORTS:
+        return None
+    caller = next((it for it in evidence.frames(last, 8) if it.call is not None), None)
+    place = places.place_at(last if caller is None or caller.call is None else caller.call)
+    return ExplainedFinding("aborted", f"the program gave up: {symbol[0]}()", place, [], {})
+
+
+# Begun again
+
+
+def _begun_again(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return that the program began again, without a debugger that had it do so."""
+    begins = [it for it in _begins(evidence) if it > evidence.part.start and not _by_debugger(evidence, it)]
+    if not begins:
+        return None
+    last = begins[-1]
+    before = last - 1
+    while before > evidence.part.start and evidence.history.pc(before) == GAP:
+        before -= 1
+    name, source = places.function_name(evidence.history.pc(last)), places.function_name(evidence.history.pc(before))
+    text = f"the program began again at {name}, {counted(len(begins), 'time')}, the last before #{history_number(last)}"
+    details = [f"What ran last before that was {source}."]
+    earlier = evidence.up_to(_life_end(evidence, before))
+    earlier.part = range(begins[-2] if len(begins) > 1 else evidence.part.start, earlier.part.stop)
+    loop = ending_loop(earlier) if earlier.part else None
+    why = _how_it_stays(earlier, places, loop) if earlier.part else None
+    details += [] if why is None else [f"Before that: {why.text}.", *why.details[:1]]
+    facts = {"times": len(begins), "last": history_number(last)}
+    return ExplainedFinding("begun-again", text, places.place_at(before), details, facts)
+
+
+def _life_end(evidence: Evidence, before: int) -> int:
+    """Return where the program was when a handler took over that led to a new beginning, or the position behind it."""
+    late = [it for it in evidence.trap_events if it.position <= before]
+    return late[-1].position if late and before - late[-1].position < _STOP_MOST else before + 1
+
+
+def _begins(evidence: Evidence) -> list[int]:
+    """Return the positions at which the program begins."""
+    entry = evidence.image.entry if evidence.image.path else None
+    found = set[int]()
+    if entry is not None and entry in evidence.executed:
+        search = evidence.executions(entry)
+        first, last = search.before(evidence.part.start), search.before(evidence.part.stop)
+        found |= set(search.positions(evidence.progress, first, last))
+    for event in evidence.history.events_between(evidence.part.start, evidence.part.stop):
+        if isinstance(event.fact, Start) and event.fact.reason in _RESETS:
+            found.add(event.position)
+    return sorted(found)
+
+
+def _by_debugger(evidence: Evidence, position: int) -> bool:
+    """Return whether the hart had been halted before a position: a debugger may have moved it."""
+    near = evidence.history.events_between(max(position - 1, 0), position + 1)
+    return any(isinstance(it.fact, Stop) or (isinstance(it.fact, Start) and it.fact.reason.resumes) for it in near)
+
+
+# Where it ended
+
+
+def _last_place(evidence: Evidence, places: ProgramPlaces) -> ExplainedPlace | None:
+    last = evidence.part.stop - 1
+    while last >= evidence.part.start and evidence.history.pc(last) == GAP:
+        last -= 1
+    return places.place_at(last) if last >= evidence.part.start else None
+
+
+def _ended(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> str:
+    """Return where the program was at the end."""
+    place = _last_place(evidence, places)
+    if place is None:
+        return "nothing ran"
+    where = f"in {places.function_name(place.pc)}"
+    if loop is not None and loop.rounds > 1:
+        inside = f"in a loop of {counted(len(loop.body), 'instruction')}, {loop.rounds} rounds"
+        if place.pc in loop.body:
+            return f"{where}, {inside}"
+        return f"{where}, which interrupted {places.function_name(loop.head)} {inside}"
+    if evidence.code.effect(place.pc).role is Role.WAIT:
+        return f"{where}, waiting for an interrupt (wfi)"
+    return where
+
+
+def _last_calls(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> list[LastCall]:
+    """Return the functions that were called last, and how often in a row; before the loop in which the run ends."""
+    found, last = list[LastCall](), None
+    stop = evidence.part.stop if loop is None else max(loop.begin + 1, evidence.part.start + 1)
+    for run in islice(_runs_before(evidence, _function_number(evidence, stop)), _RUNS_MOST):
+        if run.begin < evidence.part.start:
+            break
+        if run.pc == GAP or evidence.function(run.pc) != run.pc:
+            continue
+        if run.pc == last:
+            found[-1] = found[-1]._replace(times=found[-1].times + 1)
+        elif len(found) == _CALLS:
+            break
+        elif (place := places.place_at(run.begin)) is not None:
+            found.append(LastCall(place, 1))
+            last = run.pc
+    return found
+
+
+def _runs_before(evidence: Evidence, number: int) -> Iterator[FunctionRun]:
+    """Yield the functions that ran, from one with a number back."""
+    while number > 0:
+        first = max(number - _RUNS_AT_ONCE + 1, 1)
+        yield from reversed(list(evidence.call_index.functions(first, number + 1)))
+        number = first - 1
+
+
+def _function_number(evidence: Evidence, stop: int) -> int:
+    """Return the number of the function that ran before a position."""
+    functions, low, high = evidence.call_index, 1, len(evidence.call_index)
+    while low < high:
+        middle = (low + high + 1) // 2
+        begin = next(iter(functions.functions(middle, middle + 1))).begin
+        low, high = (middle, high) if begin < stop else (low, middle - 1)
+    return low if high else 0
+
+
+# What is missing
+
+
+def _lost(evidence: Evidence) -> str:
+    """Return what is missing in the trace, "" if nothing is."""
+    history, texts = evidence.history, list[str]()
+    gaps = [it for it in missing_parts(history, evidence.part) if it.event.kind is not EventKind.TRACE_OFF]
+    if gaps:
+        total = history.accounting.total
+        share = f", {100 * history.accounting.skipped / total:.1f} % of the trace's bytes" if total else ""
+        texts.append(f"{counted(len(gaps), 'gap')}, the last at #{history_number(gaps[-1].begin)}{share}")
+    off = [it for it in missing_parts(history, evidence.part) if it.event.kind is EventKind.TRACE_OFF]
+    if off:
+        texts.append(f"not traced: {counted(len(off), 'stretch')}")
+    if evidence.selected.overwritten:
+        texts.append("older trace was overwritten: what ran before #1")
+    return "; ".join(texts)
+
+
+def _unknown(evidence: Evidence, findings: Sequence[ExplainedFinding]) -> Iterator[str]:
+    """Yield what the trace cannot say that matters for what was found."""
+    if evidence.past is None:
+        if len(evidence.history) > VALUES_MOST:
+            yield "values: the history is too long to reconstruct them for this answer"
+        else:
+            yield "values: no register and no memory is known, so no division by zero and no stack depth"
+    if not evidence.image.path:
+        yield "names: there is no ELF file"
+    elif evidence.image.symbol(evidence.history.pc(max(evidence.last, 0))) is None:
+        yield "names: the ELF file has no symbols here"
+    for it in evidence.exceptions[-1:]:
+        if getattr(it.fact, "cause", None) is None and any(one.kind in ("fault", "trap-loop") for one in findings):
+            yield "the cause of the exception: this trace does not have it, mcause has"
+
+
+def _commands(evidence: Evidence, findings: Sequence[ExplainedFinding]) -> list[str]:
+    """Return what to type next."""
+    for finding in findings:
+        if finding.place is not None and finding.place.number is not None:
+            asked = finding.facts.get("ask")
+            more = (f"who-wrote {asked}",) if asked else _NEXT.get(finding.kind, ())
+            return [f"goto {finding.place.number}", *more]
+    return ["calls"]
+
+
+_NEXT = {
+    "waits": ("events interrupt",),
+    "sleeps": ("events interrupt",),
+    "waits-for-lock": ("calls",),
+    "interrupt-storm": ("events interrupt",),
+    "endless-recursion": ("functions",),
+}
+
+
+def _with_other_harts(one: Explanation, all_of_them: Sequence[Explanation]) -> Explanation:
+    """Return an explanation that says which other harts wait for a lock, too."""
+    waiting = [it.hart for it in all_of_them if any(that.kind == "waits-for-lock" for that in it.findings)]
+    if one.hart not in waiting or len(waiting) < 2:
+        return one
+    others = ", ".join(str(hart) for hart in waiting if hart != one.hart)
+    more = f"Hart {others} waits for a lock, too: each may hold what the other wants (a deadlock)."
+    findings = [
+        it._replace(details=[*it.details, more]) if it.kind == "waits-for-lock" else it for it in one.findings
+    ]
+    return one._replace(findings=findings)

@@ -1,0 +1,199 @@
+"""What traps say of how a run ended: a fault, a trap loop, a jump to where no code is, interrupts without end."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.events import Loss, LossCause, Trap
+from rvtrace_gdb.decode.history.history import GAP, Event
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.csrs import trap_text
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding
+from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+
+_LOOP_LEAST, _LOOP_HANDLER_MOST = 4, 300
+"""How many exceptions at one instruction are a loop, and how many instructions there are between them at most."""
+_STORM_LEAST, _STORM_HANDLER_MOST, _STORM_SHARE = 8, 300, 0.85
+_WALK_MOST = 256
+_FRAMES_MOST = 64
+_NO_CODE = (LossCause.NO_CODE, LossCause.ABSENT_CODE)
+
+
+def fault_address(evidence: Evidence, event: Event) -> int | None:
+    """Return the address that an instruction accessed that trapped; None: it is not known, or it accessed none."""
+    fact, pc = event.fact, event.last_pc
+    if isinstance(fact, Trap) and fact.value is not None:
+        return fact.value
+    effect = None if pc is None or not evidence.image.knows(pc) else evidence.code.effect(pc)
+    if effect is None or effect.address is None:
+        return None
+    base = evidence.register(event.position, effect.address)
+    return None if base is None else base + effect.offset & (1 << evidence.code.xlen) - 1
+
+
+def exception_text(evidence: Evidence, event: Event) -> str:
+    """Return what is known of an exception: its cause, else the instruction that had it, and its address."""
+    fact, pc = event.fact, event.last_pc
+    effect = None if pc is None or not evidence.image.knows(pc) else evidence.code.effect(pc)
+    accesses = effect is not None and effect.role in (Role.LOAD, Role.STORE, Role.ATOMIC)
+    address = fault_address(evidence, event) if accesses else None
+    where = "" if address is None else f" at address 0x{address:x}"
+    if isinstance(fact, Trap) and fact.cause is not None:
+        return f"{trap_text(fact.cause, interrupt=False)}{where}"
+    return f"{fact_text(fact)}{f' of a {effect.role.value}' if effect is not None and accesses else ''}{where}"
+
+
+def jump_to_no_code(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return where the program left its code: by an exception where none is, or because the trace leads there."""
+    for event in evidence.exceptions:
+        if event.last_pc is not None and not places.is_code(event.last_pc):
+            return _jump_finding(evidence, places, event.position, event.last_pc)
+    for event in evidence.history.events_between(evidence.part.start, evidence.part.stop + 1):
+        fact = event.fact
+        if isinstance(fact, Loss) and fact.cause in _NO_CODE and isinstance(fact.detail[0], int):
+            return _jump_finding(evidence, places, event.position, fact.detail[0])
+    last = evidence.last
+    if last >= 0 and not places.is_code(evidence.history.pc(last)):
+        return _jump_finding(evidence, places, last, evidence.history.pc(last))
+    return None
+
+
+def _jump_finding(evidence: Evidence, places: ProgramPlaces, position: int, pc: int) -> ExplainedFinding | None:
+    """Return a jump to an address that was reached before a position. None: the trace does not show whence."""
+    history, at = evidence.history, position - 1
+    while at >= max(evidence.part.start, position - _WALK_MOST) and not _is_code(evidence, places, at):
+        at -= 1
+    if at < evidence.part.start or history.pc(at) == GAP:
+        return None
+    first = history.pc(at + 1) if at + 1 < position else pc
+    source, target = places.place_at(at), places.code_problem(first)
+    number = history_number(at)
+    kind = "returns" if evidence.itype(history.pc(at)) is IType.RETURN else "jumps"
+    text = f"{places.function_name(history.pc(at))} {kind} to 0x{first:x}: {target}"
+    return ExplainedFinding("wild-jump", text, source, [], {"number": number, "target": f"0x{first:x}"})
+
+
+def _is_code(evidence: Evidence, places: ProgramPlaces, position: int) -> bool:
+    pc = evidence.history.pc(position)
+    return pc == GAP or places.is_code(pc)
+
+
+def trap_loop(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return the exception that comes again and again, with nothing but its handler in between."""
+    last = evidence.exceptions[-_LOOP_LEAST:]
+    if len(last) < _LOOP_LEAST or len({it.last_pc for it in last}) != 1 or last[-1].last_pc is None:
+        return None
+    pc, distances = last[-1].last_pc, [b.position - a.position for a, b in pairwise(last)]
+    rest = evidence.part.stop - last[-1].position
+    if max(distances) > _LOOP_HANDLER_MOST or rest > _LOOP_HANDLER_MOST + 2 * max(distances):
+        return None
+    if _went_on(evidence, last[0].position, last[-1].position, pc):
+        return None
+    number, first = 0, last[0]
+    for event in reversed(evidence.exceptions):
+        if event.last_pc != pc:
+            break
+        number, first = number + 1, event
+    text = f"the same exception {number} times, at one instruction of {places.function_name(pc)}"
+    cause = f"It is an {exception_text(evidence, first)}; its handler returns to the instruction that has it."
+    if distances[-1] == 0:
+        cause = f"It is an {exception_text(evidence, first)}, which the first instruction of its handler has."
+    details = [cause, f"The first one was before #{history_number(first.position)}."]
+    place = places.place_of(pc, history_number(first.position))
+    facts = {"times": number, "first": history_number(first.position)}
+    return ExplainedFinding("trap-loop", text, place, details, facts)
+
+
+def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
+    """Return whether a handler returned behind the instruction that trapped."""
+    behind = pc + evidence.code.operation(pc).length if evidence.image.knows(pc) else pc + 4
+    return any(it in (behind, pc) for it in evidence.history.pcs(first, stop))
+
+
+def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool) -> ExplainedFinding | None:
+    """Return the exception whose handler never returned. *stays*: the program stays where it is at the end."""
+    if not stays or not evidence.exceptions:
+        return None
+    event = _open_exception(evidence)
+    if event is None or event.last_pc is None:
+        return None
+    pc, cause = event.last_pc, exception_text(evidence, event)
+    name = evidence.code.operation(pc).name if evidence.image.knows(pc) else ""
+    if name == "ecall":
+        return None
+    handler = evidence.history.pc(event.position) if event.position < evidence.part.stop else event.next_pc
+    text = f"{'ebreak' if name == 'ebreak' else cause} in {places.function_name(pc)}"
+    details = [] if handler is None else [f"Its handler, {places.function_name(handler)}, never returns."]
+    facts = {"cause": cause, "number": history_number(event.position)}
+    return ExplainedFinding("fault", text, places.place_of(pc, history_number(event.position)), details, facts)
+
+
+def _open_exception(evidence: Evidence) -> Event | None:
+    """Return the oldest exception whose handler had not returned at the end."""
+    last = evidence.exceptions[-1]
+    if last.position >= evidence.part.stop:
+        return last
+    found = None
+    by_position = {it.position: it for it in evidence.exceptions[-_FRAMES_MOST:]}
+    for frame in evidence.frames(evidence.part.stop - 1, _FRAMES_MOST):
+        if frame.kind is StackOperationKind.TRAP and frame.call is not None:
+            found = by_position.get(frame.call + 1, found)
+    return found
+
+
+def storm(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return that handlers leave nearly nothing to the program."""
+    last = evidence.interrupts[-_STORM_LEAST:]
+    if len(last) < _STORM_LEAST:
+        return None
+    begin, stop = last[0].position, evidence.part.stop
+    if stop - begin > (_STORM_LEAST + 1) * _STORM_HANDLER_MOST:
+        return None
+    returns = sum(evidence.itype(pc) is IType.TRAP_RETURN for pc in evidence.history.pcs(begin, stop))
+    if returns < _STORM_LEAST // 2:
+        return None
+    program = list(_outside_handlers(evidence, begin, stop))
+    if len(program) > (1 - _STORM_SHARE) * (stop - begin) or any(_waits(evidence, pc) for pc in program):
+        return None
+    if last[0].last_pc is not None and any(_waits(evidence, it.last_pc) for it in last if it.last_pc is not None):
+        return None
+    share, handler = 100 * len(program) / (stop - begin), evidence.history.pc(last[-1].position)
+    name = places.function_name(handler)
+    text = f"interrupts without end: {name} leaves {share:.0f} % of the instructions to the program"
+    first = _first_of_storm(evidence)
+    details = [
+        f"It is an {fact_text(last[-1].fact)}, which is pending again when the handler returns: is it acknowledged?",
+        f"This has been so since #{history_number(first.position)}.",
+    ]
+    place = places.place_at(first.position)
+    facts = {"share": round(share), "since": history_number(first.position)}
+    return ExplainedFinding("interrupt-storm", text, place, details, facts)
+
+
+def _first_of_storm(evidence: Evidence) -> Event:
+    found = evidence.interrupts[-1]
+    for event in reversed(evidence.interrupts):
+        if found.position - event.position > _STORM_HANDLER_MOST or event.next_pc != found.next_pc:
+            break
+        found = event
+    return found
+
+
+def _outside_handlers(evidence: Evidence, begin: int, stop: int) -> Iterator[int]:
+    starts, depth = {it.position for it in evidence.trap_events}, 0
+    for position, pc in enumerate(evidence.history.pcs(begin, stop), begin):
+        depth += position in starts
+        if depth <= 0:
+            yield pc
+        if evidence.itype(pc) is IType.TRAP_RETURN:
+            depth = max(depth - 1, 0)
+
+
+def _waits(evidence: Evidence, pc: int) -> bool:
+    """Return whether an instruction is wfi, or the one behind it: where the interrupt that ends it hits."""
+    near = [pc, *(pc - size for size in (2, 4) if evidence.image.knows(pc - size))]
+    return any(evidence.image.knows(it) and evidence.code.effect(it).role is Role.WAIT for it in near)

@@ -1,0 +1,275 @@
+"""What the loop in which a run ends says: on what it waits, or that nothing can end it."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding
+from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.questions.explain.flow import Change, LoopFlow, MemoryPlace
+from rvtrace_gdb.session.questions.explain.loop import EndingLoop, Stays, stays_before
+from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+from rvtrace_gdb.session.questions.explain.stores import address_at, last_store
+
+_LONGER, _ROUNDS_LEAST = 10, 100
+"""How many times longer than each one before a wait is that something is wrong with, and its rounds at least."""
+_ENDLESS = 1 << 29
+"""A loop that has so many rounds before it does not end by counting."""
+_CHASED_MOST = 4096
+ENDS = frozenset({"_exit", "exit", "_Exit", "__exit", "_fini", "done", "finish", "shutdown", "poweroff", "halt"})
+"""Functions in which a program stays that has ended."""
+
+
+def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    """Return what is wrong with the loop in which a run ends, None if nothing is."""
+    flow = loop.flow
+    if _has_ended(evidence, loop):
+        return None
+    if any(evidence.code.effect(pc).role is Role.WAIT for pc in loop.body):
+        return None  # see `sleep`
+    if not flow.exits:
+        return _tested_once(evidence, places, loop)
+    if not flow.changes:
+        return _no_way_out(places, loop, "nothing in it changes what its branches test")
+    if flow.changes == {Change.COUNTS}:
+        return _counting_loop(evidence, places, loop)
+    if Change.COUNTS in flow.changes:
+        return None
+    if Change.FOLLOWS in flow.changes:
+        return _follows(evidence, places, loop)
+    return _waits(evidence, places, loop)
+
+
+def _has_ended(evidence: Evidence, loop: EndingLoop) -> bool:
+    symbol = evidence.image.symbol(min(loop.body))
+    return symbol is not None and symbol[0].strip("_") in {it.strip("_") for it in ENDS}
+
+
+def _no_way_out(places: ProgramPlaces, loop: EndingLoop, why: str) -> ExplainedFinding:
+    place = places.place_of(loop.head, history_number(loop.begin))
+    text = f"a loop without a way out in {places.function_name(loop.head)}: {why}"
+    return ExplainedFinding("no-way-out", text, place, [], {"rounds": loop.rounds, "since": history_number(loop.begin)})
+
+
+def _tested_once(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    """Return a loop whose condition was tested before it, and never in it: that of a variable without `volatile`."""
+    code, line = evidence.code, set(places.same_line(loop.head))
+    tests = [pc for pc in line - loop.body if code.effect(pc).role is Role.BRANCH]
+    loads = [pc for pc in line - loop.body if code.effect(pc).role is Role.LOAD]
+    at, entered = loop.begin - 1, False
+    while at >= max(evidence.part.start, loop.begin - 8):
+        pc = evidence.history.pc(at)
+        entered = entered or pc in tests
+        at -= 1
+    if not (entered and loads):
+        return None
+    found = _no_way_out(places, loop, "it has no branch; what its line tests was tested once, before it")
+    loaded = next((it for pc in loads if (it := _loaded_name(evidence, places, pc, loop.begin))), "the variable")
+    return found._replace(details=[f"Is `volatile` missing? {loaded} is read once, before the loop."])
+
+
+def _loaded_name(evidence: Evidence, places: ProgramPlaces, pc: int, before: int) -> str:
+    position = evidence.last_execution((pc,), before)
+    address = None if position is None else address_at(evidence, position)
+    name = "" if address is None else places.data_name(address)
+    return f"`{name}`" if name else ""
+
+
+def _counting_loop(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    """Return a loop that counts past its bound, by the values of its only branch in the last rounds."""
+    flow, code = loop.flow, evidence.code
+    if len(flow.exits) != 1 or not loop.round or loop.rounds < _ROUNDS_LEAST or evidence.past is None:
+        return None
+    op, positions = code.operation(flow.exits[0]), list(_rounds(evidence, flow.exits[0], 3))
+    pairs = [tuple(evidence.register(at, it) for it in (op.rs1, op.rs2)) for at in positions]
+    if len(pairs) < 3 or any(value is None for pair in pairs for value in pair):
+        return None
+    differences = [(b or 0) - (a or 0) for a, b in pairs]
+    steps = {late - early for late, early in pairwise(differences)}
+    left = _rounds_left(op.name, differences[0], steps.pop(), code.xlen) if len(steps) == 1 else 0
+    if left is not None and left < _ENDLESS:
+        return None
+    values = f"{pairs[0][0]:#x} and {pairs[0][1]:#x}"
+    why = f"it counts away from its bound: its branch compares {values} at the end"
+    return _no_way_out(places, loop, why)._replace(kind="counts-past-bound")
+
+
+def _rounds_left(branch: str, difference: int, step: int, xlen: int) -> int | None:
+    """Return in how many rounds two values that come nearer by a step are equal; None: never."""
+    size = 1 << xlen
+    if branch not in ("beq", "bne"):
+        return 0 if step == 0 or (difference > 0) == (step < 0) else None
+    if step == 0:
+        return None
+    distance, by = (difference % size, -step) if step < 0 else (-difference % size, step)
+    return distance // by if distance % by == 0 else None
+
+
+def _rounds(evidence: Evidence, pc: int, most: int) -> Iterator[int]:
+    """Yield the positions of the last executions of an instruction, the last one first."""
+    at: int | None = evidence.part.stop
+    while most and at is not None:
+        at = evidence.last_execution((pc,), at)
+        if at is not None:
+            yield at
+        most -= 1
+
+
+def _follows(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    again = _comes_back(evidence, loop)
+    stays = stays_before(evidence, loop)
+    if again is None and not _is_too_long(loop, stays):
+        return None
+    name = places.function_name(loop.head)
+    text = f"{name} follows pointers without end: {loop.rounds} rounds{_stays_text(stays)}"
+    details = ["A list that closes in itself?"]
+    if again is not None:
+        address, length = again
+        details = [f"The pointer comes back to {places.address_name(address)} every {length} rounds: a closed list."]
+    facts = {"rounds": loop.rounds, "longest": stays.longest, "since": history_number(loop.begin)}
+    place = places.place_of(loop.head, history_number(loop.begin))
+    return ExplainedFinding("follows-pointers", text, place, details, facts)
+
+
+def _comes_back(evidence: Evidence, loop: EndingLoop) -> tuple[int, int] | None:
+    """Return a pointer that had the same value in two rounds without a store in between, and how many rounds apart."""
+    pc = loop.flow.followed[0]
+    base = evidence.code.effect(pc).address
+    if loop.flow.stores or base is None or evidence.past is None or not loop.round:
+        return None
+    seen: dict[int, int] = {}
+    for number, at in enumerate(_rounds(evidence, pc, min(_CHASED_MOST, loop.rounds))):
+        value = evidence.register(at, base)
+        if value is None:
+            return None
+        if value in seen:
+            return value, number - seen[value]
+        seen[value] = number
+    return None
+
+
+def _is_too_long(loop: EndingLoop, stays: Stays) -> bool:
+    return loop.rounds > _ROUNDS_LEAST and loop.rounds > _LONGER * max(stays.longest, _LONGER)
+
+
+def _stays_text(stays: Stays) -> str:
+    return f", {stays.longest} at most before" if stays.number else ", and never before"
+
+
+def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    flow, stays = loop.flow, stays_before(evidence, loop)
+    reads = {pc: _address(evidence, loop, pc, place) for pc, place in flow.waited.items()}
+    if not _is_too_long(loop, stays) or (not stays.longest and _may_be_clock(places, flow, reads)):
+        return None
+    names = _names(evidence, places, flow, reads)
+    kind = "waits-for-lock" if flow.swaps else "waits"
+    what = f"{'the lock ' if flow.swaps else ''}{' and '.join(names)}" if names else "memory"
+    text = f"{places.function_name(loop.head)} waits for {what}: {loop.rounds} rounds{_stays_text(stays)}"
+    details = [*_branch_text(places, loop), *_written(evidence, places, loop, reads)]
+    if not flow.stores:
+        details.append(_who_ends_it(evidence, loop))
+    facts = {
+        "rounds": loop.rounds, "longest": stays.longest, "since": history_number(loop.begin),
+        "waits_for": [f"0x{it:x}" for it in reads.values() if it is not None],
+    }  # fmt: skip
+    return ExplainedFinding(kind, text, places.place_of(loop.head, history_number(loop.begin)), details, facts)
+
+
+def _address(evidence: Evidence, loop: EndingLoop, pc: int, place: MemoryPlace) -> int | None:
+    """Return the address that a load of a loop reads."""
+    if evidence.code.effect(pc).role is Role.CSR:
+        return None
+    if place.base is None:
+        return place.offset
+    at = evidence.last_execution((pc,), evidence.part.stop)
+    return None if at is None else address_at(evidence, at)
+
+
+def _may_be_clock(places: ProgramPlaces, flow: LoopFlow, reads: dict[int, int | None]) -> bool:
+    """Return whether a loop may wait until a clock has come to a time: it compares by size, and reads no memory of the
+    program.
+    """
+    return flow.ordered and not all(it is not None and places.is_memory(it) for it in reads.values())
+
+
+def _names(evidence: Evidence, places: ProgramPlaces, flow: LoopFlow, reads: dict[int, int | None]) -> list[str]:
+    csrs = {number: name for name, number in CSRS.items()}
+    found = []
+    for pc, address in reads.items():
+        effect = evidence.code.effect(pc)
+        if effect.role is Role.CSR:
+            found.append(f"the CSR {csrs.get(effect.offset, hex(effect.offset))}")
+        elif address is not None:
+            name = places.data_name(address)
+            found.append(f"`{name}`" if name else f"the device or memory at 0x{address:x}")
+    return list(dict.fromkeys(found))
+
+
+def _branch_text(places: ProgramPlaces, loop: EndingLoop) -> Iterator[str]:
+    """Yield which branch keeps the program in a loop."""
+    for pc in loop.flow.exits[:1]:
+        place = places.place_of(pc)
+        at = f"0x{pc:x} <{place.name}+{place.offset}>" if place.name else f"0x{pc:x}"
+        more = f" and {len(loop.flow.exits) - 1} more" if len(loop.flow.exits) > 1 else ""
+        yield f"The branch at {at}{f' ({place.line})' if place.line else ''}{more} keeps it there."
+
+
+def _written(
+    evidence: Evidence, places: ProgramPlaces, loop: EndingLoop, reads: dict[int, int | None]
+) -> Iterator[str]:
+    """Yield when what a loop waits for was written last."""
+    for pc, address in list(reads.items())[:2]:
+        if address is None:
+            continue
+        name, size = places.address_name(address), evidence.code.effect(pc).size
+        found = last_store(evidence, address, size, loop.begin)
+        if found is None:
+            yield f"Nothing that ran before is known to have written {name}."
+            continue
+        place = places.place_at(found.position)
+        at = "" if place is None or not place.line else f" {place.line}"
+        function = places.function_name(evidence.history.pc(found.position))
+        doubt = "" if found.certain else ", as far as addresses in the code say"
+        yield f"{name} was written last at #{history_number(found.position)} {function}{at}{doubt}."
+
+
+def _who_ends_it(evidence: Evidence, loop: EndingLoop) -> str:
+    text = "Nothing in the loop stores: only an interrupt, a device or another hart can end it"
+    interrupts = evidence.interrupts
+    if not interrupts:
+        return f"{text}; no interrupt was ever taken."
+    since = [it for it in interrupts if it.position > loop.begin]
+    if since:
+        return f"{text}; {len(since)} interrupts came meanwhile."
+    return f"{text}; the last of {len(interrupts)} interrupts was at #{history_number(interrupts[-1].position)}."
+
+
+def sleep(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> ExplainedFinding | None:
+    """Return that the hart sleeps, and nothing can wake it as far as known."""
+    last = evidence.last
+    if last < 0:
+        return None
+    pc = evidence.history.pc(last)
+    body = [pc] if loop is None else sorted(loop.body)
+    sleeping = [it for it in body if evidence.code.effect(it).role is Role.WAIT]
+    if not sleeping or (loop is not None and _has_ended(evidence, loop)):
+        return None
+    enabled = _enabled_interrupts(evidence)
+    if evidence.selected.overwritten or evidence.part.start:
+        never = False
+    else:
+        never = not evidence.interrupts and (loop is None or enabled == 0)
+    if not never and enabled != 0:
+        return None
+    why = "no interrupt is enabled (mie is 0)" if enabled == 0 else "no interrupt was ever taken"
+    text = f"{places.function_name(sleeping[0])} waits for an interrupt (wfi): {why}"
+    return ExplainedFinding("sleeps", text, places.place_of(sleeping[0], history_number(last)), [], {})
+
+
+def _enabled_interrupts(evidence: Evidence) -> int | None:
+    """Return mie at the end, None if it is not known."""
+    if evidence.past is None:
+        return None
+    return evidence.past.registers(evidence.part.stop).get("mie")
