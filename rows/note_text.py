@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from rvtrace_gdb.rows.answers import NoteRow
-from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, TextSymbols
+from rvtrace_gdb.rows.list_rows import Place
+from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields
 
 NONE = "There are no notes: `trace note TEXT` makes one."
 
 
-def note_line(row: NoteRow, symbols: TextSymbols, *, several: bool = False) -> str:
+class NoteSymbols(Protocol):
+    """What a line needs of `list_text.TextSymbols`."""
+
+    def address_text(self, place: Place) -> str:
+        """Return `0xADDRESS <function+offset>`."""
+
+    def paint(self, what: str, text: str) -> str:
+        """Return a text in the colour for what it is."""
+
+
+def note_line(row: NoteRow, symbols: NoteSymbols, *, several: bool = False) -> str:
     """Return the line of a note in a list. *several*: whether the trace has several harts."""
     hart = f"hart {row.hart}  " if several else ""
     number = "@?" if row.number is None else f"@{row.number}"

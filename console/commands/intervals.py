@@ -4,7 +4,7 @@ import argparse
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
@@ -21,7 +21,9 @@ from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import intervals
+from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import json_line
 
 _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
@@ -46,6 +48,35 @@ class IntervalsRequest:
     unit: str
     hart: int | None
     part: HistoryPart
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> Self:
+        """Return what a command line asks for. Raises ListError, BadTime, and as `raw.trace_request`."""
+        ranges = [word for word in args.place if _RANGE.fullmatch(word)]
+        if len(ranges) > 1:
+            raise ListError(f"{ranges[0]} and {ranges[1]}: give one RANGE; addresses are written in hexadecimal")
+        places = _places([word for word in args.place if word not in ranges], args.calls, args.traps)
+        part = HistoryPart("".join(ranges), args.time)
+        part.check(1)
+        return cls(raw.trace_request(args, args.capture), places, args.unit, args.hart, part)
+
+    def params(self, where: Locations, **context: Any) -> dict[str, Any]:
+        """Return the parameters of the session's method. Raises LocationError."""
+        first, *last = (parameters(place, where) for place in self.places)
+        part = {"args": self.part.numbers, "time": self.part.time}
+        return {"first": first, "last": last[0] if last else None, "unit": self.unit, **part, **context}
+
+    def longest(self, session: Session, hart: int, progress: Progress) -> int:
+        """Return the number of the instruction where the longest interval of a hart begins.
+
+        Raises ListError: there is none; LocationError, and as `intervals.intervals`.
+        """
+        where = Locations(session.harts(progress=progress).image)
+        params = Params(self.params(where, context={"hart": hart}), "intervals")
+        answer = answer_of(intervals.intervals(session, params, progress))
+        if not answer.worst:
+            raise ListError(f"{answer.name}: none is measured: see `trace intervals`")
+        return answer.worst[0].first
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -89,16 +120,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the intervals. Raises ListError, LocationError, BadQuery, RangeError, BadTime, and as `raw.trace_request`,
     `Session.open_capture` and `Session.harts`.
     """
-    ranges = [word for word in args.place if _RANGE.fullmatch(word)]
-    if len(ranges) > 1:
-        raise ListError(f"{ranges[0]} and {ranges[1]}: give one RANGE; addresses are written in hexadecimal")
-    places = _places([word for word in args.place if word not in ranges], args.calls, args.traps)
-    part = HistoryPart("".join(ranges), args.time)
-    part.check(1)
-    _print(
-        IntervalsRequest(raw.trace_request(args, args.capture), places, args.unit, args.hart, part),
-        OutputOptions.from_arguments(args),
-    )
+    _print(IntervalsRequest.from_arguments(args), OutputOptions.from_arguments(args))
     return 0
 
 
@@ -138,10 +160,7 @@ def _print(request: IntervalsRequest, options: OutputOptions) -> None:
 
 
 def _lines(shown: ShownTrace, request: IntervalsRequest) -> Iterator[str]:
-    where = Locations(shown.image)
-    first, *last = (parameters(place, where) for place in request.places)
-    part = {"args": request.part.numbers, "time": request.part.time}
-    params = shown.params(first=first, last=last[0] if last else None, unit=request.unit, **part)
+    params = shown.params(**request.params(Locations(shown.image)))
     answer = answer_of(intervals.intervals(shown.session, params, shown.output.progress))
     if shown.output.json:
         yield json_line(text.fields(answer, shown))

@@ -189,6 +189,9 @@ class ExtensionContext(Protocol):
     def is_interrupted(self) -> bool:
         """Return whether gdb sent Ctrl-C or disconnected, while something is worked on for it."""
 
+    def is_unheard(self) -> bool:
+        """Return whether gdb sent Ctrl-C, disconnected, or does not wait for this answer to a monitor command."""
+
     def live_pc(self) -> int | None:
         """Return the pc of gdb's current thread in the present, None if the stub does not report
         it. Raises StubGone.

@@ -18,6 +18,7 @@ from rvtrace_gdb.session.proxy.proxy_state import ProxyState, TargetState
 from rvtrace_gdb.session.proxy.register_numbers import packets_of, values_in
 from rvtrace_gdb.session.proxy.target_xml import TargetDescriptions
 from rvtrace_gdb.session.proxy.wire import (
+    MUCH,
     NO_ADDRESS,
     GdbPacket,
     GdbPacketKind,
@@ -210,8 +211,11 @@ class Connection:
         self.wire.send(frame(escape(data)))
 
     def print(self, line: str) -> None:
-        """Print a line on gdb's console while gdb waits for a stop."""
-        self.send(b"O" + f"{line}\n".encode().hex().encode())
+        """Print a line on gdb's console while gdb waits for a stop, when gdb has taken most of those before."""
+        self.send(b"O" + f"{self.state.setup.worded(line)}\n".encode().hex().encode())
+        while self.wire.unsent > MUCH and not self.state.shutdown.requested:
+            select.select([self.state.shutdown.wake], [self.wire], [])
+            self.wire.flush()
 
     def say(self, line: str) -> None:
         self.state.exchange.say(line)
@@ -227,11 +231,33 @@ class Connection:
                 self.arrived += self.wire.receive()
         except WireGone:
             return True
+        return self._takes_interruption()
+
+    def _takes_interruption(self) -> bool:
+        """Return whether gdb sent Ctrl-C, and forget it."""
         found = [item for item in self.arrived if item.kind is GdbPacketKind.INTERRUPT]
         for item in found:
             self.arrived.remove(item)
         earlier = self.state.present.take_interruption()
         return bool(found) or earlier
+
+    def is_unheard(self) -> bool:
+        """Return whether gdb sent Ctrl-C, or another packet: then it does not wait for this answer any more.
+
+        gdb sends nothing for Ctrl-C in a monitor command, and reads no more of its answer. Before its next packet is
+        acknowledged, gdb skips what comes (remote.c: putpkt_binary), so that packet is left where it is.
+        """
+        try:
+            if self.wire.unsent:
+                self.wire.flush()
+            came = self.wire.to_come()
+            if b"$" in came or self.state.shutdown.requested:
+                return True
+            if came or select.select([self.wire], [], [], 0)[0]:
+                self.arrived += self.wire.receive(max(len(came), 1))
+        except WireGone:
+            return True
+        return self._takes_interruption()
 
     # To and from the stub
 

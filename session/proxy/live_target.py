@@ -6,7 +6,7 @@ added. Packets are also noted for later: threads, breakpoints, the length of the
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rvtrace_gdb.session.proxy.backend import Extension
 from rvtrace_gdb.session.proxy.connection import Connection
@@ -18,7 +18,7 @@ from rvtrace_gdb.session.proxy.packets import (
     resume_of,
     stopped_thread,
 )
-from rvtrace_gdb.session.proxy.proxy_state import ProxyMode
+from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxySetup
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
 from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
@@ -27,6 +27,7 @@ from rvtrace_gdb.support.text import warning
 
 LIVE = in_hex(-1)
 OWN_FEATURES = ("ReverseStep+", "ReverseContinue+")
+NO_ACKNOWLEDGMENTS = b"QStartNoAckMode+"
 _WITHHELD = (b"ConditionalBreakpoints", b"BreakpointCommands", b"ReverseStep", b"ReverseContinue")
 _RANGE = re.compile(rb"r[0-9a-fA-F]+,[0-9a-fA-F]+(?=:|$)")
 _STARTS = (b"vRun;", b"vAttach;")
@@ -218,7 +219,8 @@ class LiveTarget:
 
     def _features(self, body: bytes) -> bytes:
         kept = [word for word in body.split(b";") if word and not word.startswith(_WITHHELD)]
-        return b";".join([*self._splitter.offer(kept), *own_features(self._gdb.state.setup.extensions)])
+        setup = self._gdb.state.setup
+        return b";".join([*self._splitter.offer(offered(kept, setup)), *own_features(setup.extensions)])
 
     def _accepted(self, packet: bytes) -> None:
         """Note that the stub answered OK."""
@@ -238,6 +240,11 @@ def without_ranges(packet: bytes) -> bytes:
     """Return a vCont packet with one step in place of each within a range: a stub may end such a step early."""
     actions = packet.split(b";")
     return b";".join(_RANGE.sub(b"s", action) for action in actions)
+
+
+def offered(features: Iterable[bytes], setup: ProxySetup) -> list[bytes]:
+    """Return the features that gdb is told of."""
+    return [it for it in features if it != NO_ACKNOWLEDGMENTS or not setup.keeps_acknowledgments]
 
 
 def own_features(extensions: Sequence[Extension]) -> list[bytes]:

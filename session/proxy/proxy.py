@@ -272,6 +272,24 @@ class Proxy:
         address = self._state.setup.stub_address
         return None if address is None else StubConnection.connect(self._state.shutdown, address)
 
+    def _connect_or_keep(self) -> StubConnection | None:
+        """Connect to the stub; if there is none any more, let what was recorded be what gdb is connected to.
+
+        Raises StubAbsent, StubGone.
+        """
+        try:
+            found = self._connect()
+        except StubAbsent as error:
+            xlen = self._state.setup.kept_xlen()
+            if xlen is None:
+                raise
+            self._state.target.lost()
+            self._state.xlen = xlen
+            self._state.exchange.say(f"{error}; what was recorded is shown")
+            return None
+        self._state.target.attached()
+        return found
+
     def _run_proxy(self) -> None:
         listener = self._state.listener
         assert listener is not None
@@ -302,11 +320,12 @@ class Proxy:
         state = self._state
         try:
             stub, self._stub = self._stub, None
-            if stub is None or not stub.is_alive():
+            if stub is not None and stub.is_alive():
+                state.target.attached()
+            else:
                 if stub is not None:
                     stub.wire.close()
-                stub = self._connect()
-            state.target.attached()
+                stub = self._connect_or_keep()
             self.connected = True
             Router(state, Wire(connection), stub).run()
         except (StubAbsent, StubGone) as error:

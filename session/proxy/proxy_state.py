@@ -83,6 +83,11 @@ class ProxySetup(NamedTuple):
     tell             gets each line for the user, of a debugger without rvtrace's commands; stops print them, too. None:
                      the debugger asks for them
     is_once          the proxy ends with the first debugger that connects
+    keeps_acknowledgments  gdb goes on acknowledging packets: without that it takes what it has not read of an answer to
+                     `monitor`, after Ctrl-C, for answers to its next packets
+    kept_xlen        returns XLEN of a trace that was recorded: debuggers see it when the stub is gone. None: the
+                     debugger's connection ends then
+    worded           returns a line as the debugger's user is to read it
     """
 
     past: ReplayBackend
@@ -95,6 +100,9 @@ class ProxySetup(NamedTuple):
     hold_at_present: bool = False
     tell: Callable[[str], None] | None = None
     is_once: bool = False
+    keeps_acknowledgments: bool = False
+    kept_xlen: Callable[[], int | None] = lambda: None
+    worded: Callable[[str], str] = str
 
 
 class TargetStatus:
@@ -193,10 +201,10 @@ class Jump(NamedTuple):
 
 
 class SessionExchange:
-    """What the proxy's thread and the session's give each other. *tell*: as in `ProxySetup`."""
+    """What the proxy's thread and the session's give each other. *tell*, *worded*: as in `ProxySetup`."""
 
-    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
-        self._tell = tell
+    def __init__(self, tell: Callable[[str], None] | None = None, worded: Callable[[str], str] = str) -> None:
+        self._tell, self._worded = tell, worded
         self._guard = threading.Lock()
         self._lines: list[str] = []
         self._jump: Jump | None = None
@@ -208,6 +216,7 @@ class SessionExchange:
 
     def say(self, line: str) -> None:
         """Add a line for the user, unless the same line is waiting already."""
+        line = self._worded(line)
         with self._guard:
             if line in self._lines:
                 return
@@ -273,12 +282,14 @@ class ProxyState:
     calls       those of other threads into the proxy's
     listener    the socket at which the proxy listens for gdb
     connection  that of the gdb that is connected, for extensions: for the proxy's thread alone
+    xlen        that of a trace without a stub
     """
 
     def __init__(self, setup: ProxySetup, writes: WriteLog) -> None:
         self.setup = setup
         self.target = TargetStatus(is_there=setup.stub_address is not None, writes=writes)
-        self.present, self.exchange = ReturnToPresent(), SessionExchange(setup.tell)
+        self.present, self.exchange = ReturnToPresent(), SessionExchange(setup.tell, setup.worded)
+        self.xlen = setup.xlen
         self.shutdown, self.calls = Shutdown(), WaitingCalls()
         self.listener: socket | None = None
         self.connection: HartExtensionContext | None = None

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from rvtrace_gdb.session.proxy import lldb
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
-from rvtrace_gdb.session.proxy.live_target import LiveTarget, own_features
+from rvtrace_gdb.session.proxy.live_target import NO_ACKNOWLEDGMENTS, LiveTarget, offered, own_features
 from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
@@ -23,7 +23,7 @@ from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame
 from rvtrace_gdb.support.errors import silent
 
 _FEATURES = (
-    b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+", b"ConditionalBreakpoints+"
+    b"PacketSize=4000", NO_ACKNOWLEDGMENTS, b"vContSupported+", b"qXfer:features:read+", b"ConditionalBreakpoints+"
 )  # fmt: skip
 _FIXED = {
     b"QStartNoAckMode": b"OK",
@@ -282,11 +282,11 @@ class ReplayTarget:
         if first in _FIXED:
             return _FIXED[first]
         if first == b"qSupported":
-            return b";".join([*_FEATURES, *own_features(self._state.setup.extensions)])
+            return b";".join([*offered(_FEATURES, self._state.setup), *own_features(self._state.setup.extensions)])
         if body == b"?":
             return self._stepper.stop_reply(threads.selected)
         if first == b"qHostInfo":
-            return lldb.host_info(self._state.setup.xlen)
+            return lldb.host_info(self._state.xlen)
         if body == b"qC":
             return b"QC" + threads.current.encode() if threads.current else b""
         if body == b"qfThreadInfo":

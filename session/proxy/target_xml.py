@@ -274,7 +274,7 @@ class TargetDescriptions:
         """Return the description that gdb assumes if the stub has none, or that of a capture alone."""
         if not self._state.target.has_stub():
             return self._of_trace()
-        xlen = self._state.setup.xlen
+        xlen = self._state.xlen
         if self._state.target.is_halted():
             answer = self._transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
@@ -293,7 +293,7 @@ class TargetDescriptions:
         """Return the description of a capture alone."""
         with self._state.setup.lock:
             traced = self._state.setup.past.traced_registers(self._threads.hart(self._threads.current))
-        return TargetXml.of_hart(self._state.setup.xlen, traced)
+        return TargetXml.of_hart(self._state.xlen, traced)
 
     def _document(self, annex: bytes) -> bytes:
         """Return a whole document of the stub, b"" if it has none."""

@@ -206,16 +206,20 @@ class Wire:
 
     def packet_to_come(self) -> bytes:
         """Return the beginning of the newest packet that has arrived and is not received yet, b"" if there is none."""
-        try:
-            _, begin, body = self.connection.recv(_LOOKED_AT, socket.MSG_PEEK).rpartition(b"$")
-        except OSError:
-            return b""
+        _, begin, body = self.to_come().rpartition(b"$")
         return body[:1] if begin else b""
 
-    def receive(self) -> list[GdbPacket]:
+    def to_come(self) -> bytes:
+        """Return the first of the bytes that have arrived and are not received yet."""
+        try:
+            return self.connection.recv(_LOOKED_AT, socket.MSG_PEEK)
+        except OSError:
+            return b""
+
+    def receive(self, size: int = _AT_ONCE) -> list[GdbPacket]:
         """Return the packets, notifications and interrupts that have arrived, and acknowledge them."""
         try:
-            data = self.connection.recv(_AT_ONCE)
+            data = self.connection.recv(size)
             if not data:
                 raise self._gone(None)
             items = self._stream.feed(data)

@@ -103,10 +103,12 @@ class Destination(NamedTuple):
 
 
 class PlainService(NamedTuple):
-    """What serves debuggers without rvtrace's commands. *tell*, *is_once*: as in `ProxySetup`."""
+    """What serves debuggers without rvtrace's commands. Each as in `ProxySetup`."""
 
     tell: Callable[[str], None]
     is_once: bool = False
+    keeps_acknowledgments: bool = True
+    worded: Callable[[str], str] = str
 
 
 class ProxyDebugger:
@@ -244,13 +246,17 @@ class ProxyDebugger:
             past=self.timeline, lock=self._session.proxy_lock, stub_address=stub, hart_of=self.hart_of,
             extensions=self.extensions, xlen=xlen, harts=self._replayed,
             hold_at_present=self._service is None or stub is not None,
-            **({} if self._service is None else self._service._asdict()),
+            **({} if self._service is None else {**self._service._asdict(), "kept_xlen": self._kept_xlen}),
         )  # fmt: skip
         proxy = Proxy(setup, self.writes)
         proxy.start(port, path)
         self.close()
         self._proxy, self._stub, self._xlen = proxy, stub, xlen
         return proxy
+
+    def _kept_xlen(self) -> int | None:
+        """Return XLEN of the trace, None if there is none."""
+        return self._session.capture().xlen if self._session.has_trace() else None
 
     def close(self) -> None:
         """End the connections."""

@@ -51,6 +51,7 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Destination, NotConnected, NotOnHart, ProxyDebugger, debugger_of
+from rvtrace_gdb.session.replay.gdb_commands import GdbCommands
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.step_regions import StepRegion
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame
@@ -146,7 +147,7 @@ def connect(session: Session, params: Params, progress: Progress) -> JsonMessage
     """Start the proxy, and return where gdb is to connect to it."""
     context = params.context()
     if not isinstance(session.debugger, ProxyDebugger):
-        session.debugger = ProxyDebugger(session, context, (Btrace(session), RegisterBatches()))
+        session.debugger = ProxyDebugger(session, context, (GdbCommands(), Btrace(session), RegisterBatches()))
         if session.live is not None and session.live.tracing:
             session.debugger.trace_begins(now=False)
         session.debugger.corrects_state()

@@ -15,7 +15,7 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.serve.instructions import ServedPlace, fields, lines
 from rvtrace_gdb.console.commands.serve.monitor import Monitor
-from rvtrace_gdb.console.commands.serve.monitor.recording import recording_commands
+from rvtrace_gdb.console.commands.serve.monitor.recording import RecordingCommands
 from rvtrace_gdb.console.main import COMMANDS
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
@@ -168,13 +168,13 @@ def _served(session: Session, request: ServeRequest, shown: CommandOutput) -> in
     context = Context(elf=request.elf, target_file=request.target, values=request.values)
     program = _program_path(request, session)
     files = ProgramFiles(lambda: program)
-    own = {} if request.trace is not None else recording_commands(request.save)
+    own = {} if request.trace is not None else RecordingCommands(request.save).own_commands()
     monitor = Monitor(session, file, COMMANDS, own, replays=request.trace is not None)
     debugger = ProxyDebugger(
         session,
         context,
         (monitor, Btrace(session), RegisterBatches(), *([] if program is None else [files])),
-        PlainService(say, request.is_once),
+        PlainService(say, request.is_once, worded=monitor.worded),
     )
     session.debugger = debugger
     try:

@@ -18,6 +18,7 @@ from rvtrace_gdb.session.proxy.backend import RegisterBatches
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
+from rvtrace_gdb.session.replay.gdb_commands import GdbCommands
 from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.rpc.protocol import CannotAsk
 from rvtrace_gdb.session.rpc.server import Methods
@@ -151,7 +152,7 @@ class Requests(InFolder):
         session = Session(lambda host, port: Registers({}), {})
         if capture is not None:
             session.open_capture(capture, "x.rvt", None)
-            debugger = ProxyDebugger(session, Context(), (Btrace(session), RegisterBatches()))
+            debugger = ProxyDebugger(session, Context(), (GdbCommands(), Btrace(session), RegisterBatches()))
             debugger._proxy = Proxy(ProxySetup(debugger.timeline, session.lock, None))
             debugger._proxy.connected = True
             session.debugger = debugger

@@ -121,6 +121,9 @@ class Target:
     def is_interrupted(self) -> bool:
         return False
 
+    def is_unheard(self) -> bool:
+        return False
+
     def say(self, line: str) -> None:
         self.said.append(line)
 

@@ -4,6 +4,7 @@ A debugger prints what comes back: gdb `monitor trace functions`, LLDB `process 
 Other commands are those of the stub, and pass. Source: GDB manual, "General Query Packets" (qRcmd).
 """
 
+import argparse
 import logging
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,16 +12,22 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rvtrace_gdb.console.commands import Subcommand
+from rvtrace_gdb.console.commands.intervals import IntervalsRequest
+from rvtrace_gdb.console.commands.serve.monitor.own_commands import OWN
 from rvtrace_gdb.console.commands.serve.monitor.page import PageFull, PrintedPage
-from rvtrace_gdb.console.commands.serve.monitor.places import REVERSE_STEPS
+from rvtrace_gdb.console.commands.serve.monitor.places import MOST_ROWS
 from rvtrace_gdb.console.commands.serve.monitor.request import MonitorRequest, OwnCommand
 from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import (
+    ELSEWHERE,
+    VerbUsage,
     arguments,
     help_text,
     is_cut,
     is_of_thread,
+    names_something,
     verbs,
 )
+from rvtrace_gdb.console.commands.serve.monitor.typed_commands import in_monitor
 from rvtrace_gdb.console.options.request import OPEN_TRACES
 from rvtrace_gdb.console.output import PAGE
 from rvtrace_gdb.console.progress import WATCH
@@ -40,7 +47,6 @@ PREFIX = b"qRcmd,"
 NAMES = ("trace", "rvtrace")
 ROWS = 10
 """Rows of a list in a page, as in gdb."""
-_MOST = 10_000  # lines of anything
 _NO_TARGET = "there is no target, only its trace: `monitor trace help`"
 _ABOUT = """\
 Usage: monitor trace COMMAND [ARGUMENT ...]
@@ -49,44 +55,10 @@ Usage: monitor trace COMMAND [ARGUMENT ...]
 last ones; with - after it those before, without it those after them. `monitor
 trace size N` sets how many, 0: all. A RANGE is shown whole.
 """
-
-
-def _reverse(kind: str, line: str) -> OwnCommand:
-    """Return the command of a step backward."""
-    return OwnCommand(
-        line,
-        f"monitor trace reverse-{kind}\n\n"
-        "For debuggers that lack it: `command script import` of rvtrace_lldb.py makes it a command of LLDB.\n"
-        "It ends at a breakpoint on the way. As after `goto`, the next step goes there.",
-        lambda request, words: request.places.reverse(kind, request.breakpoints),
-    )
-
-
-OWN: Mapping[str, OwnCommand] = {
-    "history": OwnCommand(
-        "list the instructions that ran",
-        "monitor trace history [/rf] [RANGE]\n\nRANGE: nothing, the next ones; - those before; N; A,B; A,+N; A,-N.",
-        lambda request, words: request.places.history(words, request.size),
-    ),
-    "goto": OwnCommand(
-        "go to a place in the past",
-        "monitor trace goto NUMBER | begin | end | live\n"
-        "       monitor trace goto [-next] FUNCTION | FILE:LINE | *ADDRESS\n"
-        "       monitor trace goto [-next] event [KIND ...] [NUMBER]\n"
-        "       monitor trace goto first | last KIND | event\n"
-        "       monitor trace goto -wrote $REGISTER | SYMBOL | ADDRESS[,SIZE]\n\n"
-        "The debugger is there after the next command that runs the program, such as\n"
-        "`stepi` (LLDB: `thread step-inst`), which stops there.",
-        lambda request, words: request.places.goto(words),
-    ),
-    "position": OwnCommand(
-        "say where the debugger is in the past",
-        "monitor trace position",
-        lambda request, words: [request.places.position()],
-    ),
-    **{f"reverse-{kind}": _reverse(kind, line) for kind, line in REVERSE_STEPS.items()},
-}
-"""The commands of this folder, by their names."""
+_OF_OPENOCD = """\
+All other commands are the target's. OpenOCD's own `trace history` and `trace
+point`: `monitor eval trace history`.
+"""
 
 
 class _LastPage(NamedTuple):
@@ -118,12 +90,19 @@ class Monitor:
         self._session, self._file, self._replays = session, file, replays
         self._commands = commands
         self._own = {**OWN, **(own or {})}
+        named = {row.name for row in commands if row.name not in ELSEWHERE}
+        self._typed = in_monitor({*named, *self._own, "help", "size"})
         self._size = ROWS
         self._last: _LastPage | None = None
+        self._measured: list[str] = []  # the words of the last `intervals`
         self._client: ExtensionContext | None = None  # whose pages these are
 
     def features(self) -> str:
         return ""
+
+    def worded(self, line: str) -> str:
+        """Return a line with the commands in it as they are typed here."""
+        return self._typed(line)
 
     def prepare(self, goes_on: Callable[[], bool]) -> None:
         """Load the commands of the shell, before a client waits for that, as long as *goes_on* says so."""
@@ -144,7 +123,7 @@ class Monitor:
             return b"OK"
         with connection.lock:
             if connection is not self._client:
-                self._client, self._last, self._size = connection, None, ROWS
+                self._client, self._last, self._size, self._measured = connection, None, ROWS, []
                 self._session.restart_pages()
             try:
                 self._print(words[1:], connection)
@@ -155,13 +134,13 @@ class Monitor:
 
     def _print(self, words: list[str], connection: ExtensionContext) -> None:
         """Print what a command says, or what is wrong with it."""
-        debugger, progress = self._session.debugger, ReplayProgress(connection.is_interrupted, connection.print)
+        debugger, progress = self._session.debugger, ReplayProgress(connection.is_unheard, connection.print)
         assert isinstance(debugger, ProxyDebugger)
-        request = MonitorRequest(
-            self._session, debugger, connection.hart, progress, self._size, connection.breakpoint_addresses
-        )
+        request = MonitorRequest(self._session, debugger, connection, progress, self._size)
+        is_heard = ReplayProgress(connection.is_unheard, lambda line: None)
         try:
             for line in self._lines(words, request):
+                is_heard("", 0)
                 connection.print(columns(line))
         except (WireGone, ConnectionEnded, StubGone):
             raise
@@ -180,11 +159,13 @@ class Monitor:
             return self._help(rest)
         if name == "size":
             return self._set_size(rest)
+        if name == "goto" and rest[:1] == ["worst"]:
+            rest = [str(self._worst(rest[1:], request))]
         if name in self._own:
             return self._own[name].run(request, rest)
         row = next((row for row in verbs(self._commands) if row.name == name), None)
         if row is None:
-            return [f"there is no command `trace {name}` here: `monitor trace help` lists them"]
+            return [self._no_command(name)]
         return self._shell(row, rest, request)
 
     def _set_size(self, words: list[str]) -> list[str]:
@@ -199,6 +180,7 @@ class Monitor:
     def _help(self, words: list[str]) -> Iterator[str]:
         if not words:
             yield from _ABOUT.format(size=self._size or "all").splitlines()
+            yield from [] if self._replays else _OF_OPENOCD.splitlines()
             yield ""
             for name, line in self.command_table():
                 yield f"{name:<16}{line}"
@@ -210,7 +192,11 @@ class Monitor:
         elif row is not None:
             yield from help_text(row).splitlines()
         else:
-            yield f"there is no command `trace {name}` here: `monitor trace help` lists them"
+            yield self._no_command(name)
+
+    def _no_command(self, name: str) -> str:
+        of_stub = "" if self._replays else f"; OpenOCD's own is `monitor eval trace {name}`"
+        return f"there is no command `monitor trace {name}`: `trace help` lists them{of_stub}"
 
     def command_table(self) -> Iterator[tuple[str, str]]:
         """Yield each command with its line of help."""
@@ -222,24 +208,43 @@ class Monitor:
 
     def _shell(self, row: Subcommand, words: list[str], request: MonitorRequest) -> list[str]:
         turn = words.pop() if words[-1:] in (["-"], ["+"]) else ""
-        args = arguments(row, self._file, words)
+        args = self._arguments(row, words, request)
         if turn and not is_cut(row.name):
             args.range = turn
-        if is_of_thread(row.name) and getattr(args, "hart", 0) is None:
-            args.hart = request.hart if self._has_hart(request) else None
-        if getattr(args, "at", 0) is None and getattr(args, "place", None):
-            args.at = request.places.number() if self._is_before_end(request) else None
-        if hasattr(args, "values"):
-            args.values = request.debugger.context.values
+        if row.name == "intervals":
+            self._measured = words
         begin, end = self._extent(row, tuple(words), getattr(args, "range", ""), back=turn == "-")
         page = PrintedPage(begin, end, self._preamble_lines(request))
         more = not _is_whole(lambda: args.run(args), page, request)
         self._last = _LastPage((row.name, *words), begin, end if more else 0)
         return [*page.lines, *(["The same command again shows more."] if more else [])]
 
+    def _arguments(self, row: Subcommand, words: list[str], request: MonitorRequest) -> argparse.Namespace:
+        """Return the parsed words, about the place where the debugger is. Raises VerbUsage."""
+        args = arguments(row, self._file, words)
+        if is_of_thread(row.name) and getattr(args, "hart", 0) is None:
+            args.hart = request.hart if self._has_hart(request) else None
+        if getattr(args, "at", 0) is None and names_something(row, vars(args)):
+            args.at = request.places.number() if self._is_before_end(request) else None
+        if hasattr(args, "values"):
+            args.values = request.debugger.context.values
+        return args
+
+    def _worst(self, words: list[str], request: MonitorRequest) -> int:
+        """Return where the longest interval begins, of those that were measured last, or of *words*.
+
+        Raises VerbUsage, and as `IntervalsRequest.longest`.
+        """
+        row = next(row for row in verbs(self._commands) if row.name == "intervals")
+        if not words and not self._measured:
+            raise VerbUsage("trace goto worst: of what? `trace intervals` measures, or name a FUNCTION here")
+        args = self._arguments(row, words or self._measured, request)
+        asked = IntervalsRequest.from_arguments(args)
+        return asked.longest(self._session, request.places.selected().hart, request.progress)
+
     def _extent(self, row: Subcommand, words: tuple[str, ...], numbers: object, *, back: bool) -> tuple[int, int]:
         """Return which lines are shown: the next page of what was shown last, the one before it, or the first."""
-        size = self._size if is_cut(row.name) and not numbers and self._size else _MOST
+        size = self._size if is_cut(row.name) and not numbers and self._size else MOST_ROWS
         last, begin = self._last, 0
         if last is not None and last.words == (row.name, *words):
             begin = max(last.begin - size, 0) if back else last.end

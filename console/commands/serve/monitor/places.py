@@ -24,6 +24,8 @@ from rvtrace_gdb.views.addresses import address_text
 from rvtrace_gdb.views.disassembly import Disassemblers
 
 _NUMBER = re.compile(r"-?[0-9]{1,30}")
+MOST_ROWS = 10_000
+"""Rows that one command shows at most."""
 _LEADS = "The next step goes there, and stops: `stepi`; in LLDB `thread step-inst`."
 _ENDS: dict[str, dict[str, Any]] = {"first": {"nth": 1}, "last": {"last": True}}
 
@@ -56,15 +58,18 @@ class PastPlaces(NamedTuple):
     def history(self, words: Sequence[str], size: int) -> Iterator[str]:
         """Yield the lines of `history`. Raises ModifierError, RangeError."""
         shape, numbers = text_rows.Modifiers.split(" ".join(words))
-        selected = self._selected()
+        selected = self.selected()
         at = self.number()
         shown = {"events": True, "times": True, "args": numbers, "size": size, "at": at}
         params = Params({"context": {"hart": selected.hart}, **shown}, "history")
         page = pages.LISTS["history"](self.session, params, pages.Range.from_params(params), self.progress)
         yield from page.lines
-        begin, end, notice = page.selection
+        begin, last, notice = page.selection
+        end = min(last, begin + MOST_ROWS)
         happened = [] if page.events is None or begin >= end else list(page.events(begin, end))
         yield from _instruction_lines(selected, begin, end, shape, at, happened)
+        if end < last:
+            yield f"{MOST_ROWS} rows are the most at once: `trace history {end},{last - 1}` shows the others."
         if notice:
             yield notice
 
@@ -136,22 +141,14 @@ class PastPlaces(NamedTuple):
         if rest[0] in _ENDS and len(rest) > 1 and set(rest[1:]) <= {"event", *KINDS}:
             kinds = [kind for kind in rest[1:] if kind != "event"]
             return {"what": "events", "kinds": kinds, **_ENDS[rest[0]], "direction": direction}
-        where = Locations(self._selected().program.base).search(" ".join(rest))
+        where = Locations(self.selected().program.base).search(" ".join(rest))
         return {"what": "executions", "direction": direction, **where}
 
     def _writer(self, words: list[str]) -> int:
         """Return the number of the instruction that wrote a place last. Raises PlaceUsage."""
-        selected, text = self._selected(), " ".join(words)
-        name = text.removeprefix("$")
-        place: dict[str, Any] = {"name": text}
-        where = None if text.startswith("$") else memory_place(text, selected.program.base)
-        if where is not None:
-            place["where"] = list(where)
-        elif name == "pc" or regno_of(name) is not None:
-            place = {"name": f"${name}", "register": name}
-        else:
-            what = text or "nothing"
-            raise PlaceUsage(f"trace goto -wrote: {what}: give $REGISTER, ADDRESS, ADDRESS,SIZE or a symbol")
+        selected, text = self.selected(), " ".join(words)
+        register, where = self.value_place(text, "trace goto -wrote")
+        place = {"name": f"${register}", "register": register} if register else {"name": text, "where": list(where)}
         context = {"hart": selected.hart, "values": self.debugger.context.values}
         number = self.number()
         at = None if number is None or number > len(selected.history) else number
@@ -160,7 +157,18 @@ class PastPlaces(NamedTuple):
             raise PlaceUsage(" ".join(found["none"]) or "it was written in no instruction")
         return int(found["writer"]["number"])
 
-    def _selected(self) -> SelectedHistory:
+    def value_place(self, text: str, command: str) -> tuple[str, tuple[int, int]]:
+        """Return the register that a text names, or "" and its address and size in memory. Raises PlaceUsage."""
+        name = text.removeprefix("$")
+        where = None if text.startswith("$") else memory_place(text, self.selected().program.base)
+        if where is None and (name == "pc" or regno_of(name) is not None):
+            return name, (0, 0)
+        if where is None or not 0 < where[1] <= analysis.SIZE_MOST:
+            raise PlaceUsage(f"{command}: {text or 'nothing'}: give $REGISTER, ADDRESS, ADDRESS,SIZE or a symbol")
+        return "", where
+
+    def selected(self) -> SelectedHistory:
+        """Return the history of the thread. Raises as `Session.selected_of_thread`."""
         context = replace(self.debugger.context, thread_hart=self.hart)
         return self.session.selected_of_thread(context, self.progress)
 

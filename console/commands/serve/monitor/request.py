@@ -4,20 +4,30 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.console.commands.serve.monitor.places import PastPlaces
+from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
 
 class MonitorRequest(NamedTuple):
-    """A request of a client. *hart*: that of its thread. *size*: rows in a page, 0: all. *breakpoints*: addresses."""
+    """A request of a client. *connection*: to it. *size*: rows in a page, 0: all."""
 
     session: Session
     debugger: ProxyDebugger
-    hart: int | None
+    connection: ExtensionContext
     progress: Progress
     size: int
-    breakpoints: frozenset[int] = frozenset()
+
+    @property
+    def hart(self) -> int | None:
+        """The hart of the client's thread."""
+        return self.connection.hart
+
+    @property
+    def breakpoints(self) -> frozenset[int]:
+        """Where the client has breakpoints."""
+        return self.connection.breakpoint_addresses
 
     @property
     def places(self) -> PastPlaces:

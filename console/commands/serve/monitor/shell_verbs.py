@@ -9,7 +9,7 @@ Words are also taken as gdb's commands take them: `/ci`, `-from 600`, `trap`.
 import argparse
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import cache
 
@@ -22,7 +22,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 ELSEWHERE = {
     "decode": "`monitor trace history`",
     "serve": "is what serves",
-    "note": "it writes to FILE",
+    "note": "is one of the monitor's own",
     "mcp": "is another server",
     "pack": "it writes a file",
     "import-dt": "FILE is a device tree",
@@ -32,9 +32,17 @@ _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
 _ALL_HARTS = ("report", "explain", "check", "status", "intervals")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
-_TEXTS = ("FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
+_TEXTS = ("BYTE", "FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
-_CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help")
+_CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help", "values")
+_DEFAULTS = {
+    "hart": "(default: that of the debugger's thread)",
+    "at": "(default: where the debugger is)",
+    "range": "(default: a page, then the next one)",
+}
+"""What options and arguments stand for here, if they are not given."""
+_DEFAULT, _OPTION, _OPTIONAL = re.compile(r"\(default: [^)]*\)"), re.compile(r"--[a-z-]+"), re.compile(r" *\[--[^]]*\]")
+_AS_IN_GDB = re.compile(r"[,.] [Aa]s `trace [a-z-]+` does in gdb")
 _FLAG, _LETTERS = re.compile(r"-([a-z][a-z-]+)"), re.compile(r"/([a-z]+)")
 _TRAPS = re.compile(r"trap|(?:interrupt|exception)(?::.*)?")
 
@@ -69,11 +77,20 @@ def parser_of(row: Subcommand) -> CommandParser:
     for action in [it for it in parser._actions if it.option_strings]:
         if action.dest in _raw_options() or not _is_open(action):
             _remove(parser, action)
+    for action in parser._actions:
+        if action.dest in _DEFAULTS and (action.dest != "hart" or is_of_thread(row.name)):
+            action.help = _DEFAULT.sub(_DEFAULTS[action.dest], action.help or "")
     for group in parser._action_groups:
         if not group._group_actions:
             group.title = group.description = None
-    parser.usage = re.sub(r" FILE\b(?!:)", "", parser.usage or "")
+    usage = re.sub(r" FILE\b(?!:)", "", parser.usage or "")
+    parser.usage = _OPTIONAL.sub(lambda it: it[0] if _has_all(parser, it[0]) else "", usage)
     return parser
+
+
+def _has_all(parser: CommandParser, words: str) -> bool:
+    """Return whether a parser has the options in a text."""
+    return all(option in parser._option_string_actions for option in _OPTION.findall(words))
 
 
 @cache
@@ -110,13 +127,14 @@ def help_text(row: Subcommand) -> str:
     for group in parser._action_groups:
         if file in group._group_actions:
             group._group_actions.remove(file)
+    parser.description = _AS_IN_GDB.sub("", parser.description or "")
     examples, parser.examples = parser.examples, ()
     text = parser.format_help()
     if examples:
         text += "\nexamples:\n"
     for words, what in examples:
         command = re.sub(r" \S+\.rvt\b", "", words, count=1)
-        if ".rvt" not in command:
+        if ".rvt" not in command and _has_all(parser, command):
             text += f"  monitor trace {command}\n          {what}\n"
     return text
 
@@ -140,6 +158,14 @@ def is_cut(name: str) -> bool:
 def is_of_thread(name: str) -> bool:
     """Return whether a command shows the hart of the debugger's thread alone."""
     return name not in _ALL_HARTS
+
+
+def names_something(row: Subcommand, given: Mapping[str, object]) -> bool:
+    """Return whether the values of arguments name something besides the trace, which is then asked at a place."""
+    parser = CommandParser(prog=row.name)
+    row.add_arguments(parser)
+    named = [it.dest for it in parser._actions if not it.option_strings and it.metavar != "FILE"]
+    return any(given[dest] for dest in named)
 
 
 def _as_options(name: str, words: Sequence[str]) -> Iterator[str]:

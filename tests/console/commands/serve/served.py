@@ -66,13 +66,28 @@ class Packets(Rsp):
 
     def monitor(self, command: str) -> list[str]:
         """The lines that the server prints for a command."""
-        answer = self.ask(f"qRcmd,{command.encode().hex()}")
+        return self._lines(self.ask(f"qRcmd,{command.encode().hex()}"))
+
+    def interrupted(self, command: str) -> list[str]:
+        """The lines for a command with which Ctrl-C comes."""
+        body = f"qRcmd,{command.encode().hex()}".encode()
+        self._socket.sendall(b"$%b#%02x\x03" % (body, sum(body) % 256))
+        return self._lines(self._answer())
+
+    def _lines(self, answer: str) -> list[str]:
         said = b""
         while answer.startswith("O") and answer != "OK":
             said += bytes.fromhex(answer[1:])
             answer = self._answer()
         assert answer == "OK", answer
         return said.decode().splitlines()
+
+    def stop(self, packet: str) -> str:
+        """The stop after a packet that resumes, without what is printed before."""
+        answer = self.ask(packet)
+        while answer.startswith("O"):
+            answer = self._answer()
+        return answer
 
     def place(self) -> int:
         """The address of the instruction that runs next."""

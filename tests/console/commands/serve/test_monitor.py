@@ -6,14 +6,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.commands.serve.monitor import OWN
+from rvtrace_gdb.console.commands.serve.monitor.own_commands import OWN
 from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import ELSEWHERE, parser_of, verbs
 from rvtrace_gdb.console.main import COMMANDS
 from tests.console.commands.serve.served import Packets, Served, Server, capture, serving
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import each_seed
+from tests.helpers.started_python import rvtrace
 from tests.session.board import DEMO
 from tests.session.exports.exported import retired, two_harts
 
@@ -46,13 +48,19 @@ def client(server: Server) -> Iterator[Packets]:
 
 def test_lists_are_those_of_gdbs_commands(served: Served, client: Packets) -> None:
     begin = [SOURCE, f"trace open {served.file}", "trace replay", "set trace functions fold off"]
-    said = run_gdb(DEMO, [*begin, "trace goto 400", *(f"trace {words}" for words in (*AS_IN_GDB, "who-wrote $sp"))])
+    asked = [f"trace {words}" for words in (*AS_IN_GDB, "who-wrote $sp", "intervals fib", "goto worst")]
+    said = run_gdb(DEMO, [*begin, "trace goto 400", *asked, "monitor trace history 1,5"])
+    (line,) = said["monitor trace history 1,5"].splitlines()
+    assert "type `trace history 1,5`" in line
     assert client.monitor("trace goto 400")[-1].startswith("[400 of 700]")
     client.ask("s")
     for words in AS_IN_GDB:
         printed = [line for line in said[f"trace {words}"].splitlines() if "urther back" not in line]
         assert client.monitor(f"trace {words}") == printed, words
     assert set(client.monitor("trace who-wrote $sp")) <= set(said["trace who-wrote $sp"].splitlines())
+    assert client.monitor("trace intervals fib") == said["trace intervals fib"].splitlines()
+    (worst,) = re.findall(r"^\[(\d+) of 700\]", said["trace goto worst"], re.M)
+    assert f"[{worst} of 700]" in client.monitor("trace goto worst")[-1]
 
 
 @pytest.mark.parametrize(
@@ -85,10 +93,61 @@ def test_the_writer_of_a_register(served: Served, client: Packets) -> None:
     assert any(line.startswith(f"{earlier}\t") for line in client.monitor("trace who-wrote sp"))
 
 
+def test_values_are_those_of_the_moment(served: Served, client: Packets) -> None:
+    for number in (3, 400, 690):
+        client.monitor(f"trace goto {number}")
+        client.ask("s")
+        moment = served.moments[number - 1]
+        for name, index in (("sp", 2), ("a0", 10), ("s1", 9)):
+            assert client.monitor(f"trace print ${name}") == [f"${name} = {moment.x[index]:#x}"]
+        signed = moment.x[10] - (moment.x[10] >> 63 << 64)
+        assert client.monitor("trace print /d $a0 $pc") == [f"$a0 = {signed}", f"$pc = {moment.pc}"]
+    code = loaded(0x80000000, 20)
+    lines = client.monitor("trace print 0x80000000,20 0x80000000,4 0x1000,4")
+    assert lines == [
+        f"0x80000000,20+0 = {code[:16].hex(' ')}", f"0x80000000,20+16 = {code[16:].hex(' ')}",
+        f"0x80000000,4 = {int.from_bytes(code[:4], 'little'):#x}", "0x1000,4 = <unavailable>",
+    ]  # fmt: skip
+
+
+def loaded(address: int, size: int) -> bytes:
+    """What the program file has there."""
+    with open(DEMO, "rb") as file:
+        for segment in ELFFile(file).iter_segments("PT_LOAD"):
+            at = address - segment["p_paddr"]
+            if 0 <= at < segment["p_filesz"]:
+                return bytes(segment.data()[at : at + size])
+    raise LookupError(f"{address:#x}")
+
+
+def test_notes_are_kept_in_the_file(tmp_path: Path, served: Served) -> None:
+    file = tmp_path / "noted.rvt"
+    file.write_bytes(served.file.read_bytes())
+    with serving(file) as server, server.client() as client:
+        client.ask("?")
+        assert client.monitor("trace note") == ["There are no notes: `monitor trace note TEXT` makes one."]
+        client.monitor("trace goto 17")
+        client.ask("s")
+        (line,) = client.monitor("trace note it is \x1b[31m wrong here")
+        assert line.startswith("1\t@17  0x") and line.endswith("it is \\x1b[31m wrong here")
+        client.monitor("trace note -at 5 'this, too'")
+        assert "[note 1: it is" in client.monitor("trace history 17")[0]
+        assert client.monitor("trace note -delete 1") == ["Note 1 is deleted."]
+        for words in ("-at", "-at 0 x", "-at 701 x", "-at 5", "-delete 1", "-delete 2 x", "-all", "-hart 3 x"):
+            assert len(client.monitor(f"trace note {words}")) == 1, words
+    said = rvtrace("note", file, "--quiet").stdout.splitlines()
+    assert [line.split(None, 2)[:2] for line in said] == [["2", "@5"]] and said[0].endswith("this, too")
+
+
+def test_ctrl_c_ends_a_command_with_one_line(client: Packets) -> None:
+    assert client.interrupted("trace history 1,700") == ["interrupted"]
+    assert client.monitor("trace history 5,5")[0].startswith("5\t")
+
+
 def test_every_command_answers_in_lines_and_none_takes_a_file(client: Packets, tmp_path: Path) -> None:
     listed = [line.split()[0] for line in client.monitor("help")[6:]]
     assert set(listed) >= {*OWN, "functions", "calls", "find", "events", "gaps", "who-wrote", "values", "status"}
-    assert {row.name for row in verbs(COMMANDS)} <= set(listed) and not set(ELSEWHERE) & set(listed)
+    assert {row.name for row in verbs(COMMANDS)} <= set(listed) and not set(ELSEWHERE) & (set(listed) - set(OWN))
     file = tmp_path / "out"
     for name in listed:
         said = "\n".join(client.monitor(f"trace help {name}")) if name != "size" else "Usage"
@@ -109,12 +168,12 @@ def test_every_command_answers_in_lines_and_none_takes_a_file(client: Packets, t
 
 def test_what_is_wrong_is_a_line(client: Packets) -> None:
     for words, problem in {
-        "trace nonsense": "there is no command `trace nonsense` here",
+        "trace nonsense": "there is no command `monitor trace nonsense`",
         "trace goto nowhere": "nowhere: neither a function of the program, nor an address",
         "trace goto 701": "there is no number 701 in the history, which has 1 to 700",
         "trace functions /x": "Invalid modifier: x.",
         "trace functions 900,905": "Range out of bounds: numbers go from 1 to",
-        "trace 'functions": "there is no command `trace 'functions` here",
+        "trace 'functions": "there is no command `monitor trace 'functions`",
         "reset halt": "there is no target, only its trace: `monitor trace help`",
         "trace size x": "trace size: give a number of rows",
         "trace who-wrote": "the following arguments are required: PLACE",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,13 @@ from tests.helpers.page_sessions import Exchange, sessions, shown
 
 REPLAYED, ASKED, LIVE = sessions("serve.md")
 _NOISE = re.compile(r"Reading .*|warning: File transfers .*|note:     registers and memory .*|[a-z ]+: \d+ %")
-BESIDES = ("monitor targets", "monitor trace status")
+OF_OPENOCD = (
+    "monitor targets", "monitor reg a0", "monitor reg nothing", "monitor nothing", "monitor help halt", "monitor usage",
+    "monitor trace_point", "monitor echo trace",
+)  # fmt: skip
+"""Commands that pass."""
+SHADOWED = ("monitor trace point", "monitor eval trace history")
+BESIDES = (*OF_OPENOCD, *SHADOWED, "monitor trace status")
 """Not on the page: commands of OpenOCD pass, and others see the live target."""
 
 
@@ -23,10 +30,16 @@ class Rigged:
 
     def __init__(self, folder: Path) -> None:
         self.elf, self.file, self.folder = demo(folder), folder / "demo.rvt", folder
-        with Rig(self.elf, folder / "rig") as rig:
-            place = f"127.0.0.1:{rig.gdb_port}"
-            with serving("--connect", place, "--elf", self.elf, "--target", rig.target_file, "-o", self.file) as server:
+        with ExitStack() as ends:
+            with Rig(self.elf, folder / "rig") as rig:
+                words = ("--connect", f"127.0.0.1:{rig.gdb_port}", "--elf", self.elf, "--target", rig.target_file)
+                server = ends.enter_context(serving(*words, "-o", self.file))
                 self.live = self.typed(LIVE, server.port, *BESIDES)
+                self.direct = run_gdb(None, [f"target remote :{rig.gdb_port}", *OF_OPENOCD, "monitor trace history"])
+            self.file.rename(folder / "live.rvt")
+            with server.client() as client:
+                self.left = [client.stop("bs"), *client.monitor("trace history"), *client.monitor("trace save")]
+            (folder / "live.rvt").rename(self.file)
         with serving(self.file) as server:
             self.replayed = self.typed(REPLAYED, server.port)
             begin = ("target remote localhost:40123", "monitor trace goto 1725", "stepi  ")
@@ -52,6 +65,17 @@ def test_gdb_prints_what_the_page_says(rigged: Rigged, session: str) -> None:
 
 
 def test_commands_of_openocd_pass_and_others_see_the_live_target(rigged: Rigged) -> None:
-    assert "riscv" in rigged.live["monitor targets"]
+    assert "riscv" in rigged.live["monitor targets"] and "0x" in rigged.live["monitor reg a0"]
+    for command in OF_OPENOCD:
+        assert rigged.live[command] == rigged.direct[command], command
+    assert rigged.live["monitor eval trace history"] == rigged.direct["monitor trace history"]
+    assert "`monitor eval trace point`" in rigged.live["monitor trace point"]
     assert "encoder:  encoder0 at 0x20000000: tracing" in rigged.live["monitor trace status"]
     assert rigged.file.exists()
+
+
+def test_a_debugger_that_comes_when_the_target_is_gone_finds_what_was_recorded(rigged: Rigged) -> None:
+    stop, *lines = rigged.left
+    assert stop.startswith("T05")
+    assert any(line.startswith("2006\t") and "<main+76>" in line for line in lines)
+    assert any(re.fullmatch("Saved 1108 bytes of trace.*demo.rvt.", line) for line in lines)
