@@ -64,7 +64,10 @@ def listen_at_port(port: int) -> Listener:
     """Listen at a TCP port, 0: any free one. Raises ListenFailed."""
     try:
         listener = socket.create_server((_HOST, port))
-    except (OSError, OverflowError) as error:
+    except OSError as error:
+        why = open_problem(error) if error.errno is None else os.strerror(error.errno)
+        raise ListenFailed(f"port {port}", why) from error
+    except OverflowError as error:
         raise ListenFailed(f"port {port}", open_problem(error)) from error
     found = int(listener.getsockname()[1])
     return Listener(listener, f"localhost:{found}", found, ExitStack())

@@ -43,6 +43,7 @@ class Router:
         the stub.
         """
         try:
+            self._state.present.shown()  # what another gdb has left is not for this one
             self._replay.begin()
             self._state.connection = self._gdb
             while not self._state.shutdown.requested:
@@ -205,6 +206,8 @@ class Router:
 
     def _answers(self, body: bytes) -> bool:
         """Answer a query with the description of the target, or as an extension does. False: neither does."""
+        if body.startswith(b"qRcmd,"):
+            self._state.present.take_interruption()  # what was sent before the command does not end it
         description = self._gdb.descriptions.part(body)
         if description is not None:
             self._gdb.send(description)

@@ -28,7 +28,7 @@ from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
 from rvtrace_gdb.session.proxy.connection import StubAbsent
 from rvtrace_gdb.session.proxy.program_files import ProgramFiles
-from rvtrace_gdb.session.proxy.proxy import Proxy
+from rvtrace_gdb.session.proxy.proxy import Proxy, listen_at_port
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import PlainService, ProxyDebugger
 from rvtrace_gdb.session.replay.record_btrace import Btrace
@@ -116,6 +116,8 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve debuggers until Ctrl-C. Raises ServeUsage, ListenFailed, NothingThere, and as `RequestedTrace.open`."""
     request = _request(args)
+    if request.port and request.path is None:
+        listen_at_port(request.port).close()  # reading the trace may take long
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
         try:

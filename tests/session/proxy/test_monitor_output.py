@@ -92,6 +92,18 @@ def test_a_packet_ends_the_command_before_it_and_is_answered_after_it() -> None:
         client.close()
 
 
+def test_ctrl_c_from_before_the_command_does_not_end_it() -> None:
+    """Neither of this client, nor of another one."""
+    with talking(2) as (proxy, _):
+        for _ in range(2):
+            client = Client(proxy.port)
+            client.socket.sendall(b"\x03" + packet(b"qRcmd,74"))
+            assert client.answer() == b"OK" and len(client.output) == 2
+            client.socket.sendall(b"\x03")
+            assert client.ask(b"m1000,2") == b"0001"
+            client.close()
+
+
 def test_gdb_is_not_offered_to_leave_acknowledgments_out_and_may_do_so_elsewhere(between: Between) -> None:
     with talking(1) as (proxy, _):
         client = Client(proxy.port)

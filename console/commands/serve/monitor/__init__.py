@@ -40,11 +40,12 @@ from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import OutOfMemory
-from rvtrace_gdb.support.text import columns
+from rvtrace_gdb.support.text import columns, printable
 
 log = logging.getLogger("rvtrace.session")
 PREFIX = b"qRcmd,"
 NAMES = ("trace", "rvtrace")
+_LONGEST = 60  # characters of a name that a message repeats
 ROWS = 10
 """Rows of a list in a page, as in gdb."""
 _NO_TARGET = "there is no target, only its trace: `monitor trace help`"
@@ -91,7 +92,7 @@ class Monitor:
         self._commands = commands
         self._own = {**OWN, **(own or {})}
         named = {row.name for row in commands if row.name not in ELSEWHERE}
-        self._typed = in_monitor({*named, *self._own, "help", "size"})
+        self._typed = in_monitor({*named, *self._own, "help", "size"}, printable(shlex.quote(file)))
         self._size = ROWS
         self._last: _LastPage | None = None
         self._measured: list[str] = []  # the words of the last `intervals`
@@ -195,6 +196,7 @@ class Monitor:
             yield self._no_command(name)
 
     def _no_command(self, name: str) -> str:
+        name = name[:_LONGEST]
         of_stub = "" if self._replays else f"; OpenOCD's own is `monitor eval trace {name}`"
         return f"there is no command `monitor trace {name}`: `trace help` lists them{of_stub}"
 

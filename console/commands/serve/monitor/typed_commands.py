@@ -22,8 +22,12 @@ _INSTEAD = {
 _QUOTED = re.compile(r"`((?:set )?trace ([a-z-]+)[^`]*)`")
 
 
-def in_monitor(names: Container[str]) -> Callable[[str], str]:
-    """Return a function that returns a line with the commands as they are typed here. *names*: those of `monitor`."""
+def in_monitor(names: Container[str], file: str) -> Callable[[str], str]:
+    """Return a function that returns a line with the commands as they are typed here.
+
+    *names*: those of `monitor`; *file*: the trace that is served, as messages name it.
+    """
+    of_shell = re.compile(rf"\brvtrace ([a-z-]+) {re.escape(file)}(?!\.?[\w/-])")
 
     def typed(match: re.Match[str]) -> str:
         command, name = match[1], match[2]
@@ -31,4 +35,7 @@ def in_monitor(names: Container[str]) -> Callable[[str], str]:
             return f"`{_INSTEAD[command]}`"
         return f"`monitor {command}`" if name in names and command.startswith("trace") else match[0]
 
-    return lambda line: _QUOTED.sub(typed, line)
+    def without_file(match: re.Match[str]) -> str:
+        return f"monitor trace {match[1]}" if match[1] in names else match[0]
+
+    return lambda line: of_shell.sub(without_file, _QUOTED.sub(typed, line))

@@ -42,11 +42,14 @@ def test_a_command_shows_so_many_rows_at_most(tmp_path: Path, monkeypatch: pytes
 
 
 def test_commands_in_messages_are_those_that_are_typed_here() -> None:
-    typed = in_monitor({"history", "save", "start"})
+    typed = in_monitor({"history", "save", "start"}, "x.rvt")
     assert typed("`trace history -all`, `trace open`") == "`monitor trace history -all`, `rvtrace serve`"
     assert typed("`trace save FILE` or `trace waves x`") == "`monitor trace save` or `trace waves x`"
     assert typed("`set trace hart N`, trace history") == "`--hart N`, trace history"
-    assert in_monitor({"history"})("`trace save FILE`") == "`trace save FILE`"
+    assert in_monitor({"history"}, "x.rvt")("`trace save FILE`") == "`trace save FILE`"
+    assert typed("Next: rvtrace history x.rvt, rvtrace decode x.rvt") == (
+        "Next: monitor trace history, rvtrace decode x.rvt"
+    )
 
 
 class AddedCommand(Subcommand):
