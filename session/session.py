@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MAKING = "a trace is being recorded"
+SaveFunction = Callable[[Capture, str, Progress], list[str]]
 
 
 class Session:
@@ -387,8 +388,13 @@ class Session:
 
     # Saving and opening it
 
-    def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
-        """Write a capture file. Raises `CaptureError`, `NoTrace`."""
+    def save(
+        self, path: str | Path, context: Context, progress: Progress = silent, written: SaveFunction | None = None
+    ) -> list[str]:
+        """Write a capture file. *written*: writes another file of it, and returns lines about that.
+
+        Raises `CaptureError`, `NoTrace`, and what *written* raises.
+        """
         self._read_out(context, progress)
         lines = report.failure(self.live)
         try:
@@ -404,7 +410,11 @@ class Session:
 
         capture, replaced = self.capture(), os.path.exists(path)
         state = None if self.live is None else self.live.state
-        capture_file.save(capture, path, silent if state is not None and state.interrupted else progress)
+        writing = silent if state is not None and state.interrupted else progress
+        if written is None:
+            capture_file.save(capture, path, writing)
+        else:
+            lines += written(capture, str(path), writing)
         return [report.saved(capture, str(path), replaced=replaced), *lines]
 
     def stands(self, context: Context) -> bool:

@@ -38,7 +38,7 @@ from rvtrace_gdb.console.bench.trace_queries import (
 from rvtrace_gdb.console.gdb_driver.engine import Engine, TextListener
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
 from rvtrace_gdb.console.gdb_driver.state import LOST, ProgramStop, TraceState, stop_of
-from rvtrace_gdb.session.capture.model import PlaceNote
+from rvtrace_gdb.session.capture.model import PACK_SUFFIX, PlaceNote
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -297,6 +297,18 @@ class Bench(BenchTarget):
         """Write a capture file."""
         file = Path(path).resolve()
         said = self.engine.query(f"-rvtrace-save {quoted(str(file))}").get("messages", [])
+        return Saved(file, file.stat().st_size, tuple(said))
+
+    def pack(self, path: str | os.PathLike[str], *, sources: bool = True) -> Saved:
+        """Write a pack, FILE.rvtz: a capture file with the program, its *sources*, and the target description.
+
+        Raises RvtraceError: it has another suffix.
+        """
+        file = Path(path).resolve()
+        if file.suffix != PACK_SUFFIX:
+            raise RvtraceError(f"{file}: the name of a pack ends in {PACK_SUFFIX}")
+        options = "" if sources else "--no-sources "
+        said = self.engine.query(f"-rvtrace-save {options}{quoted(str(file))}").get("messages", [])
         return Saved(file, file.stat().st_size, tuple(said))
 
     def open(self, path: str | os.PathLike[str]) -> list[str]:

@@ -127,7 +127,9 @@ class _Cluster:
         files = {path: content for path in loaded.program_files() if (content := _sendable(path)) is not None}
         bundles = [self._sent_file(path, content) for path, content in files.items()]
         if reader.reads_sources:
-            bundles += [self._sources(path, content) for path, content in files.items()]
+            unpacked = loaded.capture.unpacked
+            packed_sources = {} if unpacked is None else unpacked.sources
+            bundles += [self._sources(path, content, packed_sources) for path, content in files.items()]
         return self._submit("capture", read_parcel, self._identity, packed(reader.with_trace(loaded)), *bundles)
 
     def _submit(self, what: str, function: Any, *args: Any) -> Any:
@@ -137,13 +139,15 @@ class _Cluster:
     def _sent_file(self, path: str, content: bytes) -> Any:
         return self._bundle(f"{path} {hashlib.sha256(content).hexdigest()}", {path: content})
 
-    def _sources(self, path: str, content: bytes) -> Any:
-        """Return the future of the source files that an ELF file names."""
-        name = f"sources {path} {hashlib.sha256(content).hexdigest()}"
+    def _sources(self, path: str, content: bytes, of_pack: Mapping[str, str]) -> Any:
+        """Return the future of the source files that an ELF file names. *of_pack*: where those are that came with the
+        capture: a worker looks for them there.
+        """
+        name = f"sources {path} {hashlib.sha256(content).hexdigest()} {next(iter(of_pack.values()), '')}"
         if name in self._sent:
             return self._sent[name]
         try:
-            sources = SourceLines(Image.from_elf(path)).paths()
+            sources = {of_pack.get(it, it) for it in SourceLines(Image.from_elf(path)).paths()}
         except BadElf:
             sources = set()
         return self._bundle(name, {it: text for it in sorted(sources) if (text := source_file(it)) is not None})

@@ -13,7 +13,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rvtrace_gdb.console.captures.readers import CaptureReader, Unreadable, read_or_problem
+from rvtrace_gdb.console.captures.readers import CaptureReader, Unreadable, read_or_problem, unreadable
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.session.kept_files import folder_of_kept
+from rvtrace_gdb.support.errors import RvtraceError
 
 _R = TypeVar("_R")
 
@@ -112,7 +115,17 @@ class _ProcessReading(Generic[_R]):
                 if len(self._processes) == self._jobs:
                     break
                 self._processes.append(idle := _ReadingProcess())
-            idle.begin(self._waiting.popleft())
+            self._begin_reading(idle, self._waiting.popleft())
+
+    def _begin_reading(self, idle: _ReadingProcess, task: _Task) -> None:
+        """Let a process read. Where no files are kept, this one unpacks packs: it removes the files at its end."""
+        if folder_of_kept() is None and isinstance(task.reader.trace, RequestedTrace):
+            try:
+                task = task._replace(reader=task.reader.with_trace(task.reader.trace.loaded()))
+            except RvtraceError as error:
+                self._results[task.number] = unreadable(task.reader, error)
+                return
+        idle.begin(task)
 
     def _take(self, process: _ReadingProcess) -> None:
         """Take what a process has read, or what is left to do if it has died."""

@@ -12,13 +12,12 @@ from rvtrace_gdb.session.packs.making import Pack, PackError, PackRequest, pack_
 from rvtrace_gdb.session.queries.notes import file_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.files import protect_inputs
-from rvtrace_gdb.support.text import counted, printable, warning
+from rvtrace_gdb.support.text import printable
 
 EXAMPLES = (
     ("pack demo.rvt -o demo.rvtz", "with the program and its sources, for another machine"),
     ("pack demo.rvt -o demo.rvtz --no-sources", "for those who may not have the sources"),
 )
-_NAMED = 5  # of the files that are not here
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -59,25 +58,14 @@ def run(args: argparse.Namespace) -> int:
         write_pack(pack, args.output, shown.progress)
         if shown.json:
             shown.facts(_facts(pack, args.output))
-        shown.say(_absent(pack))
+        shown.say(pack.problems())
         if not shown.json and args.output != "-":
             shown.rows([_packed_line(pack, args.output, len(loaded.capture.place_notes))])
     return 0
 
 
-def _absent(pack: Pack) -> list[str]:
-    if not pack.absent:
-        return []
-    named = ", ".join(map(printable, pack.absent[:_NAMED]))
-    more = f", and {len(pack.absent) - _NAMED} more" if len(pack.absent) > _NAMED else ""
-    return [warning(f"not in the pack, as they cannot be read here: {named}{more}")]
-
-
 def _packed_line(pack: Pack, path: str, notes: int) -> str:
-    parts = [counted(len(pack.contents.elfs), "program"), counted(len(pack.contents.sources), "source file")]
-    parts += [counted(notes, "note")] if notes else []
-    parts += [] if pack.contents.target is None else ["the target description"]
-    return f"Packed the capture, {', '.join(parts)} into {printable(path)}."
+    return f"Packed the capture, {pack.parts(notes)} into {printable(path)}."
 
 
 def _facts(pack: Pack, path: str) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """`rvtrace coverage` by source files, of one capture or several: the table, files for other programs, and limits."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.console.captures import readers
 from rvtrace_gdb.console.captures.covered_pieces import coverage_in_pieces
+from rvtrace_gdb.console.captures.packed_sources import PackedSources
 from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
@@ -18,6 +19,7 @@ from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, source_co
 from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.exports.coverage.covered_sources import of_files
 from rvtrace_gdb.session.exports.coverage.forms import FORMS, write_sources
 from rvtrace_gdb.session.queries.pages import Cursor
@@ -125,8 +127,10 @@ def _programs(request: CoverageRequest, shown: CommandOutput) -> list[ProgramCov
     first = None
     covered = [CoveredTrace(trace, request.hart, request.range) for trace in request.traces]
     results = read_captures(covered, request.by, shown.progress, lambda why: shown.say(report.notes([why])))
-    for trace, (programs, lines) in zip(request.traces, results, strict=True):
+    sources = PackedSources()
+    for trace, (programs, lines, packed) in zip(request.traces, results, strict=True):
         shown.say(lines)
+        sources.add(trace.name, packed)
         if request.output:
             protect_inputs(request.output, [program.elf.path for program in programs])
         if first is not None and programs and programs[0].identity != first.identity:
@@ -136,6 +140,7 @@ def _programs(request: CoverageRequest, shown: CommandOutput) -> list[ProgramCov
             raise CoverageError(f"{this}: ran another program than {other}, runs of different programs do not add up")
         first = first or next(iter(programs), None)
         found += programs
+    shown.say(sources.used())
     return merged(found)
 
 
@@ -145,10 +150,13 @@ def _short(program: ProgramCoverage) -> str:
 
 
 class CoveredPrograms(NamedTuple):
-    """The coverage of the programs of a trace, and the lines that the user gets about it."""
+    """The coverage of the programs of a trace, and the lines that the user gets about it. *sources*: where the sources
+    are that came with it, by their paths.
+    """
 
     programs: list[ProgramCoverage]
     lines: list[str]
+    sources: Mapping[str, str]
 
 
 class CoveredTrace(NamedTuple):
@@ -178,15 +186,22 @@ class CoveredTrace(NamedTuple):
             chosen = Cursor().select(self.range, None, len(selected.history)) if self.range else None
             part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
             found += coverage_of(session, selected, part, progress)
-        return CoveredPrograms(merged(found), [*about, *report.histories(decoded.harts), *session.warnings()])
+        return _covered(session, merged(found), about, decoded)
 
     def read_by(self, by: Readers, progress: Progress) -> CoveredPrograms:
         """Read the trace in pieces. Raises as `coverage_in_pieces`."""
         if self.range:
             raise ReadWhole(f"a RANGE ({self.range}) is of its whole history")
         session, about, programs = coverage_in_pieces(self.trace.loaded(), self.hart, by, progress)
-        decoded = session.harts(progress=progress)
-        return CoveredPrograms(programs, [*about, *report.histories(decoded.harts), *session.warnings()])
+        return _covered(session, programs, about, session.harts(progress=progress))
+
+
+def _covered(
+    session: Session, programs: list[ProgramCoverage], about: Sequence[str], decoded: Decoded
+) -> CoveredPrograms:
+    unpacked = session.capture().unpacked
+    lines = [*about, *report.histories(decoded.harts), *session.warnings()]
+    return CoveredPrograms(programs, lines, {} if unpacked is None else unpacked.sources)
 
 
 class _FileRow(NamedTuple):

@@ -103,7 +103,9 @@ class SaveCommand(Command, name="trace save", completer=gdb.COMPLETE_FILENAME):
     """Save the trace, with all that is needed to read it, to a capture file.
 Usage: trace save FILE.rvt
 
-A file of that name is replaced, and the line about the saved file says so."""
+A file of that name is replaced, and the line about the saved file says so.
+With a name that ends in .rvtz it is a pack, for another machine: it has the
+program, its sources, and the target description, too."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace save FILE.rvt")

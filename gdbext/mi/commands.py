@@ -264,7 +264,8 @@ def _notes(answer: dict[str, Any]) -> RowFields:
 
 
 def save(given: Arguments) -> RowFields:
-    return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
+    more = {"no_sources": True} if given.options["no_sources"] else {}
+    return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context(), **more)["lines"])
 
 
 def open_file(given: Arguments) -> RowFields:
@@ -351,7 +352,7 @@ TABLE = (
     MiCommand("values", values_known),
     MiCommand("note", note, commands_note.MI_OPTIONS, "TEXT"),
     MiCommand("notes", notes, (Option("-delete", most=NUMBER_MOST),)),
-    MiCommand("save", save, (), "FILE"),
+    MiCommand("save", save, (Option("-no-sources", default=False),), "FILE"),
     MiCommand("open", open_file, (), "FILE"),
     MiCommand("export", export, raw=True),
     MiCommand("goto", goto, (), "PLACE"),

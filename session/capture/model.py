@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CapturedCode = tuple[tuple[int, bytes], ...]
 """(address, bytes) of stretches of code."""
 
+PACK_SUFFIX = ".rvtz"
+"""With it the name of a pack ends, see `session.packs`."""
+
 
 @dataclass(frozen=True)
 class ElfIdentity:

@@ -18,9 +18,10 @@ from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.session.capture.container import write_members
 from rvtrace_gdb.session.capture.file import PACK, description_text
 from rvtrace_gdb.session.capture.json_fields import NAME as CAPTURE_NAME
-from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.capture.model import PACK_SUFFIX, Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.selection import FILE_BESIDE_ELF, VARIABLE
+from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.packs.contents import FILES_MOST, PackContents, PackedFile, described, packed_file, parts_of
 from rvtrace_gdb.session.packs.unpacking import as_packed
 from rvtrace_gdb.session.program import identity_of, placement
@@ -30,9 +31,10 @@ from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.inputs import is_input, read_input
-from rvtrace_gdb.support.text import open_problem
+from rvtrace_gdb.support.text import counted, open_problem, printable, warning
 
 _FOLDERS_MOST = 2000
+_NAMED = 5  # of the files that are not here
 
 
 class PackError(RvtraceError):
@@ -56,6 +58,21 @@ class Pack(NamedTuple):
     members: list[tuple[str, bytes]]
     contents: PackContents
     absent: list[str]
+
+    def parts(self, notes: int) -> str:
+        """Return what is in it, besides the capture that has so many notes."""
+        parts = [counted(len(self.contents.elfs), "program"), counted(len(self.contents.sources), "source file")]
+        parts += [counted(notes, "note")] if notes else []
+        parts += [] if self.contents.target is None else ["the target description"]
+        return ", ".join(parts)
+
+    def problems(self) -> list[str]:
+        """Return a line about what is not in it."""
+        if not self.absent:
+            return []
+        named = ", ".join(map(printable, self.absent[:_NAMED]))
+        more = f", and {len(self.absent) - _NAMED} more" if len(self.absent) > _NAMED else ""
+        return [warning(f"not in the pack, as they cannot be read here: {named}{more}")]
 
 
 def pack_of(session: Session, capture: Capture, request: PackRequest, progress: Progress = silent) -> Pack:
@@ -90,6 +107,28 @@ def write_pack(pack: Pack, path: str, progress: Progress = silent) -> None:
             content = io.BytesIO()
             write_members(content, pack.members, progress)
             file.write(content.getvalue())
+
+
+def save_trace(
+    session: Session, path: str, context: Context, progress: Progress = silent, *, sources: bool = True
+) -> list[str]:
+    """Write a capture file of the trace that *session* has, or a pack, if that is what its name says. *sources*:
+    whether a pack has them.
+
+    Raises as `Session.save`, PackError, OutputError.
+    """
+    request = PackRequest(elf_given=False, sources=sources, target=context.target_file or None)
+
+    def written(capture: Capture, path: str, progress: Progress) -> list[str]:
+        try:
+            pack = pack_of(session, capture, request, progress)
+        except (BadElf, Unsupported) as error:
+            why = f"a pack is made with the program, and the trace cannot be decoded: {error}"
+            raise PackError(f"{path}: {why}; `trace save FILE.rvt` keeps the trace alone") from None
+        write_pack(pack, path, progress)
+        return [f"It has {pack.parts(len(capture.place_notes))}, too.", *pack.problems()]
+
+    return session.save(path, context, progress, written if path.endswith(PACK_SUFFIX) else None)
 
 
 class _CollectedFiles:

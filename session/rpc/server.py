@@ -12,7 +12,7 @@
 | start   | context, options    | {lines}; options: see `session.sources.options`                                    |
 | stop    |                     | {lines}                                                                            |
 | status  | context             | {lines}                                                                            |
-| save    | context, path       | {lines}                                                                            |
+| save    | context, path, ...  | {lines}; *no_sources*: a pack (.rvtz) has no source files                          |
 | open    | path, elf, objfiles | {lines, unpacked}; of a pack *unpacked* is {elf, sources, folder}, else missing    |
 | close   |                     | {lines}: drop the trace that was recorded or opened                                |
 
@@ -37,6 +37,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import IO
 
+from rvtrace_gdb.session.capture.model import PACK_SUFFIX
 from rvtrace_gdb.session.rpc.protocol import (
     PROTOCOL,
     BadRequest,
@@ -86,6 +87,15 @@ def _open(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return {**answered, "unpacked": {"elf": session.elf, "sources": unpacked.substitutes, "folder": unpacked.folder}}
 
 
+def _save(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    path, context = params.path("path"), params.context()
+    if not path.endswith(PACK_SUFFIX):
+        return answer(session.save(path, context, progress))
+    from rvtrace_gdb.session.packs.making import save_trace  # few traces become packs
+
+    return answer(save_trace(session, path, context, progress, sources=not params.given("no_sources")))
+
+
 METHODS: Mapping[str, Method] = {
     "hello": lambda session, params, progress: {"tool": tool(), "protocol": PROTOCOL},
     "start": lambda session, params, progress: answer(
@@ -93,7 +103,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "stop": lambda session, params, progress: answer(session.stop(progress, params.context())),
     "status": lambda session, params, progress: answer(session.status(params.context(), progress)),
-    "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
+    "save": lambda session, params, progress: _save(session, params, progress),
     "close": lambda session, params, progress: answer(session.close_trace()),
     "open": lambda session, params, progress: _open(session, params, progress),
 }

@@ -58,6 +58,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
         assert str(bench.run_until("finish", within=60)) == "finish (demo.c:50)"
         assert bench.stop()[0] == "Tracing stopped."
         saved = bench.save(capture)
+        assert bench.pack(folder / "x.rvtz", sources=False).messages[1].startswith("It has 1 program, 0 source files, ")
         assert saved.size == capture.stat().st_size and saved.messages[0].startswith("Saved ")
         assert bench.status().captured == len(load(capture).sinks[0].data)
     with rvtrace_gdb.Bench(elf) as bench:

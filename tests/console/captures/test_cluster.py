@@ -99,13 +99,17 @@ def test_the_result_is_that_without_a_cluster_and_a_killed_worker_is_made_up_for
     file in the folder is killed: with one file, one.
     """
     first, *others = running.captures
+    pack = first.with_suffix(".rvtz")
+    printed(capsys, "pack", first, "-o", pack)
     commands = (
         ["report", first, "--json", "--each", "--top", "0", "--merge", *others],
         ["coverage", first, "--json", "--merge", *others],
         ["pgo", first, *others, "--to", "llvm", "-o", "-"],
+        ["coverage", pack, "--json", "--merge", *others],
     )
     alone = [printed(capsys, *command, "--jobs", "1") for command in commands]
-    assert json.loads(alone[1].splitlines()[-1])["total"]["conditions"]["covered"] > 5  # sources are read
+    for said in (alone[1], alone[3]):
+        assert json.loads(said.splitlines()[-1])["total"]["conditions"]["covered"] > 5  # sources are read
     assert [printed(capsys, *command, "--cluster", running.address) for command in commands] == alone
     readers = [DyingReader.of(capture, tmp_path) for capture in running.captures]
     expected = list(read_captures(readers, Readers(jobs=1), silent))

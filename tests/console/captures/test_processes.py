@@ -11,11 +11,13 @@ import pytest
 from rvtrace_gdb.console.captures.readers import MergedCaptureError, Readers
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.packs import unpacking
 from rvtrace_gdb.support.errors import silent
 from tests.console.captures.dying import DyingReader
 from tests.console.captures.killed_processes import READERS, ROUNDS
-from tests.console.captures.runs import three_runs
+from tests.console.captures.runs import SOURCE, three_runs
 from tests.helpers.cross_compiler import HOME
+from tests.session.packs.pack_files import with_text
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,33 @@ def test_coverage_and_profiles_whatever_the_number_of_processes(
     ):
         alone = printed(capsys, *command, "--jobs", "1")
         assert printed(capsys, *command, "--jobs", "3") == alone
+
+
+def test_of_packs_that_differ_the_first_text_is_shown(
+    captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads them, and nothing is left of them where nothing is kept."""
+    monkeypatch.setenv("RVTRACE_CACHE", "")
+    monkeypatch.setattr(unpacking, "_temporary", [tmp_path / "here"])
+    (tmp_path / "here").mkdir()
+    packs = []
+    for capture, text in zip(captures, (b"first", b"second"), strict=False):
+        pack = tmp_path / f"{text.decode()}.rvtz"
+        assert main(["pack", str(capture), "-o", str(pack), "--quiet"]) == 0
+        pack.write_bytes(with_text(pack.read_bytes(), SOURCE, Path(SOURCE).read_bytes() + b"// the " + text))
+        packs.append(str(pack))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "others"))
+    (tmp_path / "others").mkdir()
+    page = tmp_path / "page"
+    for jobs in ("1", "2"):
+        words = [packs[1], "--merge", packs[0], "--jobs", jobs, "--to", "coverage-html", "-o", str(page), "--quiet"]
+        assert main(["coverage", *words]) == 0
+        assert "// the second" in page.read_text() and "// the first" not in page.read_text()
+        assert list((tmp_path / "others").iterdir()) == []
+        lines = [line for line in capsys.readouterr().err.splitlines() if "differ" in line]
+        assert lines == [
+            f"warning: sources of the packs differ: {SOURCE} is shown as it is in {packs[1]}, not as in {packs[0]}"
+        ]
 
 
 def test_a_process_that_dies_is_made_up_for(captures: list[Path], tmp_path: Path) -> None:

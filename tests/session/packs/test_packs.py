@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +17,13 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.file import load, parse
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.packs.making import save_trace
+from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support import inputs
 from tests.decode.executed.logs import PROGRAMS, spike_log
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.session.packs.pack_files import members, zipped
 from tests.transport.simulated.hart.programs import build
 
 C = "calls_and_traps.c"
@@ -108,6 +111,20 @@ def test_commands_print_what_they_printed_of_the_capture(case: Case, there: Path
     assert before.keys() == now.keys()
 
 
+def test_a_trace_is_saved_as_a_pack(case: Case, there: Path, tmp_path: Path) -> None:
+    """The same one as `rvtrace pack` makes, of what was opened."""
+    file, session = written(there, case.pack), Session()
+    session.open(file, None)
+    for sources, expected, named in ((True, case.pack, "2 source files"), (False, case.bare, "0 source files")):
+        again = tmp_path / "again.rvtz"
+        lines = save_trace(session, str(again), Context(), sources=sources)
+        assert again.read_bytes() == expected
+        assert lines[1] == f"It has 1 program, {named}, 1 note, the target description, too."
+    save_trace(session, str(tmp_path / "alone.rvt"), Context())
+    assert members((tmp_path / "alone.rvt").read_bytes()) == members(case.capture)
+    session.close()
+
+
 def test_gdb_has_program_sources_and_notes(case: Case, there: Path) -> None:
     """And its own again when the pack is closed."""
     file = written(there, case.pack, "a case.rvtz")
@@ -146,19 +163,6 @@ def test_a_note_in_a_pack_changes_nothing_else(case: Case, there: Path) -> None:
     assert [it["text"] for it in json.loads(after.pop("capture.json"))["place_notes"]] == ["look here", "mine"]
     before.pop("capture.json")
     assert after == before
-
-
-def members(content: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content)) as container:
-        return {name: container.read(name) for name in container.namelist()}
-
-
-def zipped(parts: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as container:
-        for name, data in parts.items():
-            container.writestr(name, data)
-    return buffer.getvalue()
 
 
 def changed(case: Case, change: Callable[[dict[str, Any]], object]) -> bytes:
