@@ -192,6 +192,26 @@ class RecordRow(NamedTuple):
     between: Between | None
 
 
+class DifferenceRow(NamedTuple):
+    """Instructions in which two runs differ.
+
+    kind          "differs"; "lost": trace is lost, so it is not known; "ends": one trace has ended; "waits": one run
+                  waits to its end
+    position      the number of the first of these *instructions* in `trace history`, of which there may be none
+    other_position, other_instructions  the same of the other run
+    here          the place of the last instruction before them, None: there is none; *line*: its source line
+    """
+
+    number: int
+    kind: str
+    position: int
+    instructions: int
+    other_position: int
+    other_instructions: int
+    here: Place | None
+    line: str
+
+
 class Fold(NamedTuple):
     """Rows that repeat themselves and are shown once: the *lines* from row *number* on come *times* times.
 
@@ -247,5 +267,6 @@ ROW_TYPES: dict[str, type[Any]] = {
     "functions": FunctionRow,
     "calls": CallRow,
     "records": RecordRow,
+    "differences": DifferenceRow,
 }
 """The type of the rows of each list that a session has, by the list's name in a request."""

@@ -12,7 +12,17 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Protocol
 
-from rvtrace_gdb.rows.list_rows import AccessRow, Between, CallRow, Fold, FoundRow, FunctionRow, MessageRow, Place
+from rvtrace_gdb.rows.list_rows import (
+    AccessRow,
+    Between,
+    CallRow,
+    DifferenceRow,
+    Fold,
+    FoundRow,
+    FunctionRow,
+    MessageRow,
+    Place,
+)
 
 RowFields = dict[str, Any]
 TextPaint = Callable[[str, str], str]
@@ -233,9 +243,19 @@ def message_line(row: MessageRow, symbols: TextSymbols, modifiers: Collection[st
     return f"{row.number}\t0x{row.offset:08x} {row.text}"
 
 
+def difference_line(row: DifferenceRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
+    """Return the line for what differs in two runs."""
+    sides = (("A", row.position, row.instructions), ("B", row.other_position, row.other_instructions))
+    parts = "".join(f"{f'{side} @{position} ({count})':<20}" for side, position, count in sides)
+    here = "at the beginning" if row.here is None else f"after {symbols.address_text(row.here)}"
+    kind = "" if row.kind == "differs" else f" [{symbols.paint('gap' if row.kind == 'lost' else 'event', row.kind)}]"
+    return f"{row.number}\t{parts}{here}{f' {row.line}' if row.line else ''}{kind}"
+
+
 _LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] = {
     AccessRow: access_line,
     CallRow: call_line,
+    DifferenceRow: difference_line,
     FoundRow: found_line,
     FunctionRow: function_line,
     MessageRow: message_line,

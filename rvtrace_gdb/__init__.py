@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.console.bench.checks import Checked, Damaged
     from rvtrace_gdb.console.bench.intervals import Intervals, Lengths, WorstInterval
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
+    from rvtrace_gdb.console.bench.runs_parted import RunsParted
     from rvtrace_gdb.console.bench.trace_queries import (
         CheckFailed,
         Latencies,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.context import Context
     from rvtrace_gdb.session.queries.program_coverage import program_coverage
     from rvtrace_gdb.session.queries.reports import hart_profiles
+    from rvtrace_gdb.session.questions.divergence.question import RunDifference, diff_sessions
     from rvtrace_gdb.session.session import Session
     from rvtrace_gdb.support.errors import RvtraceError
 
@@ -70,6 +72,8 @@ _HOMES = {
     "ProgramCoverage": ("rvtrace_gdb.reports.coverage.program_coverage", "ProgramCoverage"),
     "QemuRig": ("rvtrace_gdb.console.bench.rig", "QemuRig"),
     "Rig": ("rvtrace_gdb.console.bench.rig", "Rig"),
+    "RunDifference": ("rvtrace_gdb.session.questions.divergence.question", "RunDifference"),
+    "RunsParted": ("rvtrace_gdb.console.bench.runs_parted", "RunsParted"),
     "RvtraceError": ("rvtrace_gdb.support.errors", "RvtraceError"),
     "Saved": ("rvtrace_gdb.console.bench.trace_queries", "Saved"),
     "Session": ("rvtrace_gdb.session.session", "Session"),
@@ -77,6 +81,7 @@ _HOMES = {
     "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
     "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
     "WorstInterval": ("rvtrace_gdb.console.bench.intervals", "WorstInterval"),
+    "diff_sessions": ("rvtrace_gdb.session.questions.divergence.question", "diff_sessions"),
     "hart_profiles": ("rvtrace_gdb.session.queries.reports", "hart_profiles"),
     **{
         f"hot_{rows}": ("rvtrace_gdb.reports.profile.hottest", f"hot_{rows}")
@@ -129,6 +134,8 @@ __all__ = [
     "ProgramCoverage",
     "QemuRig",
     "Rig",
+    "RunDifference",
+    "RunsParted",
     "RvtraceError",
     "Saved",
     "Session",
@@ -136,6 +143,7 @@ __all__ = [
     "TraceEvent",
     "TraceState",
     "WorstInterval",
+    "diff_sessions",
     "hart_profiles",
     "hot_blocks",
     "hot_branches",

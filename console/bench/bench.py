@@ -23,9 +23,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rvtrace_gdb.console.bench import checks, intervals, trace_queries
+from rvtrace_gdb.console.bench import checks, intervals, runs_parted, trace_queries
 from rvtrace_gdb.console.bench.checks import Checked
 from rvtrace_gdb.console.bench.intervals import Intervals
+from rvtrace_gdb.console.bench.runs_parted import RunsParted
 from rvtrace_gdb.console.bench.trace_queries import (
     CheckFailed,
     HistoryInstruction,
@@ -398,6 +399,12 @@ class Bench(BenchTarget):
         """
         places = [first] if last is None else [first, last]
         return intervals.intervals(self.engine, places, ticks=ticks, numbers=numbers, time=time)
+
+    def diff(self, file: str, hart: int | None = None, elf: str | None = None) -> RunsParted:
+        """Compare the trace with that in the capture *file*, as `trace diff` does. *hart*: of that capture, None: of
+        the same number; *elf*: its program, None: the one that it names. Raises RvtraceError.
+        """
+        return runs_parted.runs_parted(self.engine, file, hart, elf)
 
     def check_order(self, *locations: str) -> None:
         """Check that the first execution of each location is after the first execution of the one before it.

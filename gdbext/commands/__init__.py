@@ -29,6 +29,7 @@ from rvtrace_gdb.gdbext.commands import (
     ctr,
     ctr_counts,
     data,
+    diff,
     explain,
     find,
     goto,
@@ -154,7 +155,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     Look           explain (how it ended), history, functions, calls, report,
                    coverage, intervals, top, find, events, gaps, dump;
                    `layout trace`, and here in it
-    Check          check: how sure one can be of the trace
+    Check          check: how sure one can be of the trace; diff: another run
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own; waves: a waveform viewer follows
     Files          save, open, close; replay goes back in one; export; pgo; note
@@ -208,6 +209,7 @@ MODULES = (
     pgo,
     top,
     intervals,
+    diff,
     record_btrace,
     window,
     mi,

@@ -17,6 +17,7 @@ from rvtrace_gdb.gdbext import expressions, neutral, results, settings
 from rvtrace_gdb.gdbext.commands import capture as commands_capture
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
+from rvtrace_gdb.gdbext.commands import diff as commands_diff
 from rvtrace_gdb.gdbext.commands import explain as commands_explain
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
@@ -30,6 +31,7 @@ from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.mi.fields import (
     MiRows,
+    diff_fields,
     interval_fields,
     list_fields,
     note_row_fields,
@@ -209,6 +211,15 @@ def intervals(given: Arguments) -> RowFields:
     return _with_messages({"intervals": interval_fields(found)}, found.lines)
 
 
+def diff(given: Arguments) -> RowFields:
+    """Return where this run and that of another capture part, and a part of the list of what differs."""
+    if len(given.words) != 1:
+        raise gdb.GdbError("-rvtrace-diff: one file is needed.")
+    question = commands_diff.request_of(given.words[0], given.options)
+    found = commands_diff.answer(question)
+    return {"diff": diff_fields(found), **_list(given, "differences", **question)}
+
+
 def top(given: Arguments) -> RowFields:
     """Read out a running trace, and return what runs most. Without --on no read-out is before it."""
     on = given.options["on"]
@@ -329,6 +340,10 @@ _INTERVALS = (
     _RANGE,
     Option("-time", text="a time, or two", shown="T,T", default=()),
 )
+_DIFF = (
+    Option("-hart", least=0, most=NUMBER_MOST),
+    Option("-elf", text="a file", shown="FILE", default=()),
+)
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
@@ -346,6 +361,7 @@ TABLE = (
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
+    MiCommand("diff", diff, (*PAGE, *_DIFF), "FILE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
     MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
@@ -381,6 +397,7 @@ def define_commands() -> None:
             return self._command.run(arguments)
 
     results.makers.update(page=page_fields, writer=writer_fields, intervals=interval_fields, note=note_row_fields)
+    results.makers.update(diff=diff_fields)
     for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 

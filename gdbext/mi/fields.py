@@ -18,7 +18,9 @@ import gdb
 from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.paged_list import PagedList
+from rvtrace_gdb.rows import diff_text
 from rvtrace_gdb.rows.answers import NoteRow, ValueWriter, WriterAnswer
+from rvtrace_gdb.rows.diff_rows import DiffAnswer
 from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import IntervalsAnswer
 from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
@@ -131,6 +133,11 @@ def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFiel
 def interval_fields(answer: IntervalsAnswer) -> RowFields:
     """Return the answer of `trace intervals`."""
     return text.fields(answer, MiRows())
+
+
+def diff_fields(answer: DiffAnswer) -> RowFields:
+    """Return the answer of `trace diff`."""
+    return diff_text.fields(answer, MiRows())
 
 
 def note_row_fields(row: NoteRow) -> RowFields:

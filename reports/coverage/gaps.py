@@ -125,7 +125,7 @@ def maybe_ran_by(facts: GapFacts, program: ContextImages, progress: Progress = s
 def _gaps(history: History, program: ContextImages, part: range, *, goes_on: bool) -> Iterator[Gap]:
     served = served_calls(history, program) if history.gaps else {}
     for position in history.gap_positions:
-        if position in part and position not in served and not _is_halt(history.gap_at(position)):
+        if position in part and position not in served and not is_halt(history.gap_at(position)):
             contradicts = history.gap_at(position).kind is EventKind.MISMATCH  # since when is not known
             yield Gap(None if contradicts else _pc(history, position - 1), _pc(history, position + 1))
     ends = {0, len(history)} & {part.start, part.stop} - ({part.stop} if goes_on else set())
@@ -139,7 +139,7 @@ def _pc(history: History, position: int) -> int | None:
     return None if pc == GAP else pc
 
 
-def _is_halt(event: Event) -> bool:
+def is_halt(event: Event) -> bool:
     """Return whether nothing ran in a gap: the hart was in debug mode, and a debugger let it go on elsewhere."""
     fact = event.fact
     if event.kind is not EventKind.TRACE_OFF or not isinstance(fact, Stop) or fact.reason is not StopReason.DEBUG_MODE:

@@ -27,6 +27,7 @@ means the newest *count* rows, of calls the first.
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
+| differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
 
 The modifiers of a list that the session computes on request alone are parameters, too, by their words:
@@ -353,6 +354,16 @@ def _calls(session: Session, params: Params, requested: Range, progress: Progres
     return _paged(selected, length, selection, functions.tree_rows)
 
 
+def _differences(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    from rvtrace_gdb.session.rpc.diff import compared  # reads another capture
+
+    selected, found = compared(session, params, progress)
+    if params.given("anew"):
+        found.restart()
+    selection = requested.select(len(found), found.select)
+    return _paged(selected, len(found), selection, found.rows)
+
+
 def _records(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
     from rvtrace_gdb.session.target.csr_access import resolved
@@ -373,6 +384,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]]
     "functions": _functions,
     "calls": _calls,
     "records": _records,
+    "differences": _differences,
 }
 """The lists by their names in a request; `list_rows.ROW_TYPES` has the types of their rows."""
 _AT_HAND: Mapping[str, Callable[[Session, Params], ListSelection]] = {

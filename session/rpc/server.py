@@ -71,6 +71,7 @@ MODULES: dict[str, str] = {
     "explain": "explain",
     **dict.fromkeys(("coverage_live", "top"), "live"),
     "intervals": "intervals",
+    "diff": "diff",
     "values": "values",
     "note": "notes",
     **dict.fromkeys(("waves_open", "waves_show", "waves_cursor", "waves_status", "waves_close"), "waves"),

@@ -11,6 +11,7 @@ HERE = {"calls.md": 2, "coverage.md": 3, "history.md": 1, "intervals.md": 1, "re
 """How many sessions at the beginning of a page are typed here, after the demo program ran to `finish`."""
 ELSEWHERE = {
     "ctr.md": 3,  # tests/gdbext/ctr/test_page.py
+    "diff.md": 1,  # tests/session/questions/divergence/test_page.py
     "filters.md": 1,  # tests/endtoend/trace/test_triggers_page.py
     "finding.md": 5,  # test_find.py, test_mismatched_returns.py, test_trap_loop.py
     "history.md": 1,  # test_two_harts.py

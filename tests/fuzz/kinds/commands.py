@@ -71,6 +71,7 @@ _COMMANDS = {
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
         "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
+        "diff it.bin it.bin --ntrace --elf n.elf", "diff it.bin it.bin 1,2 --ntrace --elf n.elf --json",
         "intervals it.bin --calls main --ntrace --elf n.elf", "intervals it.bin --traps 7 --ntrace --elf n.elf --json",
     ),
     "etrace": (
@@ -94,7 +95,7 @@ _COMMANDS = {
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json",
-        "status it.rvt --check", "intervals it.rvt main return:main --unit ticks",
+        "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
         "values it.rvt", "who-wrote it.rvt $ra", "note it.rvt --json",
         "note it.rvt --at 9 text", "pack it.rvt -o out.rvtz --json", "note it.rvt --delete 1",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",

@@ -65,6 +65,8 @@ ASKED: tuple[tuple[Request, ...], ...] = (
      ("report", {"sections": ["traps"], "hart": 0})),
     (("intervals", {"first": {**_FOUND, "place": "execution"}, "last": {"place": "trap", "cause": 7}, "unit": "ticks"}),
      ("intervals", {"first": {**_FOUND, "place": "execution", "function": 1}}),),
+    (("diff", {"other": "/no/such.rvt", "other_elf": "/no/such.elf", "other_hart": 1}),
+     ("page", {"what": "differences", "other": "/no/such.rvt", "args": ""}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
     (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {}), ("place", {})),

@@ -32,6 +32,7 @@ COMMANDS = {
     "functions": ("trace functions", "functions"),
     "calls": ("trace calls", "calls"),
     "records": ("trace ctr show", None),
+    "differences": ("trace diff other.rvt", None),
 }
 """The list's command, and its MI command."""
 LETTERS = {
@@ -70,6 +71,12 @@ def two_values(kind: Any, column: str) -> tuple[Any, Any]:
     return VALUES[getattr(annotation, "__forward_arg__", annotation).partition(" ")[0]]
 
 
+DIFF: dict[str, Any] = {
+    **dict.fromkeys(ours("rows.diff_rows").DiffAnswer._fields, 1), "by": "instructions", "lines": [], "first": None,
+}
+"""The answer that is above the list of differences."""
+
+
 class Answering:
     """In place of the session: each list has one row."""
 
@@ -77,6 +84,8 @@ class Answering:
         self.row: list[Any] = []
 
     def request(self, method: str, **params: Any) -> Any:
+        if method == "diff":
+            return DIFF
         assert method == "page", method
         return {"begin": 1, "end": 2, "hart": None, "rows": [self.row], "events": [], "length": 1}
 
