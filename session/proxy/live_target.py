@@ -8,7 +8,7 @@ added. Packets are also noted for later: threads, breakpoints, the length of the
 import re
 from collections.abc import Iterable, Sequence
 
-from rvtrace_gdb.session.proxy.backend import Extension
+from rvtrace_gdb.session.proxy.backend import Extension, is_refusal
 from rvtrace_gdb.session.proxy.connection import Connection
 from rvtrace_gdb.session.proxy.packets import (
     Breakpoint,
@@ -179,9 +179,21 @@ class LiveTarget:
         if not stub.unanswered:
             self._gdb.state.target.stopped()
         changed = self._changed(packet, item.body)
+        if packet.startswith(b"qRcmd,") and self._gdb.is_lldb:
+            changed = self._shown_to_lldb(item.body)
         wire.send(item.raw if changed is None else frame(changed))
         if packet == b"QStartNoAckMode" and item.body == b"OK":
             stub.wire.acknowledges = wire.acknowledges = False
+
+    def _shown_to_lldb(self, answer: bytes) -> bytes | None:
+        """Send the text in the answer to a monitor command by itself: LLDB shows the digits of an answer as they are.
+
+        Returns the answer that is left, None: the same.
+        """
+        if answer == b"OK" or is_refusal(answer.decode("latin-1")):
+            return None
+        self._gdb.send(b"O" + answer)
+        return b"OK"
 
     def _changed(self, packet: bytes, body: bytes) -> bytes | None:
         """Note what the answer to a packet reports, and return what gdb gets instead, None if it is not changed."""

@@ -11,7 +11,7 @@ import pytest
 
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from tests.session.proxy.conftest import CODE, PCS
+from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.listed_past import ListedPast
 
@@ -38,6 +38,16 @@ def test_unknown_registers_are_errors_for_lldb_and_unknown_digits_for_gdb(client
     assert client.ask(b"p2") == client.ask(b"g") == b"E01"
     assert client.ask(b"p0") == b"00" * 8, "x0 is known"
     assert len(client.ask(b"p20")) == 16
+
+
+def test_what_the_stub_answers_to_a_monitor_command_is_text_for_lldb(between: Between) -> None:
+    """It shows the digits of an answer, and the text of output."""
+    client, text, answers = between.client(), b"pc: 0x10\n", between.stub.answers
+    answers.update({b"qRcmd,70": text.hex().encode(), b"qRcmd,71": b"E01", b"qRcmd,72": b"OK", b"qRcmd,73": b""})
+    assert client.ask(b"qRcmd,70") == text.hex().encode() and not client.output
+    client.ask(b"QThreadSuffixSupported")
+    assert client.ask(b"qRcmd,70") == b"OK" and client.output == [text]
+    assert [client.ask(b"qRcmd,7%d" % number) for number in (1, 2, 3)] == [b"E01", b"OK", b""]
 
 
 def test_partly_known_memory_goes_with_each_stop(client: Client) -> None:
