@@ -46,22 +46,26 @@ class Board:
         return text.replace("3333", str(self.rig.gdb_port))
 
     def played(self, adapter: list[str], kind: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
-        """Play a session with the launch configuration of the page: see client.js."""
-        assert (CLIENTS / "packages").exists(), "scripts/setup-dap-clients installs what this needs"
-        session = {
-            "adapter": adapter, "type": kind, "configuration": json.loads(self.here(json.dumps(configuration(kind)))),
-            "breakpoints": ["finish"], "steps": steps,
-        }  # fmt: skip
-        done = subprocess.run(
-            [NODE, Path(__file__).with_name("client.js"), CLIENTS], input=json.dumps(session), capture_output=True,
-            text=True, timeout=SECONDS, env=gdb_environ(), check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        played: dict[str, Any] = json.loads(done.stdout)
-        return played
+        """Play a session with the launch configuration of the page."""
+        return played(adapter, kind, json.loads(self.here(json.dumps(configuration(kind)))), steps)
 
     def retired(self) -> list[int]:
         return retired_pcs(self.folder / "retired.log")
+
+
+def played(adapter: list[str], kind: str, launch: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """Play a session with a launch configuration: see client.js."""
+    assert (CLIENTS / "packages").exists(), "scripts/setup-dap-clients installs what this needs"
+    session = {
+        "adapter": adapter, "type": kind, "configuration": launch, "breakpoints": ["finish"], "steps": steps,
+    }  # fmt: skip
+    done = subprocess.run(
+        [NODE, Path(__file__).with_name("client.js"), CLIENTS], input=json.dumps(session), capture_output=True,
+        text=True, timeout=SECONDS, env=gdb_environ(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
 
 
 def configuration(kind: str) -> dict[str, Any]:

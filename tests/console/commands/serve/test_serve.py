@@ -42,7 +42,10 @@ GDB18_ITSELF = "lib/python3*/site-packages/gdb_for_pwndbg/_vendor/bin/gdb"
 
 
 def gdbs() -> list[Any]:
-    """gdb 13, and the newest as if it were built without Python: that fails to start where PYTHONHOME is wrong."""
+    """gdb 13, and the newest as if it were built without Python: that fails to start where PYTHONHOME is wrong.
+
+    Debian's gdb-minimal is built without Python, but it knows no RISC-V.
+    """
     found = [] if GDB18 is None else sorted(Path(GDB18).parent.parent.glob(GDB18_ITSELF))
     return [pytest.param(GDB, {}, id="gdb"), *(pytest.param(str(it), NO_PYTHON, id="no-python") for it in found)]
 
