@@ -43,6 +43,7 @@ COMMANDS = (
     Subcommand("status", "say what a trace has", "lists", "add_status"),
     Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
+    Subcommand("log", "print what a dprintf would have printed, each time a place ran", "log"),
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("pack", "put a trace, its program and its sources into one file for somebody else", "pack"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),

@@ -121,6 +121,25 @@ class FoundRow(NamedTuple):
     offset: int | None
 
 
+class LoggedRow(NamedTuple):
+    """What a dprintf would have printed, or, with a *here* of "gap", where trace is missing between two rows.
+
+    position  numbered as in `trace history`
+    here      the place; *line*: FILE:LINE, "" if it is not known
+    text      what was printed; *why*: why it may not have been, "" if it was
+    values    of each expression: "what" it is, "value", and "unknown" if not all of that is known
+    """
+
+    number: int
+    position: int
+    here: Place | str
+    line: str
+    text: str
+    why: str
+    values: Sequence[Mapping[str, Any]]
+    time: int | None
+
+
 class FunctionRow(NamedTuple):
     """A function that ran: its first and last instruction by their numbers, and its first address, None for a gap.
 
@@ -264,6 +283,7 @@ ROW_TYPES: dict[str, type[Any]] = {
     "events": FoundRow,
     "gaps": FoundRow,
     "executions": FoundRow,
+    "log": LoggedRow,
     "functions": FunctionRow,
     "calls": CallRow,
     "records": RecordRow,

@@ -20,6 +20,7 @@ from rvtrace_gdb.rows.list_rows import (
     Fold,
     FoundRow,
     FunctionRow,
+    LoggedRow,
     MessageRow,
     Place,
 )
@@ -212,6 +213,16 @@ def _place_text(place: Place | str | None, symbols: TextSymbols) -> str:
     return symbols.address_text(place)
 
 
+def logged_line(row: LoggedRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
+    """Return the line for what a dprintf would have printed."""
+    if isinstance(row.here, str):
+        return f"{row.number}\t@{row.position}\t{symbols.paint('gap', f'[{row.text}]')}"
+    where = row.line or symbols.address_text(row.here)
+    when = "" if row.time is None else f", time {row.time}"
+    why = f"{symbols.paint('gap', f'[{row.why}]')} " if row.why else ""
+    return f"{row.number}\t@{row.position}\t{where}{when}:\t{why}{row.text}"
+
+
 def function_line(row: FunctionRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for a function that ran."""
     if row.pc is None:
@@ -258,6 +269,7 @@ _LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] =
     DifferenceRow: difference_line,
     FoundRow: found_line,
     FunctionRow: function_line,
+    LoggedRow: logged_line,
     MessageRow: message_line,
 }
 """How the rows of each kind are printed."""

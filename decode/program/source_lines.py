@@ -64,13 +64,15 @@ class SourceLines:
         return next((found for file in self._files if (found := file.row(address))), None)
 
     def addresses(self, name: str, line: int) -> list[int]:
-        """Return where the code of a line begins, once in each function. *name*: of the source file, as `is_named`."""
+        """Return where a breakpoint of a line is, once in each function: where a statement begins, if any does. *name*:
+        of the source file, as `is_named`.
+        """
         first: dict[object, int] = {}
-        for row in (row for file in self._files for row in file.named(name)):
-            if row.line == line:
-                symbol = self._image.symbol(row.address)
-                function = None if symbol is None else row.address - symbol[1]
-                first[function] = min(first.get(function, row.address), row.address)
+        rows = [row for file in self._files for row in file.named(name) if row.line == line]
+        for row in [row for row in rows if row.statement] or rows:
+            symbol = self._image.symbol(row.address)
+            function = None if symbol is None else row.address - symbol[1]
+            first[function] = min(first.get(function, row.address), row.address)
         return sorted(first.values())
 
     def paths(self) -> set[str]:

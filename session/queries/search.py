@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns, with_mismatched_returns
@@ -150,7 +150,7 @@ class QueryResults(Protocol):
 
     def __len__(self) -> int: ...
 
-    def row(self, index: int) -> FoundRow: ...
+    def row(self, index: int) -> Any: ...
 
     def position(self, index: int) -> int:
         """Return the position of a result in the history; positions increase with the indices."""
@@ -254,7 +254,7 @@ class PagedResults:
             raise RangeError(f"-from {number}: the history has the numbers 1 to {len(self.history)}")
         return self._results.count_before(number - 1) + 1
 
-    def rows(self, begin: int, end: int) -> list[FoundRow]:
+    def rows(self, begin: int, end: int) -> list[Any]:
         """Return the results numbered *begin* to *end* - 1."""
         return [self._results.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
 

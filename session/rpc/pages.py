@@ -25,6 +25,7 @@ means the newest *count* rows, of calls the first.
 | executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see                   |
 |              |                   | `session.queries.executions`; *also*: objects of these, more places in one list;  |
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
+| log          | `LoggedRow`       | see `session.rpc.log`                                                             |
 | functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 | differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
@@ -300,6 +301,13 @@ def _search_results(session: Session, params: Params, requested: Range, progress
     query, context = params.list_query(), params.context()
     select = session.selected_or_empty if requested.most is None else session.selected
     selected = select(context, progress)
+    return listed(session, query, selected, params, requested, progress)
+
+
+def listed(
+    session: Session, query: ListQuery, selected: SelectedHistory, params: Params, requested: Range, progress: Progress
+) -> ListSelection:
+    """Return the results of a query in a history. Raises RangeError, BadQuery."""
     results = session.searches.results(query, selected, progress)
     requested = _since(results, params, requested)
     selection, folding = _folded(results, params, requested, results.rows)
@@ -364,6 +372,13 @@ def _differences(session: Session, params: Params, requested: Range, progress: P
     return _paged(selected, len(found), selection, found.rows)
 
 
+def _log(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    from rvtrace_gdb.session.rpc.log import log_query  # the debug information of values, which few requests need
+
+    query, selected = log_query(session, params, progress)
+    return listed(session, query, selected, params, requested, progress)
+
+
 def _records(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
     from rvtrace_gdb.session.target.csr_access import resolved
@@ -381,6 +396,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]]
     "messages": _messages,
     "accesses": _accesses,
     **dict.fromkeys(("events", "gaps", "executions"), _search_results),
+    "log": _log,
     "functions": _functions,
     "calls": _calls,
     "records": _records,

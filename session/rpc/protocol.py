@@ -139,6 +139,13 @@ class Params:
             return GapQuery()
         if what != "executions":
             raise self._bad("what")
+        return self._execution_queries()
+
+    def execution_query(self, name: str) -> ExecutionQuery:
+        """Return the places to search for that a parameter has."""
+        return Params(self.table(name), self._method)._execution_queries()
+
+    def _execution_queries(self) -> ExecutionQuery:
         others = tuple(Params(place, self._method)._execution_query() for place in self._also())
         return self._execution_query()._replace(also=others)
 

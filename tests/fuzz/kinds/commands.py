@@ -70,6 +70,7 @@ _COMMANDS = {
         "status it.bin --ntrace --elf n.elf --json",
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
+        "log it.bin main $a0 --ntrace --elf n.elf", "log it.bin main a+1 --if 1 --ntrace --elf n.elf --json",
         "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
         "diff it.bin it.bin --ntrace --elf n.elf", "diff it.bin it.bin 1,2 --ntrace --elf n.elf --json",
         "intervals it.bin --calls main --ntrace --elf n.elf", "intervals it.bin --traps 7 --ntrace --elf n.elf --json",

@@ -1,0 +1,156 @@
+"""`rvtrace log`: what a dprintf would have printed, as `trace log` in gdb."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.lists import ListError
+from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.locations import LocationError, Locations
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.log_text import LogArguments, log_arguments
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.rpc import log
+from rvtrace_gdb.session.session import Session
+
+EXAMPLES = (
+    ("log demo.rvt fib n", "the argument of each call of fib, behind its prologue"),
+    ("log demo.rvt demo.c:36 'i, sum' --if 'sum==100'", "two variables each time that line ran with that sum"),
+    ("log demo.rvt classify '\"value %#x\"' value", "with a format, as dprintf in gdb takes it"),
+    ("log demo.rvt on_trap '$mcause' '$sp' 1,10", "registers, the first ten times"),
+)
+
+
+@dataclass(frozen=True)
+class LogCommand:
+    """What the command line asks for. *hart*: None: all. *part*: of the history; *since*: from this instruction on."""
+
+    trace: RequestedTrace
+    where: str
+    arguments: LogArguments
+    hart: int | None
+    part: HistoryPart
+    since: int | None
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace log`."""
+    parser.usage = "%(prog)s FILE WHERE EXPR ... [RANGE] [--if COND] [--hart N] [options]"
+    parser.description = (
+        "Prints what a dprintf at WHERE would have printed, each time it ran, as `trace log` does in gdb: the values of"
+        " expressions at that moment of the past. What is not known is shown so. EXPR: variables, members, indices,"
+        " casts, registers, with the operators of C; or a format in quotes, and expressions."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    where = "FUNCTION, FILE:FUNCTION, FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS"
+    parser.add_argument("where", metavar="WHERE", help=where)
+    expressions = (
+        "/LETTER as for print, expressions (or several with commas), `if` and a condition; then, if any, a RANGE of the"
+        " rows: A,B or A,+N or A,-N, or A for all from A on"
+    )
+    parser.add_argument("expression", metavar="EXPR", nargs="+", help=expressions)
+    parser.add_argument("--if", dest="condition", default="", metavar="COND", help="only where this holds")
+    parser.add_argument("--range", default="", metavar="A,B", help="only these instructions of the history")
+    time = "only what ran at this time, or from one time to another, in ticks of the trace"
+    parser.add_argument("--time", default="", metavar="T[,T]", help=time)
+    parser.add_argument(
+        "--from", dest="since", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
+        help="only what is at or after this instruction of the history",
+    )  # fmt: skip
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
+    parser.add_argument(
+        "--values", choices=("on", "registers", "off"), default="on",
+        help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
+        " registers alone, or nothing",
+    )  # fmt: skip
+    output.add_arguments(parser, "each row")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the log. Raises ListError, LocationError, BadQuery, RangeError, BadTime, and as `raw.trace_request`,
+    `Session.open_capture` and `Session.harts`.
+    """
+    given = _arguments(args.expression, args.condition)
+    if args.since is not None and given.numbers:
+        raise ListError("give --from N or a RANGE, not both")
+    part = HistoryPart(args.range, args.time)
+    part.check(1)
+    request = LogCommand(raw.trace_request(args, args.capture), args.where, given, args.hart, part, args.since)
+    _print(request, OutputOptions.from_arguments(args), args.values)
+    return 0
+
+
+def _arguments(words: list[str], condition: str) -> LogArguments:
+    """Return what is logged: each word may have several expressions. Raises ListError."""
+    texts = [words[0]]
+    for word in words[1:]:
+        is_joined = texts[-1].startswith("/") or "if" in (word, texts[-1]) or log_arguments(f"x {word}").numbers
+        texts.append(f" {word}" if is_joined else f", {word}")
+    given = log_arguments("".join(texts))
+    if condition and given.condition:
+        raise ListError(f"--if {condition}, and `if {given.condition}`: give one condition")
+    if not given.expressions or "" in given.expressions:
+        raise ListError("what is to be logged? Expressions, or a format in quotes and expressions")
+    return given._replace(condition=condition or given.condition)
+
+
+def _print(request: LogCommand, options: OutputOptions, values: str) -> None:
+    with CommandOutput(options, "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        found = decoded.harts.histories
+        harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
+            hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
+        ]  # fmt: skip
+        request.part.check(len(harts))
+        for hart in harts:
+            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request, values))
+
+
+def _lines(shown: ShownTrace, request: LogCommand, values: str) -> Iterator[str]:
+    given, part = request.arguments, request.part
+    return shown.lines(
+        "log",
+        where=_search(request.where, shown),
+        context={"hart": shown.hart, "values": values},
+        args=given.numbers,
+        since=request.since,
+        expressions=given.expressions,
+        condition=given.condition,
+        letter=given.letter,
+        numbers=part.numbers,
+        time=part.time,
+    )
+
+
+def _search(where: str, shown: ShownTrace) -> dict[str, Any]:
+    """Return the parameters of a search for a place, also of a function that is part of others (inlined). Raises
+    LocationError.
+    """
+    try:
+        found = Locations(shown.image).search(where)
+    except LocationError:
+        inlined = log.inlined_places(shown.session, shown.params(), where)
+        if not inlined:
+            raise
+        return {"name": where, "first": inlined[0], "others": inlined[1:]}
+    if found.get("function"):
+        found["others"] = log.inlined_places(shown.session, shown.params(), where)
+    return found

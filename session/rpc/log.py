@@ -1,0 +1,41 @@
+"""The list `log` of the session protocol: what a dprintf would have printed. It is shown in pages, as others are.
+
+*where*: the parameters of a search, as the list `executions` has them; of a function, the place of its breakpoint
+counts. *expressions*: texts, the first of which may be a format in quotes. *condition*: "" for none. *letter*: as in
+`print /x`. *numbers*, a RANGE of `trace history`, or *time*, "T" or "FIRST,LAST" in ticks: only what ran there.
+"""
+
+from collections.abc import Sequence
+
+from rvtrace_gdb.session.past.choice import past_of
+from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.questions.log.places import breakpoints
+from rvtrace_gdb.session.questions.log.query import LogQuery, LogRequest, LogTools
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress
+
+
+def log_query(session: Session, params: Params, progress: Progress) -> tuple[LogQuery, SelectedHistory]:
+    """Return what is logged, and of which history. Raises BadRequest, RangeError, BadTime, and as `Session.history`."""
+    context = params.context()
+    selected = session.selected(context, progress)
+    tools = _tools(session, selected)
+    expressions: Sequence[str] = params.texts("expressions")
+    request = LogRequest(tuple(expressions), params.text("condition", ""), params.text("letter", ""))
+    asked = HistoryPart(params.text("numbers", ""), params.text("time", ""))
+    asked.check(1)
+    part = asked.positions(selected) if any(asked) else None
+    where = breakpoints(params.execution_query("where"), tools)
+    return LogQuery(where, request, part, past_of(session, selected, progress), tools), selected
+
+
+def _tools(session: Session, selected: SelectedHistory) -> LogTools:
+    return session.cached(LogTools, selected.history, lambda: LogTools(selected.program.base))
+
+
+def inlined_places(session: Session, params: Params, name: str) -> Sequence[int]:
+    """Return where code of a function begins that is part of others. Raises as `Session.selected_or_empty`."""
+    tools = _tools(session, session.selected_or_empty(params.context()))
+    return tools.evaluator.program.inlined_entries(name)

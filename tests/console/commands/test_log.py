@@ -1,0 +1,110 @@
+"""`rvtrace log` of a program of which each value can be told from its source."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.session import Session
+from tests.helpers.cross_compiler import compile_program
+from tests.helpers.example_captures import RAM
+from tests.session.board import board
+
+PROGRAM = Path(__file__).parents[2] / "programs" / "logged.c"
+LINE = 1 + PROGRAM.read_text().splitlines().index("        total ^= ch;")
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return captured(tmp_path_factory.mktemp("log"), "rv64gc")
+
+
+def captured(folder: Path, march: str) -> Path:
+    """The whole run, from its beginning, with registers and memory."""
+    elf = compile_program(folder, PROGRAM, march=march)
+    target, file = board(folder, elf), folder / "log.rvt"
+    target.registers = True
+    session, context = Session(target.connect, {}), target.describe(extra=RAM)
+    session.start(context, {})
+    target.run(4600)
+    session.save(file, context)
+    session.close()
+    return file
+
+
+def logged(capture: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """The texts of the rows."""
+    assert main(["log", str(capture), *words, "--quiet"]) == 0
+    return [line.split("\t", 3)[-1] for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (["fact", "n", "n * 2", "n > 3"], [f"n = {n}, n * 2 = {n * 2}, n > 3 = {int(n > 3)}" for n in (5, 4, 3, 2, 1)]),
+        (["fact", "n", "2,3"], ["n = 4", "n = 3"]),
+        (["fact", "n if n % 2 == 0"], ["n = 4", "n = 2"]),
+        (["fact", "n", "--if", "n==3"], ["n = 3"]),
+        (["fact", '"%d is %#x, %s%c\\n"', "n", "n + 10", "first.name", "'!'", "1,1"], ["5 is 0xf, first!"]),
+        (["fact", "/x", "first.at", "1,1"], ["first.at = {x = 0x3, y = 0xfffffffc}"]),
+        ([f"logged.c:{LINE}", "i", "matrix[1]", "3,3"], ["i = 2, matrix[1] = {0, 102, 0, 0}"]),
+        (["fact", "second.color", "first.flags", "second.flags", "1,1"],
+         ["second.color = GREEN, first.flags = (unknown: 0x10), second.flags = (A | C)"]),
+        (["fact", "first.buf", "second.buf", "second.mid", "first.d", "first.ok", "1,1"],
+         ['first.buf = "abcdefgh", second.buf = "abc\\000\\000\\000\\000", second.mid = -3,'
+          " first.d = 0.33333333333333331, first.ok = false"]),
+        (["fact", "sizeof(struct point)", "(char)(n + 60)", "*first.name@3", "1,1"],
+         ["sizeof(struct point) = 8, (char)(n + 60) = 65 'A', *first.name@3 = \"fir\""]),
+    ],
+)  # fmt: skip
+def test_each_row_has_the_values_of_then(
+    capture: Path, words: list[str], texts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert logged(capture, capsys, *words) == texts
+
+
+def test_values_of_a_narrow_hart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = logged(captured(tmp_path, "rv32gc"), capsys, "fact", "n", "sizeof(first.name)", "big - big", "&first", "1,1")
+    assert rows[0].startswith("n = 5, sizeof(first.name) = 4, big - big = 0, &first = (struct node *) 0x8000")
+
+
+def test_programs_get_each_value_and_whether_it_is_known(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", str(capture), "fact", "n", "$mcycle", "--json", "--quiet", "1,1"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["values"] == [{"what": "n", "value": "5"}, {"what": "$mcycle", "value": "<unavailable>", "unknown": 1}]
+    assert (row["number"], row["func"], row["hart"]) == (1, "fact", 0) and row["line"].startswith("logged.c:")
+
+
+def test_a_part_of_the_history(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", str(capture), "fact", "n", "--json", "--quiet"]) == 0
+    positions = [json.loads(line)["position"] for line in capsys.readouterr().out.splitlines()]
+    assert logged(capture, capsys, "fact", "n", "--range", f"{positions[1]},{positions[2]}") == ["n = 4", "n = 3"]
+    assert logged(capture, capsys, "fact", "n", "--from", str(positions[3])) == ["n = 2", "n = 1"]
+
+
+def test_what_is_not_known_is_said(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row, *_) = logged(capture, capsys, "fact", "n if $mcycle > 3", "--values", "off")
+    assert row == "[$mcycle > 3 is not known] n = <unavailable>"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["fact", "nothing"], 'nothing: No symbol "nothing" in current context.'),
+        (["fact", "n +"], "n +: a syntax error at its end"),
+        (["fact", "n = 5"], "`=` would change the program"),
+        (["fact", "take(1)"], "a call runs code of the program"),
+        (["fact", '"%d %d"', "n"], "Bad format string"),
+        (["fact", "first.none"], "There is no member named none."),
+        (["fact", "n", "--if", "n", "if", "n"], "give one condition"),
+        (["fact", "/q", "n"], "/q: the formats are /x"),
+        (["nowhere", "n"], "nowhere: neither a function of the program, nor an address"),
+    ],
+)
+def test_what_is_wrong_is_a_line(
+    capture: Path, words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", str(capture), *words, "--quiet"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and problem in said.err and said.err.count("\n") == 1
