@@ -70,14 +70,9 @@ NO_ROWS = {
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
-<<<<<<< HEAD
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "status FILE", "values FILE",
     "who-wrote FILE $a0",
-    "note FILE", "pack FILE -o x",
-=======
-    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
     "log FILE main $a0", "note FILE", "pack FILE -o x",
->>>>>>> 24bef288 (rvtrace log: what a dprintf would have printed, for every time a place ran, from the values of the past)
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "diff FILE FILE", "serve FILE --port 0", "mcp FILE",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",

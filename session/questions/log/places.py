@@ -18,13 +18,13 @@ def breakpoints(where: ExecutionQuery, tools: LogTools) -> ExecutionQuery:
 def _breakpoint(where: ExecutionQuery, tools: LogTools) -> ExecutionQuery:
     if where.last is not None or not (where.function or _LINE.search(where.name)):
         return where
-    addresses = [_moved(address, tools) for address in (where.first, *where.functions)]
-    others = [_moved(address, tools) if not where.function else address for address in where.others]
+    addresses = [_breakpoint_address(address, tools) for address in (where.first, *where.functions)]
+    others = [_breakpoint_address(address, tools) if not where.function else address for address in where.others]
     first, *rest = dict.fromkeys([*addresses, *others])
     return ExecutionQuery(where.name, first, others=tuple(rest))
 
 
-def _moved(address: int, tools: LogTools) -> int:
+def _breakpoint_address(address: int, tools: LogTools) -> int:
     """Return where a breakpoint is that is set at the first instruction of a function; any other address as it is."""
     scope = tools.evaluator.program.scope_at(address)
     image = tools.evaluator.image
