@@ -10,6 +10,7 @@ import re
 import sys
 
 _COLOUR = re.compile(r"(\x1b\[(?:3[0-7]|1;31)?m|\t)")  # `listing` uses no others
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def printable(text: str) -> str:
@@ -32,6 +33,11 @@ def columns(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """Return a number with its noun, "1 cycle", "2 cycles"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def error_line(error: object) -> str:
+    """Return what an error says as one line, without the colours that gdb 18 puts into names and numbers."""
+    return _STYLE.sub("", " ".join(str(error).splitlines()))
 
 
 def print_line(line: object) -> None:

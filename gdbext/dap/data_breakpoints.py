@@ -11,6 +11,7 @@ import gdb
 from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.dap.server import Body, DapServer
 from rvtrace_gdb.gdbext.dap.variables import private_attribute
+from rvtrace_gdb.gdbext.text import error_line
 
 _CLASSES = {"read": gdb.WP_READ, "write": gdb.WP_WRITE, "readWrite": gdb.WP_ACCESS}
 _kept: dict[tuple[str, str], gdb.Breakpoint] = {}
@@ -82,7 +83,7 @@ def _replaced(specs: list[Body]) -> list[Body]:
         except (gdb.error, ValueError, KeyError, RuntimeError) as error:
             if breakpoint is not None and breakpoint.is_valid():
                 breakpoint.delete()
-            results.append({"verified": False, "reason": "failed", "message": " ".join(str(error).splitlines())})
+            results.append({"verified": False, "reason": "failed", "message": error_line(error)})
     for breakpoint in before.values():
         with contextlib.suppress(RuntimeError):  # the user has deleted it
             breakpoint.delete()

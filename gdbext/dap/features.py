@@ -11,7 +11,18 @@ from typing import Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext.dap import data_breakpoints, lists, places, reverse, step_targets, variables
+from rvtrace_gdb.gdbext.dap import (
+    data_breakpoints,
+    lists,
+    one_hart,
+    past_changes,
+    places,
+    reverse,
+    step_targets,
+    thread_names,
+    variables,
+    views,
+)
 from rvtrace_gdb.gdbext.dap.server import DapServer
 
 
@@ -25,11 +36,15 @@ class _Feature(NamedTuple):
 
 _FEATURES = (
     _Feature("stepBack and reverseContinue", "reverse-next`, `reverse-continue", reverse.add),
+    _Feature("steps of one hart", "set scheduler-locking on", one_hart.add),
+    _Feature("names of threads", "info threads", thread_names.add),
     _Feature("unknown values", "info locals", variables.add),
+    _Feature("refusals to change the past", "trace live", past_changes.add),
     _Feature("goto", "trace goto", places.add),
     _Feature("data breakpoints", "watch", data_breakpoints.add),
     _Feature("stepInTargets", "tbreak FUNCTION", step_targets.add),
     _Feature("rvtrace/history and other lists", "trace history", lists.add),
+    _Feature("the scope rvtrace", "trace calls", views.add),
 )
 _UNKNOWN = (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError, AssertionError)
 """How private parts of a server differ from those that are known."""

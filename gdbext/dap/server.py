@@ -9,6 +9,7 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.text import error_line
 
 _PACKAGE = "gdb.dap"
 _ADDED = "rvtrace_added"
@@ -33,8 +34,8 @@ class DapServer:
 
     @staticmethod
     def is_there() -> bool:
-        """Return whether this gdb is a server."""
-        return f"{_PACKAGE}.server" in sys.modules
+        """Return whether this gdb is a server: another gdb does not load what its server is made of."""
+        return _PACKAGE in sys.modules
 
     @staticmethod
     def module(name: str) -> Any:
@@ -73,6 +74,36 @@ class DapServer:
         special = self.requests[name]
         self.requests[name] = lambda **given: (plain if given.get(argument) is None else special)(**given)
 
+    def add_check(self, name: str, function: Callable[..., Any]) -> None:
+        """Let *function*, which may refuse a request of gdb's by an error, run before it."""
+        plain = self.requests[name]
+        self.add(name, function)
+        check = self.requests[name]
+
+        def checked(**given: Any) -> Any:
+            check(**given)
+            return plain(**given)
+
+        self.requests[name] = checked
+
+    def change_answer(self, name: str, change: Callable[[Body], Body]) -> None:
+        """Let *change* make the answer to a request of gdb's. It runs outside gdb's thread."""
+        plain = self.requests[name]
+        self._added.setdefault(("request", name), plain)
+        self.requests[name] = lambda **given: change(plain(**given))
+
+    def add_to_list(self, name: str, field: str, function: Callable[..., list[Body]]) -> None:
+        """Let *function* make further entries for a list in the answer of a request of gdb's."""
+        plain = self.requests[name]
+        self.add(name, function)
+        further = self.requests[name]
+
+        def extended(**given: Any) -> Body:
+            answer = dict(plain(**given))
+            return {**answer, field: [*answer[field], *further(**given)]}
+
+        self.requests[name] = extended
+
     def declare(self, capability: str) -> None:
         """Declare a capability, so that clients show what it stands for."""
         self._added.setdefault(("capability", capability), self.capabilities.get(capability))
@@ -83,7 +114,7 @@ class DapServer:
             try:
                 return function(**given)
             except (gdb.error, gdb.GdbError) as error:
-                raise self.failure(" ".join(str(error).splitlines())) from None
+                raise self.failure(error_line(error)) from None
 
         types = function.__annotations__.items()
         run.__annotations__ = {name: _CHECKED[kind] for name, kind in types if kind in _CHECKED}
@@ -119,7 +150,7 @@ class DapResumption:
             self._execute(command, **self._propagated)
         except (self._server.failure, gdb.error, gdb.GdbError) as error:
             advice = "" if position.is_available() else " `trace connect` lets gdb go backward in what is traced."
-            self._server.send_event("output", {"category": "stderr", "output": f"{error}{advice}\n"})
+            self._server.send_event("output", {"category": "stderr", "output": f"{error_line(error)}{advice}\n"})
             self.stay(thread, "pause")
 
     def stay(self, thread: int, reason: str) -> None:

@@ -41,7 +41,7 @@ from rvtrace_gdb.gdbext.mi.fields import (
 from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
-from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.text import error_line, print_line
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
@@ -96,7 +96,7 @@ class MiCommand(NamedTuple):
         except OptionError as error:
             raise gdb.GdbError(f"{name}: {error}") from None
         except gdb.error as error:
-            raise gdb.GdbError(" ".join(str(error).splitlines())) from None
+            raise gdb.GdbError(error_line(error)) from None
 
 
 def info(given: Arguments) -> RowFields:
