@@ -167,10 +167,14 @@ class LiveTarget:
         if item.kind is not GdbPacketKind.PACKET:
             wire.write(item.raw)
             return
+        is_unheard = _is_given_up(stub.unanswered)
         if item.body[:1] == b"O" and item.body != b"OK":
-            wire.send(item.raw)
+            if not is_unheard:
+                wire.send(item.raw)
             return
         packet = stub.unanswered.popleft() if stub.unanswered else b"?"
+        if is_unheard:
+            return
         if packet[:1] in _NOT_NOTED:
             if item.body != b"OK" and packet[:1] in _WRITES:
                 self._writes.refused(packet)
@@ -246,6 +250,13 @@ class LiveTarget:
             self._gdb.threads.set(packet[1:2], packet[2:])
         elif packet.startswith(b"QNonStop:"):
             self._gdb.non_stop = packet.endswith(b"1")
+
+
+def _is_given_up(unanswered: Sequence[bytes]) -> bool:
+    """Return whether gdb does not wait for the oldest answer any more: after Ctrl-C in a monitor command it sends its
+    next packet, and would take this answer for that of the next one.
+    """
+    return len(unanswered) > 1 and unanswered[0].startswith(b"qRcmd,")
 
 
 def without_ranges(packet: bytes) -> bytes:

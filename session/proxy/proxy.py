@@ -330,7 +330,7 @@ class Proxy:
                     stub.wire.close()
                 stub = self._connect_or_keep()
             self.connected = True
-            Router(state, Wire(connection), stub).run()
+            Router(state, Wire(connection, is_impatient=True), stub).run()
         except (StubAbsent, StubGone) as error:
             state.target.lost()
             state.exchange.say(str(error))

@@ -174,19 +174,27 @@ class Wire:
     """A connected socket that carries packets. Every method that sends or receives raises *gone* when the connection
     has ended.
 
-    *acknowledges*: both ends acknowledge packets, until QStartNoAckMode.
+    *acknowledges*: both ends acknowledge packets, until QStartNoAckMode. *is_impatient*: the other end, which waits for
+    answers as gdb does, sends a packet again that is not acknowledged in time, and a NAK where an answer is late.
     """
 
-    def __init__(self, connection: socket.socket, gone: Callable[[str | None], Exception] = WireGone) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        gone: Callable[[str | None], Exception] = WireGone,
+        *,
+        is_impatient: bool = False,
+    ) -> None:
         connection.setblocking(False)
         with contextlib.suppress(OSError):  # not TCP, in a test
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection = connection
         self.acknowledges = True
-        self._gone = gone
+        self._gone, self._is_impatient = gone, is_impatient
         self._stream = GdbPacketStream()
         self._unsent = bytearray()
-        self._last = b""
+        self._last = b""  # the packet sent, as long as nothing came after it
+        self._newest = b""  # the packet received last
         self._settled = 0  # packets that were acknowledged before they came
         self._owed = b""  # acknowledgments to send: more urgent data go first
 
@@ -240,6 +248,10 @@ class Wire:
             if self._settled:
                 self._settled -= 1
                 return True
+            if self._is_impatient:
+                if intact and self._owed and item.raw == self._newest:
+                    return False  # sent again, as it was not acknowledged in time
+                self._last, self._newest = b"", item.raw  # there is no answer yet that a NAK could mean
             self._owed += b"+" if intact else b"-"
             return intact
         if item.kind is GdbPacketKind.NAK and self._last:

@@ -150,3 +150,31 @@ def test_gdb_steps_within_ranges_in_the_past_at_least(
     assert client.ask(b"vCont?") == announced
     client.ask(b"vCont;r1000,1008:p1.1;c")
     assert sent in between.stub.got
+
+
+def test_the_answer_to_a_monitor_command_that_gdb_gave_up_is_dropped(between: Between) -> None:
+    """After Ctrl-C in it gdb sends its next packet, and takes what comes then for the answer to that."""
+    client, stub = between.client(), between.stub
+    stub.answers[b"qRcmd,70"] = stub.answers[b"m1000,2"] = None
+    client.socket.sendall(packet(b"qRcmd,70"))
+    stub.wait_for(b"qRcmd,70")
+    stub.send(packet(b"O41"))
+    assert client.packet() == b"O41"
+    client.socket.sendall(packet(b"m1000,2"))
+    stub.wait_for(b"m1000,2")
+    stub.send(packet(b"O42") + packet(b"OK") + packet(b"1234"))
+    assert client.answer() == b"1234" and not client.output
+
+
+def test_a_late_answer_comes_once_however_often_gdb_asks_for_it(between: Between) -> None:
+    """Where it acknowledges, gdb sends a NAK when it has waited for two seconds (remote.c: getpkt), and a packet again
+    that was not acknowledged by then (putpkt_binary).
+    """
+    client, stub = between.client(acknowledges=True), between.stub
+    assert client.ask(b"m1000,1") == b"11"
+    stub.answers[b"m1000,2"] = None
+    client.socket.sendall(packet(b"m1000,2") * 2 + b"--")
+    stub.wait_for(b"m1000,2")
+    stub.send(packet(b"1234"))
+    assert client.answer() == b"1234"
+    assert client.ask(b"m1000,1") == b"11" and stub.got.count(b"m1000,2") == 1
