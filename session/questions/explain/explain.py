@@ -94,7 +94,8 @@ def _how_it_stays(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
     repeated = traps.trap_loop(evidence, places) or traps.storm(evidence, places)
     if repeated is not None:
         return repeated
-    stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence))
+    is_stuck = loop is not None and not loop.flow.exits
+    stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence), is_stuck=is_stuck)
     if stopped is not None:
         return stopped
     aborted = _aborted(evidence, places)

@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.history.events import Loss, LossCause, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import trap_text
-from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
 from rvtrace_gdb.session.questions.explain.code import Role
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
@@ -67,14 +67,19 @@ def _jump_finding(evidence: Evidence, places: ProgramPlaces, position: int, pc: 
     history, at = evidence.history, position - 1
     while at >= max(evidence.part.start, position - _WALK_MOST) and not _is_code(evidence, places, at):
         at -= 1
-    if at < evidence.part.start or history.pc(at) == GAP:
-        return None
+    if at < evidence.part.start or history.pc(at) == GAP or not _may_lead_anywhere(evidence, history.pc(at)):
+        return None  # a damaged trace says such things, too
     first = history.pc(at + 1) if at + 1 < position else pc
     source, target = places.place_at(at), places.code_problem(first)
     number = history_number(at)
     kind = "returns" if evidence.itype(history.pc(at)) is IType.RETURN else "jumps"
     text = f"{places.function_name(history.pc(at))} {kind} to 0x{first:x}: {target}"
     return ExplainedFinding("wild-jump", text, source, [], {"number": number, "target": f"0x{first:x}"})
+
+
+def _may_lead_anywhere(evidence: Evidence, pc: int) -> bool:
+    itype = evidence.itype(pc)
+    return itype is not None and Instruction(0, itype).is_uninferable
 
 
 def _is_code(evidence: Evidence, places: ProgramPlaces, position: int) -> bool:
@@ -114,8 +119,10 @@ def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
     return any(it in (behind, pc) for it in evidence.history.pcs(first, stop))
 
 
-def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool) -> ExplainedFinding | None:
-    """Return the exception whose handler never returned. *stays*: the program stays where it is at the end."""
+def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: bool) -> ExplainedFinding | None:
+    """Return the exception whose handler never returned. *stays*: the program stays where it is at the end; *is_stuck*:
+    in a loop that no branch leads out of.
+    """
     if not stays or not evidence.exceptions:
         return None
     event = _open_exception(evidence)
@@ -123,7 +130,7 @@ def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool) -> Explaine
         return None
     pc, cause = event.last_pc, exception_text(evidence, event)
     name = evidence.code.operation(pc).name if evidence.image.knows(pc) else ""
-    if name == "ecall":
+    if name == "ecall" and not is_stuck:
         return None
     handler = evidence.history.pc(event.position) if event.position < evidence.part.stop else event.next_pc
     text = f"{'ebreak' if name == 'ebreak' else cause} in {places.function_name(pc)}"
@@ -159,7 +166,7 @@ def storm(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
     program = list(_outside_handlers(evidence, begin, stop))
     if len(program) > (1 - _STORM_SHARE) * (stop - begin) or any(_waits(evidence, pc) for pc in program):
         return None
-    if last[0].last_pc is not None and any(_waits(evidence, it.last_pc) for it in last if it.last_pc is not None):
+    if program and any(_waits(evidence, it.last_pc) for it in last if it.last_pc is not None):
         return None
     share, handler = 100 * len(program) / (stop - begin), evidence.history.pc(last[-1].position)
     name = places.function_name(handler)

@@ -1,12 +1,14 @@
 """What the loop in which a run ends says: on what it waits, or that nothing can end it."""
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
-from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.code import SP, Role
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.flow import Change, LoopFlow, MemoryPlace
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, Stays, stays_before
@@ -18,6 +20,8 @@ _LONGER, _ROUNDS_LEAST = 10, 100
 _ENDLESS = 1 << 29
 """A loop that has so many rounds before it does not end by counting."""
 _CHASED_MOST = 4096
+_MAIN = re.compile(r"main|idle|task|thread|loop|^_?_?start|reset", re.IGNORECASE)
+"""Functions that are not meant to return."""
 ENDS = frozenset({"_exit", "exit", "_Exit", "__exit", "_fini", "done", "finish", "shutdown", "poweroff", "halt"})
 """Functions in which a program stays that has ended."""
 
@@ -30,13 +34,11 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
     if any(evidence.code.effect(pc).role is Role.WAIT for pc in loop.body):
         return None  # see `sleep`
     if not flow.exits:
-        return _tested_once(evidence, places, loop)
+        return _tested_once(evidence, places, loop) or _alone(evidence, places, loop)
     if not flow.changes:
         return _no_way_out(places, loop, "nothing in it changes what its branches test")
-    if flow.changes == {Change.COUNTS}:
-        return _counting_loop(evidence, places, loop)
     if Change.COUNTS in flow.changes:
-        return None
+        return _counting_loop(evidence, places, loop)
     if Change.FOLLOWS in flow.changes:
         return _follows(evidence, places, loop)
     return _waits(evidence, places, loop)
@@ -70,6 +72,29 @@ def _tested_once(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
     return found._replace(details=[f"Is `volatile` missing? {loaded} is read once, before the loop."])
 
 
+def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
+    """Return a loop that has no branch out of it, in a function that should return, while no interrupt does the work:
+    no main loop, which calls functions, nor one that reads devices.
+    """
+    function, inside = evidence.function(loop.head), {evidence.function(pc) for pc in loop.body}
+    symbol = evidence.image.symbol(loop.head)
+    if function is None or len(inside) > 1 or symbol is None or _MAIN.search(symbol[0]):
+        return None
+    late = [it for it in evidence.interrupts if it.position > loop.begin]
+    callers = [it for it in evidence.frames(max(evidence.last, 0), 2) if it.call is not None]
+    if late or not callers or any(_reads_device(evidence, places, pc) for pc in loop.body):
+        return None
+    return _no_way_out(places, loop, "it has no branch out of it, and no interrupt came since")
+
+
+def _reads_device(evidence: Evidence, places: ProgramPlaces, pc: int) -> bool:
+    if evidence.code.effect(pc).address in (None, SP):
+        return False
+    at = evidence.last_execution((pc,), evidence.part.stop)
+    address = None if at is None else address_at(evidence, at)
+    return address is not None and not places.is_memory(address)
+
+
 def _loaded_name(evidence: Evidence, places: ProgramPlaces, pc: int, before: int) -> str:
     position = evidence.last_execution((pc,), before)
     address = None if position is None else address_at(evidence, position)
@@ -78,31 +103,56 @@ def _loaded_name(evidence: Evidence, places: ProgramPlaces, pc: int, before: int
 
 
 def _counting_loop(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
-    """Return a loop that counts past its bound, by the values of its only branch in the last rounds."""
-    flow, code = loop.flow, evidence.code
-    if len(flow.exits) != 1 or not loop.round or loop.rounds < _ROUNDS_LEAST or evidence.past is None:
+    """Return a loop that counts past its bound, by the values of all branches that lead out of it at the end."""
+    if not loop.round or loop.rounds < _ROUNDS_LEAST or evidence.past is None:
         return None
-    op, positions = code.operation(flow.exits[0]), list(_rounds(evidence, flow.exits[0], 3))
-    pairs = [tuple(evidence.register(at, it) for it in (op.rs1, op.rs2)) for at in positions]
-    if len(pairs) < 3 or any(value is None for pair in pairs for value in pair):
+    ways = [_way_out(evidence, pc) for pc in loop.flow.exits]
+    if any(it is None or (it.left is not None and it.left < _ENDLESS) for it in ways):
         return None
-    differences = [(b or 0) - (a or 0) for a, b in pairs]
-    steps = {late - early for late, early in pairwise(differences)}
-    left = _rounds_left(op.name, differences[0], steps.pop(), code.xlen) if len(steps) == 1 else 0
-    if left is not None and left < _ENDLESS:
+    counting = next((it for it in ways if it is not None and it.step), None)
+    if counting is None:
         return None
-    values = f"{pairs[0][0]:#x} and {pairs[0][1]:#x}"
+    values = f"{counting.values[0]:#x} and {counting.values[1]:#x}"
     why = f"it counts away from its bound: its branch compares {values} at the end"
     return _no_way_out(places, loop, why)._replace(kind="counts-past-bound")
 
 
-def _rounds_left(branch: str, difference: int, step: int, xlen: int) -> int | None:
+class _WayOut(NamedTuple):
+    """A branch that leads out of a loop: the *values* it compared last, by which *step* they come nearer each round,
+    and how many rounds are *left* until it is taken, None: it never is.
+    """
+
+    values: tuple[int, int]
+    step: int
+    left: int | None
+
+
+def _way_out(evidence: Evidence, pc: int) -> _WayOut | None:
+    """Return what the values of a branch do in the last rounds; None: they are not known, or do not change evenly."""
+    op, pairs = evidence.code.operation(pc), list[tuple[int, int]]()
+    for at in _rounds(evidence, pc, 3):
+        first, second = (evidence.register(at, it) for it in (op.rs1, op.rs2))
+        if first is None or second is None:
+            return None
+        pairs.append((first, second))
+    if len(pairs) < 3:
+        return None
+    size, ordered = 1 << evidence.code.xlen, op.name in ("blt", "bge")
+    differences = [(a - (a >> evidence.code.xlen - 1) * size) - (b - (b >> evidence.code.xlen - 1) * size) if ordered
+                   else a - b for a, b in pairs]  # fmt: skip
+    steps = {late - early for late, early in pairwise(differences)}
+    if len(steps) != 1:
+        return None
+    [step] = steps
+    return _WayOut(pairs[0], step, _rounds_left(op.name, differences[0], step, size))
+
+
+def _rounds_left(branch: str, difference: int, step: int, size: int) -> int | None:
     """Return in how many rounds two values that come nearer by a step are equal; None: never."""
-    size = 1 << xlen
-    if branch not in ("beq", "bne"):
-        return 0 if step == 0 or (difference > 0) == (step < 0) else None
     if step == 0:
         return None
+    if branch not in ("beq", "bne"):
+        return abs(difference) // abs(step) if (difference > 0) == (step < 0) else None
     distance, by = (difference % size, -step) if step < 0 else (-difference % size, step)
     return distance // by if distance % by == 0 else None
 
