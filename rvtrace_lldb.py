@@ -9,6 +9,7 @@ Outside LLDB the Python API is `import rvtrace_gdb`.
 
 from __future__ import annotations
 
+import re
 import sys
 
 if "lldb" not in sys.modules:
@@ -31,7 +32,8 @@ _SETTINGS = (
     "settings set target.process.disable-memory-cache true",
     "command alias reverse-continue process continue --reverse",
 )
-_LEFT_PLAN = "thread plan discard 1"
+_PLANS, _PLANS_END = "Active plan stack:", "plan stack:"
+_LEFT_PLAN = re.compile(r"Element (\d+): Stepping one instruction")
 
 
 def _executed(debugger: lldb.SBDebugger, command: str) -> tuple[bool, str]:
@@ -49,15 +51,11 @@ def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
 
 
 def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
-    """Let LLDB step where the server leads it, and show where that is.
-
-    Where the address is the one that it was at, LLDB takes the step for interrupted, and would end it later.
-    """
+    """Let LLDB step where the server leads it, and show where that is."""
     asynchronous = debugger.GetAsync()
     debugger.SetAsync(False)
     try:
         succeeded, printed = _executed(debugger, "thread step-inst")
-        _executed(debugger, _LEFT_PLAN)
     finally:
         debugger.SetAsync(asynchronous)
     if succeeded:
@@ -74,6 +72,25 @@ def _answer(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandRetur
             result.AppendMessage(line)
     if leads:
         _go_there(debugger, result)
+
+
+class StopHook:
+    """Ends steps of one instruction that LLDB has left.
+
+    Where a step led to the address where it began, as in a loop, LLDB takes it for interrupted, and makes it later, in
+    front of the next command. CodeLLDB's buttons that go backward are such steps, too.
+    """
+
+    def __init__(self, target: lldb.SBTarget, _extra: lldb.SBStructuredData, _internal: dict[str, object]) -> None:
+        pass
+
+    def handle_stop(self, context: lldb.SBExecutionContext, _stream: lldb.SBStream) -> bool:
+        debugger = context.GetTarget().GetDebugger()
+        plans = _executed(debugger, "thread plan list")[1].partition(_PLANS)[2].partition(_PLANS_END)[0]
+        left = _LEFT_PLAN.search(plans)
+        if left is not None:  # with those above it
+            _executed(debugger, f"thread plan discard {left[1]}")
+        return True
 
 
 class ShownTrace:
@@ -146,3 +163,4 @@ def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) 
         debugger.HandleCommand(f"command script add --overwrite --class {__name__}.{command} {name}")
     for line in _SETTINGS:
         debugger.HandleCommand(line)
+    _executed(debugger, f"target stop-hook add -P {__name__}.{StopHook.__name__}")

@@ -13,6 +13,7 @@ write_watch       what gdb writes, and where it resumes, noticed in its packets 
                   the stub); `write_log` keeps it, halt by halt
 connection        the connection of gdb to the stub
 target_xml        the target description that gdb reads; `register_numbers`: the registers that gdb has numbers of
+editor_steps      buttons of an editor that sends packets beside LLDB
 lldb              LLDB: how it is recognised, and what it understands otherwise
 packets, wire     what packets mean; bytes, sockets, escapes, checksums
 

@@ -14,7 +14,7 @@ distinguishes the answer from output of a program (O...). "@" is followed by the
 of gdb's current thread.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -35,6 +35,10 @@ Watchpoints = frozenset[Watchpoint]
 MemoryPart = tuple[int, bytes]
 """An address, and what is there."""
 NO_WATCHPOINTS: Watchpoints = frozenset()
+LineBefore = Callable[[int | None, int | None, frozenset[int], Progress], int]
+"""Returns the position to which a step backward by lines leads in a hart's history from a position, None: from its end;
+or that of the nearest of some breakpoints on the way. The hart is then where the step began. Raises RvtraceError.
+"""
 
 
 class Hit(NamedTuple):

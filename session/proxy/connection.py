@@ -189,6 +189,8 @@ class Connection:
         self.breakpoints = Breakpoints()
         self.descriptions = TargetDescriptions(state, self.threads, self.transact)
         self.non_stop = self.is_lldb = False
+        self.is_quiet = False
+        """Whether the client would take a line for the answer to its packet."""
         self.arrived: deque[GdbPacket] = deque()  # from gdb, and not handled yet
         self._attempts = _ATTEMPTS
 
@@ -211,7 +213,12 @@ class Connection:
         self.wire.send(frame(escape(data)))
 
     def print(self, line: str) -> None:
-        """Print a line on gdb's console while gdb waits for a stop, when gdb has taken most of those before."""
+        """Print a line on gdb's console while gdb waits for a stop, when gdb has taken most of those before; with the next
+        stop where it cannot be printed now.
+        """
+        if self.is_quiet:
+            self.say(line)
+            return
         self.send(b"O" + f"{self.state.setup.worded(line)}\n".encode().hex().encode())
         while self.wire.unsent > MUCH and not self.state.shutdown.requested:
             select.select([self.state.shutdown.wake], [self.wire], [])

@@ -24,7 +24,7 @@ from enum import Enum, auto
 from socket import socket
 from typing import NamedTuple
 
-from rvtrace_gdb.session.proxy.backend import Extension, HartExtensionContext, ReplayBackend
+from rvtrace_gdb.session.proxy.backend import Extension, HartExtensionContext, LineBefore, ReplayBackend
 from rvtrace_gdb.session.proxy.calls import WaitingCalls
 from rvtrace_gdb.session.proxy.packets import HartOf, hart_of
 from rvtrace_gdb.session.proxy.wire import Shutdown, StubAddress
@@ -88,6 +88,7 @@ class ProxySetup(NamedTuple):
     kept_xlen        returns XLEN of a trace that was recorded: debuggers see it when the stub is gone. None: the
                      debugger's connection ends then
     worded           returns a line as the debugger's user is to read it
+    line_before      where steps backward by lines lead, for debuggers that have none, see `editor_steps`
     """
 
     past: ReplayBackend
@@ -103,6 +104,7 @@ class ProxySetup(NamedTuple):
     keeps_acknowledgments: bool = False
     kept_xlen: Callable[[], int | None] = lambda: None
     worded: Callable[[str], str] = str
+    line_before: LineBefore | None = None
 
 
 class TargetStatus:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded, StubConnection, StubGone
+from rvtrace_gdb.session.proxy.editor_steps import EditorSteps
 from rvtrace_gdb.session.proxy.live_target import LiveTarget
 from rvtrace_gdb.session.proxy.lldb import is_from_lldb
 from rvtrace_gdb.session.proxy.packets import THREAD_LIST_QUERIES
@@ -32,6 +33,7 @@ class Router:
         self._state, self._wire = state, wire
         self._gdb = Connection(state, wire, stub, lambda item: self._live.reply(item))
         self._stepper = Stepper(self._gdb)
+        self._editor_steps = EditorSteps(self._gdb)
         self._live = LiveTarget(self._gdb, self._stepper)
         self._replay = ReplayTarget(self._gdb, self._stepper, self._live)
         self._stub_deadline = 0.0  # until then a stub must have sent something
@@ -186,6 +188,7 @@ class Router:
     def _route(self, item: GdbPacket) -> None:
         body, mode = item.body, self._state.mode()
         self._gdb.is_lldb = self._gdb.is_lldb or is_from_lldb(body)
+        self._editor_steps.begins(body)
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()
             if self._state.setup.tell is not None:  # nobody else says that a stop is shown
@@ -203,6 +206,7 @@ class Router:
             self._replay.take(item)
         else:
             self._live.take(item)
+        self._editor_steps.ends()
 
     def _answers(self, body: bytes) -> bool:
         """Answer a query with the description of the target, or as an extension does. False: neither does."""

@@ -105,7 +105,12 @@ class Stepper:
         self._gdb, self._state, self._past = gdb, gdb.state, gdb.past
         self._target, self._exchange = gdb.state.target, gdb.state.exchange
         self._watchpoints_noted = False
-        self._stepping = StepProgress(gdb.print)
+        self._stepping = StepProgress(self._show)
+
+    def _show(self, line: str) -> None:
+        """Print a line that is of the moment."""
+        if not self._gdb.is_quiet:
+            self._gdb.print(line)
 
     def takes_jump(self) -> bool:
         """Go where `trace goto` requested, instead of where the packet leads; False: nothing was requested."""
@@ -197,7 +202,7 @@ class Stepper:
         if self._gdb.is_interrupted():
             self.stop(thread, signal=SIGINT)
             return
-        progress = ReplayProgress(self._gdb.is_interrupted, self._gdb.print)
+        progress = ReplayProgress(self._gdb.is_interrupted, self._show)
         try:
             if self._past.position(hart) is None:
                 self._enter_past(thread, hart, progress)
@@ -331,7 +336,7 @@ class Stepper:
     ) -> None:
         """Send a stop reply: *thread* has stopped where it is. *same_address*: a jump led to where it was before."""
         self._gdb.threads.stopped(thread, reported_by_stub=False)
-        if self._state.setup.tell is not None:
+        if self._state.setup.tell is not None and not self._gdb.is_quiet:
             for line in self._exchange.take_lines():
                 self._gdb.print(line)
         reason = lldb.JUMPED if same_address and self._gdb.is_lldb else b""

@@ -21,6 +21,7 @@ from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.proxy.write_log import WriteLog
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import ListQuery
+from rvtrace_gdb.session.replay.reverse_lines import lines_before
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory
 from rvtrace_gdb.session.session import Session
@@ -247,6 +248,7 @@ class ProxyDebugger:
             extensions=self.extensions, xlen=xlen, harts=self._replayed,
             hold_at_present=self._service is None or stub is not None,
             **({} if self._service is None else {**self._service._asdict(), "kept_xlen": self._kept_xlen}),
+            line_before=lines_before(self._session, self.timeline),
         )  # fmt: skip
         proxy = Proxy(setup, self.writes)
         proxy.start(port, path)

@@ -11,10 +11,45 @@ from itertools import islice
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.session.proxy.backend import LineBefore
+from rvtrace_gdb.session.replay.timeline import Timeline
+from rvtrace_gdb.session.selected_history import HistorySource, call_frames
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 STEP, NEXT, FINISH, STEP_INSTRUCTION = "step", "next", "finish", "stepi"
 _PROGRESS_INTERVAL = 1 << 10  # instructions
+
+
+def place_before(
+    session: HistorySource,
+    timeline: Timeline,
+    hart: int | None,
+    kind: str,
+    breakpoints: frozenset[int],
+    progress: Progress = silent,
+) -> int:
+    """Return the position to which a step backward leads from where a hart is, or that of the nearest breakpoint on the
+    way. Raises NoWayBack, and as `SelectHistory`.
+    """
+    timeline.enter(hart, progress)
+    position, selected = timeline.position(hart), timeline.selected(hart)
+    assert position is not None
+    frames, base = call_frames(session, selected, progress), selected.program.base
+    lines = session.cached(SourceLines, selected.history, lambda: SourceLines(base))
+    steps = ReverseLines(selected.history, frames, lines, timeline.registers(hart).get("pc"))
+    found = steps.destination(kind, position, progress)
+    return timeline.breakpoint_before(hart, breakpoints, found, progress)
+
+
+def lines_before(session: HistorySource, timeline: Timeline) -> LineBefore:
+    """Return what the proxy asks for steps by lines, over functions that were called."""
+
+    def line_before(hart: int | None, position: int | None, breakpoints: frozenset[int], progress: Progress) -> int:
+        end = len(timeline.selected(hart).history)
+        timeline.go_to(hart, end if position is None else position)
+        return place_before(session, timeline, hart, NEXT, breakpoints, progress)
+
+    return line_before
 
 
 class NoWayBack(RvtraceError):

@@ -28,7 +28,8 @@ ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
 NAMES = ABI.split()
 MOST_KNOWN = 20  # registers, in any moment: those at the start are saved
-LINE_STEPS = ("reverse-step", "reverse-next")
+LINE_STEPS = {"reverse-step": "reverse-step", "reverse-next": "reverse-next", "click-back": "reverse-next"}
+"""The commands that go back by lines, and which command of gdb each is like."""
 PLACES = ("main", "fib", "leaf", "accumulate")
 with_lldb = pytest.mark.parametrize("lldb", LLDBS)
 
@@ -69,7 +70,8 @@ def random_commands(seed: int, count: int, length: int, symbols: dict[str, int])
     places = [f"{symbols[name]:#x}" for name in PLACES]
     kinds: list[Callable[[], str]] = [lambda: "stepi", lambda: "reverse-continue", lambda: "continue"] * 3
     kinds += [lambda: f"goto {chance.randrange(1, length)}"] * 3
-    kinds += [lambda: chance.choice([*LINE_STEPS, "reverse-finish", "reverse-stepi"])] * 8
+    kinds += [lambda: chance.choice([*LINE_STEPS, "click-back", "reverse-finish", "reverse-stepi"])] * 8
+    kinds += [lambda: "click-run-back"] * 2
     kinds += [lambda: f"break {chance.choice(places)}", lambda: f"break {chance.choice(places)}", lambda: "delete"]
     return ["goto 300", *(chance.choice(kinds)() for _ in range(count))]
 
@@ -89,7 +91,7 @@ def leads(walk: Walk, here: int, command: str) -> int:
         calls = walk.called_at[here]
         return walk.run(here, -1, calls[-1]) if calls else here
     else:
-        return walk.run(here, -1 if name.startswith("reverse-") else 1)
+        return walk.run(here, 1 if name == "continue" else -1)
     return here
 
 
@@ -113,7 +115,7 @@ def test_random_commands_end_where_the_model_says_and_show_the_registers_of_the_
         before = here
         here = it.number - 1 if it.command in LINE_STEPS else leads(walk, here, it.command)
         if it.command in LINE_STEPS and not stopped_at_breakpoint(walk, before, here):
-            assert not lines.wrong(it.command, before, here), f"{it} from {before + 1}"
+            assert not lines.wrong(LINE_STEPS[it.command], before, here), f"{it} from {before + 1}"
         assert it.number == here + 1, f"{it.command} from {before + 1}, expected {here + 1}: {it.number} {it.error}"
         moment = moments[here]
         shown = {name: it.known[name] for name in NAMES if name in it.known}

@@ -15,6 +15,9 @@ _WORDS = {
     "stepi": "thread step-inst", "continue": "process continue --forward",
     "reverse-continue": "process continue --reverse",
 }  # fmt: skip
+_PACKET = "process plugin packet send "
+_BUTTONS = {"click-back": ("bs", "bs"), "click-run-back": ("bc", "bs")}
+"""What CodeLLDB 1.12 sends for its buttons, before it has LLDB step an instruction."""
 _NAMES = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc trace_pos"""
 _WANTED = frozenset(_NAMES.split())
@@ -35,6 +38,10 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
         return _executed(debugger, f"breakpoint set --address {rest}")
     if name == "delete":
         return _executed(debugger, "breakpoint delete --force")
+    if command in _BUTTONS:
+        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetThreadID()
+        errors = [_executed(debugger, _PACKET + it) for it in (f"Hc{thread:x}", *_BUTTONS[command])]
+        return "".join([*errors, _executed(debugger, "stepi")])
     return _executed(debugger, _WORDS.get(command, command))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.support.errors import Progress, RvtraceError
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.listed_past import ListedPast
@@ -68,6 +69,58 @@ def test_a_hit_is_reported_when_the_access_is_made_as_qhostinfo_says(client: Cli
     assert _place(client.ask(b"bc")) == (MADE_AT, True), "backward: before the store"
     assert _place(client.ask(b"bc")) == (0, False)
     assert _place(client.ask(b"vCont;c")) == (MADE_AT + 1, True), "forward: behind it"
+
+
+@pytest.fixture
+def clicked() -> Iterator[Client]:
+    """A client of CodeLLDB's kind: a step backward by lines leads two instructions back."""
+
+    def line_before(hart: int | None, position: int | None, breakpoints: frozenset[int], progress: Progress) -> int:
+        assert position is not None
+        if position < 2:
+            raise RvtraceError("nothing is before this")
+        return max(position - 2, *(place for place in range(position) if PCS[place] in breakpoints), 0)
+
+    proxy = Proxy(
+        ProxySetup(ListedPast(lambda hart: PCS, CODE, lines=("a gap",)), threading.RLock(), None,
+                   tell=lambda line: None, line_before=line_before)
+    )  # fmt: skip
+    proxy.start()
+    client = Client(proxy.port)
+    client.ask(b"qHostInfo")
+    client.ask(b"qXfer:features:read:target.xml:0,ffff")
+    yield client
+    client.close()
+    proxy.close()
+
+
+def test_buttons_of_codelldb_go_back_by_lines_and_where_a_run_ended(clicked: Client) -> None:
+    end = _place(clicked.ask(b"?"))[0]
+    assert _click(clicked, b"bs") == end - 2
+    clicked.ask(b"Z0,%x,2" % PCS[end - 3])
+    assert _click(clicked, b"bs") == end - 3, "a breakpoint is on the way"
+    assert _click(clicked, b"bc") == 0, "nothing is before the beginning: the step forward is none"
+    assert _click(clicked, b"bs") == 0 and b"a gap\n" in clicked.output
+
+
+def test_packets_that_are_no_button_are_steps_of_one_instruction(clicked: Client) -> None:
+    end = _place(clicked.ask(b"?"))[0]
+    for packets, leads in (
+        ([b"bs", b"bs", b"vCont;s:1"], -1), ([b"Hc1", b"bs", b"qC", b"bs", b"vCont;s:1"], -1), ([b"Hc1", b"bs"], -1)
+    ):  # fmt: skip
+        for packet in packets:
+            reply = clicked.ask(packet)
+        end += leads
+        assert _place(reply)[0] == end
+
+
+def _click(client: Client, packet: bytes) -> int:
+    """The position to which CodeLLDB's button leads. No packet but the answers comes before LLDB's own step."""
+    printed = len(client.output)
+    for one in (b"Hc1", packet, b"bs"):
+        client.ask(one)
+    assert len(client.output) == printed
+    return _place(client.ask(b"vCont;s:1"))[0]
 
 
 def _place(reply: bytes) -> tuple[int, bool]:

@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.options.locations import Locations, memory_place
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.happened_text import annotation_line
 from rvtrace_gdb.rows.list_rows import Annotation, Place
 from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
-from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, ReverseLines
+from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, place_before
 from rvtrace_gdb.session.rpc import analysis, pages
 from rvtrace_gdb.session.rpc.protocol import Params
-from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.views import text_rows
@@ -101,15 +100,8 @@ class PastPlaces(NamedTuple):
         there. Raises NoWayBack, and as `SelectedHistory`.
         """
         timeline, hart = self.debugger.timeline, self.hart
-        timeline.enter(hart, self.progress)
-        position, selected = timeline.position(hart), timeline.selected(hart)
-        assert position is not None
-        frames = call_frames(self.session, selected, self.progress)
-        base = selected.program.base
-        lines = self.session.cached(SourceLines, selected.history, lambda: SourceLines(base))
-        steps = ReverseLines(selected.history, frames, lines, timeline.registers(hart).get("pc"))
-        found = steps.destination(kind, position, self.progress)
-        place = timeline.breakpoint_before(hart, breakpoints, found, self.progress)
+        place = place_before(self.session, timeline, hart, kind, breakpoints, self.progress)
+        selected = timeline.selected(hart)
         self.debugger.context = replace(self.debugger.context, thread_hart=hart)
         leads = self.debugger.go_to(history_number(place), self.progress)
         yield from leads.lines
