@@ -51,15 +51,14 @@ def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
 
 
 def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
-    """Let LLDB step where the server leads it, and show where that is."""
-    asynchronous = debugger.GetAsync()
-    debugger.SetAsync(False)
-    try:
-        succeeded, printed = _executed(debugger, "thread step-inst")
-    finally:
-        debugger.SetAsync(asynchronous)
+    """Let LLDB step where the server leads it, and show where that is.
+
+    Editors (lldb-dap, CodeLLDB) learn of a stop only where commands do not wait for it.
+    """
+    succeeded, printed = _executed(debugger, "thread step-inst")
     if succeeded:
-        result.AppendMessage(printed.rstrip())
+        if printed.strip():
+            result.AppendMessage(printed.rstrip())
     else:
         result.SetError(printed.strip())
 
@@ -160,7 +159,7 @@ def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) 
     commands = {"rvtrace": ShownTrace.__name__}
     commands.update({it.name: it.__name__ for it in (LineBack, LineBackOver, CallBack, InstructionBack)})
     for name, command in commands.items():
-        debugger.HandleCommand(f"command script add --overwrite --class {__name__}.{command} {name}")
+        debugger.HandleCommand(f"command script add --overwrite --synchronicity current --class {__name__}.{command} {name}")
     for line in _SETTINGS:
         debugger.HandleCommand(line)
     _executed(debugger, f"target stop-hook add -P {__name__}.{StopHook.__name__}")

@@ -17,9 +17,9 @@ _ASKS = (b"QThreadSuffixSupported", b"QListThreadsInStopReply", b"qHostInfo", b"
 _SECONDS = 60  # for an answer, as for gdb where `set remotetimeout 60` is; LLDB waits 5
 _UNKNOWN = b"x"
 REFUSED = b"E01"
-JUMPED = f"reason:exception;description:{b'trace goto'.hex()};".encode()
+JUMPED = f"reason:exception;description:{b'the same address again'.hex()};".encode()
 """The end of the stop reply of a jump to the same address, where LLDB otherwise steps once more: it believes that
-nothing has moved.
+nothing has moved. No other reason ends that step.
 """
 
 
