@@ -26,11 +26,12 @@ _STEPS = {
     "reverse-finish": "Go back to the call of this function.",
     "reverse-stepi": "Go back one instruction.",
 }
+_RUN_BACK = "process continue --reverse"
+_OF_THREAD = "process plugin packet send Hc0"
 _ABOUT = "Show the trace that `rvtrace serve` serves, and go to places in it: `rvtrace help` lists the commands."
 _SETTINGS = (
     # LLDB then reads bytes, and no lines of 512 bytes of which one may be unknown.
     "settings set target.process.disable-memory-cache true",
-    "command alias reverse-continue process continue --reverse",
 )
 _PLANS, _PLANS_END = "Active plan stack:", "plan stack:"
 _LEFT_PLAN = re.compile(r"Element (\d+): Stepping one instruction")
@@ -45,22 +46,23 @@ def _executed(debugger: lldb.SBDebugger, command: str) -> tuple[bool, str]:
 
 def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
     """Return whether the server lets the next step lead somewhere, and the lines that it printed for a command."""
-    lines = _executed(debugger, _MONITOR + command)[1].splitlines()
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    selected = f"--thread {thread.GetThreadID():x} " if thread.IsValid() else ""
+    lines = _executed(debugger, _MONITOR + selected + command)[1].splitlines()
     said = [line.replace("monitor trace", "rvtrace") for line in lines if not line.startswith(_ECHO)]
     return any(_LEADS in line for line in said), [line for line in said if _LEADS not in line]
 
 
 def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
-    """Let LLDB step where the server leads it, and show where that is.
+    """Let LLDB step where the server leads it, and show where that is."""
+    _show(result, *_executed(debugger, "thread step-inst"))
 
-    Editors (lldb-dap, CodeLLDB) learn of a stop only where commands do not wait for it.
-    """
-    succeeded, printed = _executed(debugger, "thread step-inst")
-    if succeeded:
-        if printed.strip():
-            result.AppendMessage(printed.rstrip())
-    else:
+
+def _show(result: lldb.SBCommandReturnObject, succeeded: bool, printed: str) -> None:
+    if not succeeded:
         result.SetError(printed.strip())
+    elif printed.strip():
+        result.AppendMessage(printed.rstrip())
 
 
 def _answer(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandReturnObject, *, shows: bool) -> None:
@@ -154,12 +156,41 @@ class InstructionBack(StepBack):
     name = "reverse-stepi"
 
 
+class RunBack:
+    """The command `reverse-continue`: `process continue --reverse` does not say which thread the user has selected."""
+
+    name = "reverse-continue"
+
+    def __init__(self, debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
+        pass
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        command: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+        if thread.IsValid():
+            _executed(debugger, f"{_OF_THREAD}{thread.GetThreadID():x}")
+        _show(result, *_executed(debugger, _RUN_BACK))
+
+    def get_short_help(self) -> str:
+        return "Go back to a breakpoint or a watchpoint, on the hart of the selected thread."
+
+    def get_long_help(self) -> str:
+        return f"{self.get_short_help()} `{_RUN_BACK}` goes back on the one that stopped last."
+
+
 def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
     """Add the commands, as LLDB asks for when it has imported this file."""
     commands = {"rvtrace": ShownTrace.__name__}
-    commands.update({it.name: it.__name__ for it in (LineBack, LineBackOver, CallBack, InstructionBack)})
+    commands.update({it.name: it.__name__ for it in (LineBack, LineBackOver, CallBack, InstructionBack, RunBack)})
     for name, command in commands.items():
-        debugger.HandleCommand(f"command script add --overwrite --synchronicity current --class {__name__}.{command} {name}")
+        # With the synchronicity of the one who asks: editors learn of a stop only where commands do not wait for it.
+        options = f"--overwrite --synchronicity current --class {__name__}.{command}"
+        debugger.HandleCommand(f"command script add {options} {name}")
     for line in _SETTINGS:
         debugger.HandleCommand(line)
     _executed(debugger, f"target stop-hook add -P {__name__}.{StopHook.__name__}")

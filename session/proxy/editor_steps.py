@@ -13,11 +13,13 @@ that the hart is where it was, so the hart is there when it makes its step.
 Source: what CodeLLDB 1.12 sends (its `debug_session.rs`).
 """
 
+import re
+
 from rvtrace_gdb.session.proxy.connection import Connection
 from rvtrace_gdb.session.proxy.packets import resume_of
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
-_THREAD = b"Hc"
+_THREAD = re.compile(b"Hc[1-9a-f]")  # rvtrace_lldb.py names a thread with a zero, and LLDB itself runs
 _STEP, _RUN = b"bs", b"bc"
 _SENT = 3  # packets of a button
 
@@ -38,7 +40,7 @@ class EditorSteps:
         if not gdb.is_lldb:
             return
         continues = 0 < len(self._sent) < _SENT and body in ((_STEP,) if len(self._sent) > 1 else (_STEP, _RUN))
-        self._sent = (*self._sent, body) if continues else (body,) * body.startswith(_THREAD)
+        self._sent = (*self._sent, body) if continues else (body,) * (_THREAD.match(body) is not None)
         gdb.is_quiet = continues
         if len(self._sent) == _SENT - 1:
             resume = resume_of(body, gdb.threads)

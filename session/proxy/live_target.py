@@ -61,6 +61,7 @@ class LiveTarget:
             b"k": self._end_of_target,
             b"R": self._end_of_target,
             b"D": self._detach,
+            b"j": self._unknown_to_stubs,
             b"v": self._resume_packet,
         }
         self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"F"), self._resume_packet))
@@ -122,6 +123,11 @@ class LiveTarget:
         if b";" not in body:  # from one process of several otherwise
             self._gdb.state.target.released()
         return False
+
+    def _unknown_to_stubs(self, body: bytes) -> bool:
+        """Answer LLDB's packets of the kind jThreadsInfo: OpenOCD does not answer, and LLDB would wait for minutes."""
+        self._gdb.send(b"")
+        return True
 
     def _end_of_target(self, body: bytes) -> bool:
         """Handle k and R, which have no answer."""

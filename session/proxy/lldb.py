@@ -12,9 +12,11 @@ replies), and what LLDB 23 sends.
 from collections.abc import Iterable
 
 from rvtrace_gdb.session.proxy.backend import MemoryPart
+from rvtrace_gdb.session.proxy.packets import canonical
 
 _ASKS = (b"QThreadSuffixSupported", b"QListThreadsInStopReply", b"qHostInfo", b"qProcessInfo", b"jThreadsInfo")
 _SECONDS = 60  # for an answer, as for gdb where `set remotetimeout 60` is; LLDB waits 5
+_THREAD_STOP = b"qThreadStopInfo"
 _UNKNOWN = b"x"
 REFUSED = b"E01"
 JUMPED = f"reason:exception;description:{b'the same address again'.hex()};".encode()
@@ -39,6 +41,14 @@ def host_info(xlen: int) -> bytes:
         "watchpoint_exceptions_received": "after",
     }  # fmt: skip
     return "".join(f"{name}:{value};" for name, value in fields.items()).encode()
+
+
+def thread_stop(packet: bytes, stopped: str | None) -> bytes | None:
+    """Return the answer to qThreadStopInfo, with which it asks for the other threads after a stop of one; None for
+    other packets. *stopped*: the thread that stopped. The others stand, for no reason.
+    """
+    thread = canonical(packet.removeprefix(_THREAD_STOP)) if packet.startswith(_THREAD_STOP) else None
+    return None if thread is None else f"T{'05' if thread == stopped else '00'}thread:{thread};".encode()
 
 
 def as_known(digits: bytes) -> bytes:

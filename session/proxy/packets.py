@@ -80,6 +80,7 @@ class Threads:
 
     general    the thread of gdb's registers and memory (Hg), None: any
     selected   the user's thread, as far as is known: the last that stopped, or that gdb tested with T
+    last_stopped  the one of the last stop reply
     resuming   the thread of gdb's c and s (Hc), None: any
     of_stub    the stub's general thread
     """
@@ -89,6 +90,7 @@ class Threads:
         self._listed: dict[str, None] = {}  # in the order in which they appeared
         self.general: str | None = None
         self.selected: str | None = None
+        self.last_stopped: str | None = None
         self.resuming: str | None = None
         self.of_stub: str | None = None
 
@@ -117,7 +119,7 @@ class Threads:
         if thread is None:
             return
         self._listed[thread] = None
-        self.general = self.selected = thread
+        self.general = self.selected = self.last_stopped = thread
         if reported_by_stub:
             self.of_stub = thread
 

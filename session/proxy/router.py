@@ -13,7 +13,7 @@ from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded, StubConnection, StubGone
 from rvtrace_gdb.session.proxy.editor_steps import EditorSteps
 from rvtrace_gdb.session.proxy.live_target import LiveTarget
-from rvtrace_gdb.session.proxy.lldb import is_from_lldb
+from rvtrace_gdb.session.proxy.lldb import is_from_lldb, thread_stop
 from rvtrace_gdb.session.proxy.packets import THREAD_LIST_QUERIES
 from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxyState
 from rvtrace_gdb.session.proxy.replay_target import ReplayTarget
@@ -212,6 +212,10 @@ class Router:
         """Answer a query with the description of the target, or as an extension does. False: neither does."""
         if body.startswith(b"qRcmd,"):
             self._state.present.take_interruption()  # what was sent before the command does not end it
+        stop = thread_stop(body, self._gdb.threads.last_stopped) if self._gdb.is_lldb else None
+        if stop is not None:
+            self._gdb.send(stop)
+            return True
         description = self._gdb.descriptions.part(body)
         if description is not None:
             self._gdb.send(description)

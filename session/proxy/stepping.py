@@ -17,6 +17,7 @@ Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from rvtrace_gdb.session.proxy import lldb
@@ -120,7 +121,7 @@ class Stepper:
                 return False
             self._state.present.moves()
             thread = self._gdb.threads.of_hart(jump.hart)
-            before = self.known_registers(jump.hart).get("pc")
+            before = self._pc_of_lldb(jump.hart, thread)
             try:
                 if jump.position is not None:
                     self._past.go_to(jump.hart, jump.position)
@@ -132,6 +133,16 @@ class Stepper:
                 self._gdb.print(str(error))
             self.stop(thread, same_address=before is not None and before == self.known_registers(jump.hart).get("pc"))
         return True
+
+    def _pc_of_lldb(self, hart: int | None, thread: str | None) -> int | None:
+        """Return the address where LLDB believes a hart to be before it jumps, None for gdb."""
+        if not self._gdb.is_lldb:
+            return None
+        if self._gdb.live() and self._past.is_at_end(hart):
+            self._gdb.threads.general = thread
+            with suppress(StubGone):
+                return self._gdb.live_pc()
+        return self.known_registers(hart).get("pc")
 
     def _is_readable(self) -> bool:
         """Return whether the target exists and returns its registers; if it does not return them, print that."""
@@ -159,7 +170,7 @@ class Stepper:
         odd: `stepi 1000` would print the line a thousand times.
         """
         hold_at_present, present = self._state.setup.hold_at_present, self._state.present
-        needs_line = is_step and (hold_at_present or self._gdb.breakpoints.seen_at(pc))
+        needs_line = is_step and (hold_at_present or self._gdb.breakpoints.seen_at(pc)) and not self._gdb.is_lldb
         if not needs_line:
             self._exchange.withdraw(_END)
             self.stop(thread, at_end="end")
@@ -336,10 +347,12 @@ class Stepper:
     ) -> None:
         """Send a stop reply: *thread* has stopped where it is. *same_address*: a jump led to where it was before."""
         self._gdb.threads.stopped(thread, reported_by_stub=False)
+        if self._gdb.is_lldb:  # it names a thread for one run
+            self._gdb.threads.resuming = None
         if self._state.setup.tell is not None and not self._gdb.is_quiet:
             for line in self._exchange.take_lines():
                 self._gdb.print(line)
-        reason = lldb.JUMPED if same_address and self._gdb.is_lldb else b""
+        reason = lldb.JUMPED if same_address else b""
         self._gdb.send(self.stop_reply(thread, signal, at_end, hit) + reason)
 
     def known_registers(self, hart: int | None) -> Mapping[str, int]:

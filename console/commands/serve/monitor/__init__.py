@@ -6,6 +6,7 @@ Other commands are those of the stub, and pass. Source: GDB manual, "General Que
 
 import argparse
 import logging
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -48,6 +49,7 @@ NAMES = ("trace", "rvtrace")
 _LONGEST = 60  # characters of a name that a message repeats
 ROWS = 10
 """Rows of a list in a page, as in gdb."""
+_THREAD, _HEXADECIMAL = "--thread", re.compile("[0-9a-f]{1,16}")
 _NO_TARGET = "there is no target, only its trace: `monitor trace help`"
 _ABOUT = """\
 Usage: monitor trace COMMAND [ARGUMENT ...]
@@ -137,7 +139,8 @@ class Monitor:
         """Print what a command says, or what is wrong with it."""
         debugger, progress = self._session.debugger, ReplayProgress(connection.is_unheard, connection.print)
         assert isinstance(debugger, ProxyDebugger)
-        request = MonitorRequest(self._session, debugger, connection, progress, self._size)
+        words, hart = self._of_thread(words, connection.hart)
+        request = MonitorRequest(self._session, debugger, connection, progress, self._size, hart)
         is_heard = ReplayProgress(connection.is_unheard, lambda line: None)
         try:
             for line in self._lines(words, request):
@@ -153,6 +156,16 @@ class Monitor:
             log.exception("monitor %r", words)
             what = " ".join(f"{type(error).__name__}: {error}".split())
             connection.print(columns(f"internal error, please report it ({what})"))
+
+    def _of_thread(self, words: list[str], hart: int | None) -> tuple[list[str], int | None]:
+        """Return a command, and the hart that it is about, from words that may begin with `--thread NUMBER`: LLDB tells
+        the server with no packet which thread its user has selected.
+        """
+        debugger = self._session.debugger
+        if words[:1] != [_THREAD] or len(words) < 2 or not _HEXADECIMAL.fullmatch(words[1]):
+            return words, hart
+        assert isinstance(debugger, ProxyDebugger)
+        return words[2:], debugger.hart_of(words[1])
 
     def _lines(self, words: list[str], request: MonitorRequest) -> Iterable[str]:
         name, rest = (words[0], words[1:]) if words else ("help", [])

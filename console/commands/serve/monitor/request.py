@@ -11,18 +11,14 @@ from rvtrace_gdb.support.errors import Progress
 
 
 class MonitorRequest(NamedTuple):
-    """A request of a client. *connection*: to it. *size*: rows in a page, 0: all."""
+    """A request of a client. *connection*: to it. *size*: rows in a page, 0: all. *hart*: that of the client's thread."""
 
     session: Session
     debugger: ProxyDebugger
     connection: ExtensionContext
     progress: Progress
     size: int
-
-    @property
-    def hart(self) -> int | None:
-        """The hart of the client's thread."""
-        return self.connection.hart
+    hart: int | None
 
     @property
     def breakpoints(self) -> frozenset[int]:
