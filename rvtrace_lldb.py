@@ -44,9 +44,14 @@ def _executed(debugger: lldb.SBDebugger, command: str) -> tuple[bool, str]:
     return result.Succeeded(), (result.GetOutput() or "") + (result.GetError() or "")
 
 
+def _thread(debugger: lldb.SBDebugger) -> lldb.SBThread:
+    """Return the thread that the user has selected."""
+    return debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+
+
 def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
     """Return whether the server lets the next step lead somewhere, and the lines that it printed for a command."""
-    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    thread = _thread(debugger)
     selected = f"--thread {thread.GetThreadID():x} " if thread.IsValid() else ""
     lines = _executed(debugger, _MONITOR + selected + command)[1].splitlines()
     said = [line.replace("monitor trace", "rvtrace") for line in lines if not line.startswith(_ECHO)]
@@ -55,10 +60,10 @@ def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
 
 def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
     """Let LLDB step where the server leads it, and show where that is."""
-    _show(result, *_executed(debugger, "thread step-inst"))
+    _show_output(result, *_executed(debugger, f"thread step-inst {_thread(debugger).GetIndexID()}"))
 
 
-def _show(result: lldb.SBCommandReturnObject, succeeded: bool, printed: str) -> None:
+def _show_output(result: lldb.SBCommandReturnObject, succeeded: bool, printed: str) -> None:
     if not succeeded:
         result.SetError(printed.strip())
     elif printed.strip():
@@ -171,10 +176,10 @@ class RunBack:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+        thread = _thread(debugger)
         if thread.IsValid():
             _executed(debugger, f"{_OF_THREAD}{thread.GetThreadID():x}")
-        _show(result, *_executed(debugger, _RUN_BACK))
+        _show_output(result, *_executed(debugger, _RUN_BACK))
 
     def get_short_help(self) -> str:
         return "Go back to a breakpoint or a watchpoint, on the hart of the selected thread."

@@ -41,7 +41,7 @@ class ReplayProgress:
     """
 
     def __init__(self, interrupted: Callable[[], bool], show: Callable[[str], None]) -> None:
-        self._interrupted, self._show = interrupted, show
+        self._interrupted, self._show_progress = interrupted, show
         now = time.monotonic()
         self._look, self._next = now, now + FIRST_SECONDS
 
@@ -54,14 +54,14 @@ class ReplayProgress:
             raise Cancelled
         if now >= self._next:
             self._next = now + NEXT_SECONDS
-            self._show(_progress_line(label, done, total))
+            self._show_progress(_progress_line(label, done, total))
 
 
 class StepProgress:
     """Prints progress while gdb makes many steps for one command, e.g. for a watchpoint on a register."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
+        self._show_progress = show
         self._next = 0.0
 
     def end(self) -> None:
@@ -75,7 +75,7 @@ class StepProgress:
             self._next = now + FIRST_STEPPING_SECONDS
         elif now >= self._next and position is not None:
             self._next = now + NEXT_SECONDS
-            self._show(f"stepping, at number {position + 1} (Ctrl-C ends it)")
+            self._show_progress(f"stepping, at number {position + 1} (Ctrl-C ends it)")
 
 
 def _progress_line(label: str, done: int, total: int | None) -> str:
@@ -106,9 +106,9 @@ class Stepper:
         self._gdb, self._state, self._past = gdb, gdb.state, gdb.past
         self._target, self._exchange = gdb.state.target, gdb.state.exchange
         self._watchpoints_noted = False
-        self._stepping = StepProgress(self._show)
+        self._stepping = StepProgress(self._show_progress)
 
-    def _show(self, line: str) -> None:
+    def _show_progress(self, line: str) -> None:
         """Print a line that is of the moment."""
         if not self._gdb.is_quiet:
             self._gdb.print(line)
@@ -213,7 +213,7 @@ class Stepper:
         if self._gdb.is_interrupted():
             self.stop(thread, signal=SIGINT)
             return
-        progress = ReplayProgress(self._gdb.is_interrupted, self._show)
+        progress = ReplayProgress(self._gdb.is_interrupted, self._show_progress)
         try:
             if self._past.position(hart) is None:
                 self._enter_past(thread, hart, progress)

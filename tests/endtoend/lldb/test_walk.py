@@ -23,6 +23,7 @@ from tests.session.board import DEMO
 
 SCRIPT = f"command script import {HOME / 'rvtrace_lldb.py'}"
 WALKER = Path(__file__).resolve().parent / "walker.py"
+EDITOR = WALKER.with_name("editor.py")
 COMMANDS = 2_000 if LONG else 40
 ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
@@ -54,12 +55,12 @@ def server(served: Served) -> Iterator[Server]:
         yield server
 
 
-def walked(lldb: str, server: Server, folder: Path, commands: Sequence[str]) -> list[Reached]:
+def walked(lldb: str, server: Server, folder: Path, commands: Sequence[str], elf: Path = DEMO) -> list[Reached]:
     """Where each command led."""
     script, result = folder / "commands.txt", folder / "result.txt"
     script.write_text("\n".join(commands))
     begin = [f"gdb-remote {server.port}", SCRIPT, f"command script import {WALKER}"]
-    said = run_lldb(lldb, DEMO, begin, {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result)})
+    said = run_lldb(lldb, elf, begin, {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result)})
     assert "Traceback" not in said, said
     return [Reached(*json.loads(line)) for line in result.read_text().splitlines()]
 
@@ -139,6 +140,22 @@ def test_watchpoints_and_variables_without_any_setting(lldb: str, server: Server
     assert changes == [["108", "107"], ["107", "106"], ["106", "107"], ["107", "108"]]
     assert number_in(said["register read pc "]) > number_in(said["register read pc"]), "behind the store, and before it"
     assert "`main at demo.c" in said["bt"] and "history boundary" in said[f"{forward}  "]
+
+
+@with_lldb
+def test_editors_are_told_of_the_stops_of_rvtraces_commands(
+    lldb: str, served: Served, server: Server, tmp_path: Path
+) -> None:
+    walk, result = Walk(Code(DEMO), [it.pc for it in served.moments[:-1]], frozenset()), tmp_path / "result.txt"
+    environ = {"PROGRAM": str(DEMO), "PORT": str(server.port), "SCRIPT": str(SCRIPT).split()[-1], "RESULT": str(result)}
+    run_lldb(lldb, None, [f"command script import {EDITOR}"], {f"EDITOR_{name}": it for name, it in environ.items()})
+    told = dict(line.split(": ") for line in result.read_text().splitlines())
+    places = {command: int(number) - 1 for command, number in told.items()}
+    lines = LineWalk(walk, Lines(DEMO), optimization="-Og")
+    assert not lines.wrong("reverse-next", walk.present, places["reverse-next"])
+    assert not lines.wrong("reverse-step", places["reverse-next"], places["reverse-step"])
+    ends = {"rvtrace goto 300": 299, "reverse-finish": walk.called_at[299][-1], "reverse-continue": 0}
+    assert {command: places[command] for command in ends} == ends
 
 
 @with_lldb

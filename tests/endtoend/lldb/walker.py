@@ -13,7 +13,7 @@ import lldb
 
 _WORDS = {
     "stepi": "thread step-inst", "continue": "process continue --forward",
-    "reverse-continue": "process continue --reverse",
+    "reverse-continue": "process continue --reverse", "run-back": "reverse-continue",
 }  # fmt: skip
 _PACKET = "process plugin packet send "
 _BUTTONS = {"click-back": ("bs", "bs"), "click-run-back": ("bc", "bs")}
@@ -30,16 +30,24 @@ def _executed(debugger: lldb.SBDebugger, command: str) -> str:
     return "" if result.Succeeded() else " ".join(result.GetError().split())
 
 
+def _thread(debugger: lldb.SBDebugger) -> lldb.SBThread:
+    return debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+
+
 def _run(debugger: lldb.SBDebugger, command: str) -> str:
     name, _, rest = command.partition(" ")
     if name == "goto":
         return _executed(debugger, f"rvtrace goto {rest}")
+    if command == "run":
+        return _executed(debugger, f"thread continue {_thread(debugger).GetIndexID()}")
+    if name == "thread":
+        return _executed(debugger, f"thread select {rest}")
     if name == "break":
         return _executed(debugger, f"breakpoint set --address {rest}")
     if name == "delete":
         return _executed(debugger, "breakpoint delete --force")
     if command in _BUTTONS:
-        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetThreadID()
+        thread = _thread(debugger).GetThreadID()
         errors = [_executed(debugger, _PACKET + it) for it in (f"Hc{thread:x}", *_BUTTONS[command])]
         return "".join([*errors, _executed(debugger, "stepi")])
     return _executed(debugger, _WORDS.get(command, command))
@@ -62,6 +70,6 @@ def __lldb_init_module(debugger: lldb.SBDebugger, _internal: dict[str, object]) 
     ) as result:
         for command in source.read().splitlines():
             error = _run(debugger, command)
-            frame = debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetFrameAtIndex(0)
+            frame = _thread(debugger).GetFrameAtIndex(0)
             known = _known(frame)
             result.write(f"{json.dumps([command, known.pop('trace_pos', 0), known, error])}\n")

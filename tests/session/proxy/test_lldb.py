@@ -11,9 +11,10 @@ import pytest
 
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
+from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from tests.session.proxy.conftest import CODE, PCS, Between
-from tests.session.proxy.fakes import Client
+from tests.session.proxy.fakes import Client, fake_stub
 from tests.session.proxy.listed_past import ListedPast
 
 STORE = 0x8000_0010
@@ -69,6 +70,25 @@ def test_a_hit_is_reported_when_the_access_is_made_as_qhostinfo_says(client: Cli
     assert _place(client.ask(b"bc")) == (MADE_AT, True), "backward: before the store"
     assert _place(client.ask(b"bc")) == (0, False)
     assert _place(client.ask(b"vCont;c")) == (MADE_AT + 1, True), "forward: behind it"
+
+
+def test_threads_that_did_not_stop_have_no_reason_and_unknown_packets_are_answered(client: Client) -> None:
+    assert client.ask(b"qThreadStopInfo2") == b"", "it is not gdb's"
+    client.ask(b"qHostInfo")
+    client.ask(b"bs")
+    assert client.ask(b"qThreadStopInfo2") == b"T00thread:2;" and client.ask(b"qThreadStopInfo1") == b"T05thread:1;"
+    assert client.ask(b"jThreadsInfo") == b""
+
+
+def test_packets_that_openocd_does_not_answer_do_not_go_there() -> None:
+    with fake_stub() as stub:
+        proxy = Proxy(ProxySetup(ListedPast(lambda hart: PCS, CODE), threading.RLock(),
+                                 StubAddress("127.0.0.1", stub.port)))  # fmt: skip
+        proxy.start()
+        client = Client(proxy.port)
+        assert client.ask(b"jThreadsInfo") == b"" and b"jThreadsInfo" not in stub.got
+        client.close()
+        proxy.close()
 
 
 @pytest.fixture
