@@ -213,8 +213,9 @@ class Connection:
         self.wire.send(frame(escape(data)))
 
     def print(self, line: str) -> None:
-        """Print a line on gdb's console while gdb waits for a stop, when gdb has taken most of those before; with the next
-        stop where it cannot be printed now.
+        """Print a line on gdb's console while gdb waits for a stop, when gdb has taken most of those before.
+
+        Where it cannot be printed now, it comes with the next stop.
         """
         if self.is_quiet:
             self.say(line)

@@ -11,7 +11,7 @@ from rvtrace_gdb.support.errors import Progress
 
 
 class MonitorRequest(NamedTuple):
-    """A request of a client. *connection*: to it. *size*: rows in a page, 0: all. *hart*: that of the client's thread."""
+    """A request of a client. *connection*: to it. *size*: rows in a page, 0: all. *hart*: that of its thread."""
 
     session: Session
     debugger: ProxyDebugger

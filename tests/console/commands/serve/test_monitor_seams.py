@@ -108,7 +108,7 @@ def test_the_session_knows_the_openocd_of_the_client() -> None:
     recording = RecordingCommands(None)
     marks = []
     for connection in (openocd, openocd, OpenOcdClient("Open On-Chip Debugger 0.12.0"), OpenOcdClient("unknown")):
-        request = MonitorRequest(session, debugger, connection, silent, 10)  # type: ignore[arg-type]
+        request = MonitorRequest(session, debugger, connection, silent, 10, 0)  # type: ignore[arg-type]
         mark = recording.context(request).openocd
         assert connection.said[1:] == ([] if mark is None else [f"set {MARK} {mark}"])
         marks.append(mark)
