@@ -40,6 +40,7 @@ COMMANDS = (
     Subcommand("top", "show what runs most while a trace probe delivers it", "top"),
     Subcommand("intervals", "measure calls, traps, or from one place to another in a trace", "intervals"),
     Subcommand("diff", "say where two runs part, and what differs after that", "diff"),
+    Subcommand("blame", "rank lines and branches by how they tell bad runs from good ones", "blame"),
     Subcommand("status", "say what a trace has", "lists", "add_status"),
     Subcommand("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),

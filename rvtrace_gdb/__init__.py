@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from rvtrace_gdb.reports.profile.hottest import hot_blocks, hot_branches, hot_edges, hot_functions, hot_lines
     from rvtrace_gdb.reports.profile.model import Profile
     from rvtrace_gdb.reports.profile.sums import sum_of as sum_of_profiles
+    from rvtrace_gdb.rows.blame_rows import BlameAnswer, BlamedCode
     from rvtrace_gdb.session.capture.file import load as load_capture
     from rvtrace_gdb.session.capture.file import save as save_capture
     from rvtrace_gdb.session.capture.model import Capture, PlaceNote
     from rvtrace_gdb.session.context import Context
     from rvtrace_gdb.session.queries.program_coverage import program_coverage
     from rvtrace_gdb.session.queries.reports import hart_profiles
+    from rvtrace_gdb.session.questions.blame.ranking import blame
     from rvtrace_gdb.session.questions.divergence.question import RunDifference, diff_sessions
     from rvtrace_gdb.session.session import Session
     from rvtrace_gdb.support.errors import RvtraceError
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "GAP": ("rvtrace_gdb.decode.history.history", "GAP"),
     "Bench": ("rvtrace_gdb.console.bench.bench", "Bench"),
+    "BlameAnswer": ("rvtrace_gdb.rows.blame_rows", "BlameAnswer"),
+    "BlamedCode": ("rvtrace_gdb.rows.blame_rows", "BlamedCode"),
     "Capture": ("rvtrace_gdb.session.capture.model", "Capture"),
     "CheckFailed": ("rvtrace_gdb.console.bench.trace_queries", "CheckFailed"),
     "Checked": ("rvtrace_gdb.console.bench.checks", "Checked"),
@@ -81,6 +85,7 @@ _HOMES = {
     "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
     "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
     "WorstInterval": ("rvtrace_gdb.console.bench.intervals", "WorstInterval"),
+    "blame": ("rvtrace_gdb.session.questions.blame.ranking", "blame"),
     "diff_sessions": ("rvtrace_gdb.session.questions.divergence.question", "diff_sessions"),
     "hart_profiles": ("rvtrace_gdb.session.queries.reports", "hart_profiles"),
     **{
@@ -113,6 +118,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "GAP",
     "Bench",
+    "BlameAnswer",
+    "BlamedCode",
     "Capture",
     "CheckFailed",
     "Checked",
@@ -143,6 +150,7 @@ __all__ = [
     "TraceEvent",
     "TraceState",
     "WorstInterval",
+    "blame",
     "diff_sessions",
     "hart_profiles",
     "hot_blocks",

@@ -185,7 +185,7 @@ class CoveredTrace(NamedTuple):
             selected = session.selected_or_empty(Context(hart=hart), progress)
             chosen = Cursor().select(self.range, None, len(selected.history)) if self.range else None
             part = None if chosen is None else range(chosen.begin - 1, chosen.end - 1)
-            found += coverage_of(session, selected, part, progress)
+            found += coverage_of(session, selected, part, progress, conditions=self.reads_sources)
         return _covered(session, merged(found), about, decoded)
 
     def read_by(self, by: Readers, progress: Progress) -> CoveredPrograms:

@@ -181,6 +181,7 @@ COMMANDS: list[list[object]] = [
     *([verb, *DAMAGED] for verb in LISTS),
     ["intervals", "SHORT", "0x80000000,0x80004000", "trap-return", *DAMAGED[1:]],
     ["diff", "SOUND", "SOUND", *DAMAGED[1:]],
+    ["blame", "--good", "SOUND", "--bad", "SHORT", *DAMAGED[1:]],
     ["check", "SOUND", *DAMAGED[1:]],
     ["find", "SHORT", "0x80000000,0x80004000", *DAMAGED[1:]],
     ["who-wrote", "SHORT", "$a0", *DAMAGED[1:]],

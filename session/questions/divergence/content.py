@@ -205,18 +205,18 @@ class PathContents:
         self._symbol_of = symbol_of
         self._known: dict[int, PathContent] = {}  # by id: the history keeps all parts
 
-    def of(self, part: PathPart) -> PathContent:
+    def content(self, part: PathPart) -> PathContent:
         """Return the content of a part."""
         found = self._known.get(id(part))
         if found is None:
-            found = self._known[id(part)] = self._new(part)
+            found = self._known[id(part)] = self._new_content(part)
         return found
 
-    def _new(self, part: PathPart) -> PathContent:
+    def _new_content(self, part: PathPart) -> PathContent:
         if isinstance(part, RepeatPath):
-            return _RepeatedContent(self.of(part.path), part.times)
+            return _RepeatedContent(self.content(part.path), part.times)
         if isinstance(part, Path):
-            parts = [self.of(inner) for inner in part.parts if len(inner)]
+            parts = [self.content(inner) for inner in part.parts if len(inner)]
             return parts[0] if len(parts) == 1 else _JoinedContent(parts)
         if self._symbol_of is None:
             return _InstructionContent(part, None, len(part))

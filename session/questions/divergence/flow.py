@@ -26,7 +26,7 @@ class HistorySymbols:
 
     def _index(self, progress: Progress) -> None:
         position = count = hashed = 0
-        entries, of = self.history.entries, self._contents.of
+        entries, of = self.history.entries, self._contents.content
         positions, counts, hashes = self._positions, self._counts, self._hashes
         for start in range(0, len(entries), _BLOCK):
             progress("reading what ran (parts)", start, len(entries))
@@ -51,7 +51,7 @@ class HistorySymbols:
         if position >= len(self.history):
             return self._length
         i = bisect_right(self._positions, position) - 1
-        return self._counts[i] + self._contents.of(self.history.entries[i]).before(position - self._positions[i])
+        return self._counts[i] + self._contents.content(self.history.entries[i]).before(position - self._positions[i])
 
     def position(self, symbol: int) -> int:
         """Return the position of the instruction that has the symbol with this index; that after the last: the end."""
@@ -60,7 +60,7 @@ class HistorySymbols:
         if symbol >= self._length:
             return len(self.history)
         i = bisect_right(self._counts, symbol) - 1
-        return self._positions[i] + self._contents.of(self.history.entries[i]).place(symbol - self._counts[i])
+        return self._positions[i] + self._contents.content(self.history.entries[i]).place(symbol - self._counts[i])
 
     def prefix(self, count: int) -> int:
         """Return the hash of the first *count* symbols."""
@@ -70,7 +70,7 @@ class HistorySymbols:
         inside = count - self._counts[i]
         if not inside:
             return self._hashes[i]
-        return joined_hash(self._hashes[i], self._contents.of(self.history.entries[i]).prefix(inside), inside)
+        return joined_hash(self._hashes[i], self._contents.content(self.history.entries[i]).prefix(inside), inside)
 
     def take(self, into: list[int], first: int, last: int) -> None:
         """Append the symbols with the indices *first* to *last* - 1."""
@@ -80,7 +80,7 @@ class HistorySymbols:
         i = bisect_right(self._counts, first) - 1
         entries = self.history.entries
         while i < len(entries) and (begin := self._counts[i]) < last:
-            content = self._contents.of(entries[i])
+            content = self._contents.content(entries[i])
             content.take(into, max(first - begin, 0), min(last - begin, content.count))
             i += 1
 

@@ -177,24 +177,24 @@ class _StackPointers:
             self._at[op.rd] = origin, offset + op.imm
             return _RoundNode()
         if name in _BRANCHES:
-            return _RoundNode(self._read(op.rs1, op.rs2))
+            return _RoundNode(self._cells(op.rs1, op.rs2))
         if name in _NOTHING:
             return _RoundNode()
         if name.startswith("csrr"):
-            reads = () if name.endswith("i") else self._read(op.rs1)
+            reads = () if name.endswith("i") else self._cells(op.rs1)
             return self._written(op, reads, loads=True)
         if name.startswith(_IDEMPOTENT):
-            return self._written(op, self._read(op.rs1, op.rs2), loads=True, stores=True)
+            return self._written(op, self._cells(op.rs1, op.rs2), loads=True, stores=True)
         sources = _source_registers(op)
-        return None if sources is None else self._written(op, self._read(*sources))
+        return None if sources is None else self._written(op, self._cells(*sources))
 
     def _access(self, op: Operation) -> _RoundNode | None:
         is_load = op.name in _LOADS
         base = self._at.get(op.rs1)
         if base is None or op.name[:2] in ("lr", "sc"):
             if is_load:
-                return self._written(op, self._read(op.rs1), loads=True)
-            reads = self._read(op.rs1, op.rs2)
+                return self._written(op, self._cells(op.rs1), loads=True)
+            reads = self._cells(op.rs1, op.rs2)
             return self._written(op, reads, loads=True, stores=True) if op.name[:2] == "sc" else _RoundNode(
                 reads, stores=True
             )  # fmt: skip
@@ -209,7 +209,7 @@ class _StackPointers:
             self._kept[slot] = self._at[op.rs2]
         else:
             self._kept.pop(slot, None)
-        return _RoundNode(self._read(op.rs2), (slot,))
+        return _RoundNode(self._cells(op.rs2), (slot,))
 
     def _written(
         self, op: Operation, reads: tuple[_ReadCell, ...], *, loads: bool = False, stores: bool = False
@@ -218,7 +218,7 @@ class _StackPointers:
         self._at.pop(op.rd, None)
         return _RoundNode(reads, (op.rd,) if op.rd else (), loads, stores)
 
-    def _read(self, *registers: int) -> tuple[_ReadCell, ...]:
+    def _cells(self, *registers: int) -> tuple[_ReadCell, ...]:
         """Return the registers that are read; those that point into the stack are as they were."""
         return tuple(register for register in registers if register and register not in self._at)
 

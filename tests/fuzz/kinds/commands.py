@@ -97,6 +97,7 @@ _COMMANDS = {
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
+        "blame --good it.rvt --bad n.rvt --json",
         "values it.rvt", "who-wrote it.rvt $ra", "note it.rvt --json",
         "note it.rvt --at 9 text", "pack it.rvt -o out.rvtz --json", "note it.rvt --delete 1",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",

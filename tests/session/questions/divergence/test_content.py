@@ -34,14 +34,14 @@ def test_against_a_list() -> None:
         symbol_of = odd if number % 2 else None
         places = [k for k, pc in enumerate(pcs) if symbol_of is None or pc % 2]
         symbols = [pcs[k] for k in places]
-        content = PathContents(symbol_of).of(whole)
+        content = PathContents(symbol_of).content(whole)
         assert (content.count, content.length) == (len(symbols), len(pcs))
         assert content.hash == content.prefix(content.count)
         first, last = sorted(random.randrange(len(symbols) + 1) for _ in range(2))
         taken: list[int] = []
         content.take(taken, first, last)
         assert taken == symbols[first:last]
-        flat = PathContents().of(Path([tuple(symbols[:first])])) if first else None
+        flat = PathContents().content(Path([tuple(symbols[:first])])) if first else None
         assert content.prefix(first) == (flat.hash if flat is not None else 0)
         for k in random.sample(range(len(symbols)), min(3, len(symbols))):
             assert content.place(k) == places[k]
@@ -55,13 +55,13 @@ def test_cut_in_other_ways() -> None:
         pcs = [random.randrange(1 << 40) for _ in range(200)]
         cuts = sorted({0, 200, *(random.randrange(200) for _ in range(9))})
         parts = [tuple(pcs[a:b]) for a, b in pairwise(cuts)]
-        whole = PathContents().of(Path(parts))
-        assert whole.hash == PathContents().of(Path([tuple(pcs)])).hash < MODULUS
-        head = PathContents().of(Path([tuple(pcs[:77])]))
-        tail = PathContents().of(Path([tuple(pcs[77:])]))
+        whole = PathContents().content(Path(parts))
+        assert whole.hash == PathContents().content(Path([tuple(pcs)])).hash < MODULUS
+        head = PathContents().content(Path([tuple(pcs[:77])]))
+        tail = PathContents().content(Path([tuple(pcs[77:])]))
         assert joined_hash(head.hash, tail.hash, tail.count) == whole.hash
 
 
 def test_of_other_instructions() -> None:
-    known = {PathContents().of(Path([pcs])).hash for pcs in ((1, 2), (2, 1), (1,), (1, 2, 3), (12,), (1, 1, 2))}
+    known = {PathContents().content(Path([pcs])).hash for pcs in ((1, 2), (2, 1), (1,), (1, 2, 3), (12,), (1, 1, 2))}
     assert len(known) == 6

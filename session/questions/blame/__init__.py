@@ -1,0 +1,1 @@
+"""Which lines and branches tell bad runs from good ones."""
