@@ -96,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _arguments(words: list[str], condition: str) -> LogArguments:
     """Return what is logged: each word may have several expressions. Raises ListError."""
+    turn = words[-1] if len(words) > 1 and words[-1] in ("-", "+") else ""
+    words = words[:-1] if turn else words
     texts = [words[0]]
     for word in words[1:]:
         is_joined = texts[-1].startswith("/") or "if" in (word, texts[-1]) or log_arguments(f"x {word}").numbers
@@ -105,7 +107,7 @@ def _arguments(words: list[str], condition: str) -> LogArguments:
         raise ListError(f"--if {condition}, and `if {given.condition}`: give one condition")
     if not given.expressions or "" in given.expressions:
         raise ListError("what is to be logged? Expressions, or a format in quotes and expressions")
-    return given._replace(condition=condition or given.condition)
+    return given._replace(condition=condition or given.condition, numbers=turn or given.numbers)
 
 
 def _print(request: LogCommand, options: OutputOptions, values: str) -> None:

@@ -22,6 +22,7 @@ from rvtrace_gdb.console.commands.serve.monitor.shell_verbs import (
     ELSEWHERE,
     VerbUsage,
     arguments,
+    has_rows_last,
     help_text,
     is_cut,
     is_of_thread,
@@ -223,8 +224,9 @@ class Monitor:
 
     def _shell(self, row: Subcommand, words: list[str], request: MonitorRequest) -> list[str]:
         turn = words.pop() if words[-1:] in (["-"], ["+"]) else ""
-        args = self._arguments(row, words, request)
-        if turn and not is_cut(row.name):
+        is_word = bool(turn) and has_rows_last(row)
+        args = self._arguments(row, [*words, turn] if is_word else words, request)
+        if turn and not is_cut(row.name) and not is_word:
             args.range = turn
         if row.name == "intervals":
             self._measured = words

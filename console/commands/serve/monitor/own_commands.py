@@ -49,7 +49,7 @@ OWN: Mapping[str, OwnCommand] = {
         lambda request, words: [request.places.position()],
     ),
     **{f"reverse-{kind}": _reverse(kind, line) for kind, line in REVERSE_STEPS.items()},
-    "print": OwnCommand("print a register or a variable there", printed_values.USAGE, printed_values.print_values),
+    "print": OwnCommand("print values there", printed_values.USAGE, printed_values.print_values),
     "note": OwnCommand("note something at a place, or list the notes", notes.USAGE, notes.note),
 }
 """The commands, by their names."""

@@ -32,7 +32,7 @@ _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
 _ALL_HARTS = ("report", "explain", "check", "status", "intervals")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
-_TEXTS = ("BYTE", "FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
+_TEXTS = ("BYTE", "COND", "FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
 _CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help", "values")
 _DEFAULTS = {
@@ -158,6 +158,11 @@ def is_cut(name: str) -> bool:
 def is_of_thread(name: str) -> bool:
     """Return whether a command shows the hart of the debugger's thread alone."""
     return name not in _ALL_HARTS
+
+
+def has_rows_last(row: Subcommand) -> bool:
+    """Return whether the RANGE of a command's rows is among its last words: an option --range is another one."""
+    return "--range" in parser_of(row)._option_string_actions
 
 
 def names_something(row: Subcommand, given: Mapping[str, object]) -> bool:

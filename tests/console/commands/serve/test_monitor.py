@@ -25,6 +25,7 @@ AS_IN_GDB = (
     "check", "position",
 )  # fmt: skip
 """What gdb's own command prints, from the same place."""
+PRINTED = ("print $sp", "print sink", "print /x $pc", "print &sink", "print /x 5 + 3", "print nope")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def client(server: Server) -> Iterator[Packets]:
 
 def test_lists_are_those_of_gdbs_commands(served: Served, client: Packets) -> None:
     begin = [SOURCE, f"trace open {served.file}", "trace replay", "set trace functions fold off"]
-    asked = [f"trace {words}" for words in (*AS_IN_GDB, "who-wrote $sp", "intervals fib", "goto worst")]
+    asked = [f"trace {words}" for words in (*AS_IN_GDB, *PRINTED, "who-wrote $sp", "intervals fib", "goto worst")]
     said = run_gdb(DEMO, [*begin, "trace goto 400", *asked, "monitor trace history 1,5"])
     (line,) = said["monitor trace history 1,5"].splitlines()
     assert "type `trace history 1,5`" in line
@@ -58,6 +59,9 @@ def test_lists_are_those_of_gdbs_commands(served: Served, client: Packets) -> No
         printed = [line for line in said[f"trace {words}"].splitlines() if "urther back" not in line]
         assert client.monitor(f"trace {words}") == printed, words
     assert set(client.monitor("trace who-wrote $sp")) <= set(said["trace who-wrote $sp"].splitlines())
+    for words in PRINTED:
+        (line,) = client.monitor(f"trace {words}")
+        assert re.sub(r"= \(.*\) (?=0x)", "= ", line) == said[f"trace {words}"].strip(), "besides types of pointers"
     assert client.monitor("trace intervals fib") == said["trace intervals fib"].splitlines()
     (worst,) = re.findall(r"^\[(\d+) of 700\]", said["trace goto worst"], re.M)
     assert f"[{worst} of 700]" in client.monitor("trace goto worst")[-1]
@@ -99,15 +103,16 @@ def test_values_are_those_of_the_moment(served: Served, client: Packets) -> None
         client.ask("s")
         moment = served.moments[number - 1]
         for name, index in (("sp", 2), ("a0", 10), ("s1", 9)):
-            assert client.monitor(f"trace print ${name}") == [f"${name} = {moment.x[index]:#x}"]
+            assert client.monitor(f"trace print /x ${name}") == [f"= {moment.x[index]:#x}"]
         signed = moment.x[10] - (moment.x[10] >> 63 << 64)
-        assert client.monitor("trace print /d $a0 $pc") == [f"$a0 = {signed}", f"$pc = {moment.pc}"]
+        assert client.monitor("trace print /d $a0, $pc") == [f"$a0 = {signed}", f"$pc = {moment.pc}"]
     code = loaded(0x80000000, 20)
-    lines = client.monitor("trace print 0x80000000,20 0x80000000,4 0x1000,4")
-    assert lines == [
-        f"0x80000000,20+0 = {code[:16].hex(' ')}", f"0x80000000,20+16 = {code[16:].hex(' ')}",
-        f"0x80000000,4 = {int.from_bytes(code[:4], 'little'):#x}", "0x1000,4 = <unavailable>",
-    ]  # fmt: skip
+    lines = client.monitor("trace print 0x80000000,20")
+    assert lines == [f"0x80000000: {code[:16].hex(' ')}", f"0x80000010: {code[16:].hex(' ')}"]
+    assert client.monitor("trace print 0x1000,4") == ["0x1000: -- -- -- --"]
+    assert client.monitor("trace print *(int *)0x1000") == ["= <unavailable>"]
+    for words in ("print", "print /q $a0", "print nope", "print 1 +", "print 0x1000,0", "print 0x1000,99999999"):
+        assert len(client.monitor(f"trace {words}")) == 1, words
 
 
 def loaded(address: int, size: int) -> bytes:
