@@ -5,6 +5,7 @@ What is expected is what each hart retired, which the simulated target logs.
 
 import random
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.console.commands.serve.instructions import ServedPlace, lines
+from rvtrace_gdb.console.main import main
 from tests.console.commands.serve.served import serving
 from tests.endtoend.lldb.lldb_process import LLDBS, answers, number_in, run_lldb
 from tests.endtoend.lldb.test_walk import SCRIPT, walked
@@ -90,6 +93,23 @@ def test_random_commands_move_the_thread_that_is_selected_alone(lldb: str, harts
         assert it.number == places[thread] + 1, f"{it.command} on hart {thread}: {it.number} {it.error}"
     assert len(reached) == len(commands)
     assert {"thread 2", "run-back", "reverse-stepi"} <= set(commands)
+
+
+@with_lldb
+def test_the_printed_line_finds_the_sources_of_a_pack(lldb: str, harts: Harts, tmp_path: Path) -> None:
+    pack = tmp_path / "two.rvtz"
+    assert main(["pack", str(harts.capture), "-o", str(pack)]) == 0
+    with serving(pack) as server:
+        place = server.place
+        sources = tuple(place["sources"].items()) if isinstance(place["sources"], dict) else ()
+        printed = lines(ServedPlace(str(place["where"]), server.port, str(place["program"]), sources))
+        [line] = [it for it in printed if it.startswith("LLDB:")]
+        program, *options = shlex.split(line)[2:]
+        typed = [it for it in options if it != "-o"]
+        said = answers(run_lldb(lldb, Path(program), [*typed, "source info"]), [*typed, "source info"])
+    unpacked = Path(program).parents[2]
+    assert (unpacked / "source").is_dir() and f": {unpacked}/source/" in said["source info"]
+    assert "-> " in said[f"gdb-remote {server.port}"], "the line is shown"
 
 
 def _leads(walk: Walk, here: int, name: str, rest: str) -> int:

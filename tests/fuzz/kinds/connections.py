@@ -12,9 +12,10 @@ from typing import Any
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.server import Server, listen_tcp
-from tests.fuzz.damage import containers, mutations
+from tests.fuzz.damage import containers, lldb_packets, mutations
 from tests.fuzz.exercise import Exercise, Input
 from tests.session.board import DEMO, SMALL_RAM
 from tests.session.proxy.conftest import CODE, PCS
@@ -23,6 +24,7 @@ from tests.session.proxy.listed_past import ListedPast
 from tests.transport.simulated.debug.dmi import JtagProbe
 
 _PATIENCE = 60.0  # seconds; whoever takes that long does not end
+_MOST_MEMORY = 1 << 16  # that a stub reads at once
 _GDB = (
     ["qSupported:multiprocess+;swbreak+;vContSupported+", "QStartNoAckMode", "?",
      "qXfer:features:read:target.xml:0,fff", "g", "bs", "bs", "g", "bc", "p20", "p4000", "m1000,8", "c"],
@@ -34,6 +36,15 @@ _GDB = (
      "x1000,4", "m1000,200", "vCont;s:1", "bs", "jThreadExtendedInfo:", "QListThreadsInStopReply", "bc"],
     ["qXfer:threads:read::0,fff", "T1", "qAttached", "qOffsets", "vMustReplyEmpty", "bc", "s", "c1004", "k"],
 )  # fmt: skip
+_LLDB = (  # what LLDB 23 sent, without what it repeats
+    ["QStartNoAckMode", "qSupported:xmlRegisters=i386,arm,mips,arc;multiprocess+;fork-events+;vfork-events+",
+     "QThreadSuffixSupported", "QListThreadsInStopReply", "QEnableErrorStrings", "qHostInfo", "vCont?",
+     "qVAttachOrWaitSupported", "qProcessInfo", "qC", "?", "qXfer:features:read:target.xml:0,3fff", "qfThreadInfo",
+     "qsThreadInfo", "Hg1", "p2", "qOffsets", "qSymbol::", "qStructuredDataPlugins", "p20", "qThreadStopInfo2",
+     "jThreadsInfo", "x0,0", "m1000,200", "Z0,1004,2", "vCont;s:1", "bc", "z0,1004,2", "vCont;c", "D"],
+    ["QThreadSuffixSupported", "?", "Hc1", "bs", "bs", "vCont;s:1", "qThreadStopInfo1", "Z2,2000,4", "Hc1", "bc", "bs",
+     "vCont;s:1", "Hc01", "bc", "qMemoryRegionInfo:2000", "k"],
+)  # fmt: skip
 _ANSWERS: dict[str, Any] = {"g": None, "qRcmd,68656c70": "4f4b", "qC": "QC1", "qXfer:threads:read::0,fff": "l<x/>"}
 
 
@@ -42,12 +53,16 @@ class ProxyConnection(Exercise):
 
     def __init__(self) -> None:
         super().__init__()
-        for packets in _GDB:
+        for packets in (*_GDB, *_LLDB):
             for variant in ("stub", "offline"):
                 self.seeds.append(Input(variant, json.dumps({"gdb": packets, "stub": _ANSWERS}).encode()))
 
     def mutated(self, rng: random.Random, data: bytes) -> bytes:
         made = json.loads(data)
+        if rng.random() < 0.4:
+            begin = rng.randrange(len(made["gdb"]) + 1)
+            made["gdb"][begin : begin + rng.randrange(4)] = lldb_packets.packets(rng, rng.randrange(1, 12))
+            return json.dumps(made).encode()
         if rng.random() < 0.3:
             noise = mutations.mutated(rng, packet(rng.choice(made["gdb"]).encode()))
             made["gdb"].insert(rng.randrange(len(made["gdb"]) + 1), f"~{noise.hex()}")
@@ -62,12 +77,13 @@ class ProxyConnection(Exercise):
         except (ValueError, RecursionError, TypeError, KeyError):
             return
         if variant == "offline":
-            _converse(Proxy(ProxySetup(_past(), threading.RLock(), None)), sent)
+            _converse(Proxy(ProxySetup(_past(), threading.RLock(), None, line_before=_line_before)), sent)
             return
         stub = _Stub()
         stub.answers = {key: value for key, value in answers.items() if value is not None}
         try:
-            _converse(Proxy(ProxySetup(_past(), threading.RLock(), StubAddress("127.0.0.1", stub.port))), sent)
+            address = StubAddress("127.0.0.1", stub.port)
+            _converse(Proxy(ProxySetup(_past(), threading.RLock(), address, line_before=_line_before)), sent)
         finally:
             stub.close()
 
@@ -77,9 +93,18 @@ class _Stub(FakeStub):
 
     def _answer(self, body: bytes) -> bytes | list[bytes] | None:
         try:
+            if body[:1] == b"m" and int(body.partition(b",")[2], 16) > _MOST_MEMORY:
+                return b"E01"
             return super()._answer(body)
         except ValueError:
             return b"E01"
+
+
+def _line_before(hart: int | None, position: int | None, breakpoints: frozenset[int], progress: Progress) -> int:
+    """Two instructions are a line."""
+    if position is not None and position < 2:
+        raise RvtraceError("nothing is before this")
+    return len(PCS) - 3 if position is None else position - 2
 
 
 def _past() -> ListedPast:
