@@ -123,7 +123,8 @@ def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
     name = named or f"qemu-system-riscv{_xlen(options)}"
     path = shutil.which(name)
     if path is None:
-        raise QemuError(f"{name}: there is no such program; Debian has it in qemu-system-misc, or name it (--program)")
+        what = "install Debian's qemu-system-riscv64, or name it (--program)"
+        raise QemuError(f"{name}: there is no such program: {what}")
     found = re.search(r"version (\d+)\.(\d+)", _printed(path, "--version"))
     if found is None:
         raise QemuError(f"{path}: does not say which version of QEMU it is")

@@ -39,7 +39,7 @@ OPENOCD = KnownProgram(
 QEMU = KnownProgram(
     "QEMU", ("qemu-system-riscv64", "qemu-system-riscv32"),
     "programs traced without hardware: `rvtrace qemu`, `rvtrace console --qemu`",
-    Packages("qemu-system-misc", "qemu-system-riscv"),
+    Packages("qemu-system-riscv64", "qemu-system-riscv"),  # Debian: provided by one package of each release
     (
         Lack((6, 1), "before 6.1 its log cannot be recorded", unusable=True),
         Lack((9, 1), "before 9.1 it has no plugins that record: its log is read, a hundred times slower"),

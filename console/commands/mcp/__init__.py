@@ -11,6 +11,7 @@ from typing import Any
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.mcp.questions import Questions
 from rvtrace_gdb.console.commands.mcp.sources import ProgramSources
+from rvtrace_gdb.console.commands.mcp.tools import BadCall, remedy
 from rvtrace_gdb.console.commands.mcp.verb_rows import ShellVerbs
 from rvtrace_gdb.console.main import COMMANDS
 from rvtrace_gdb.console.options import inputs, raw
@@ -18,7 +19,7 @@ from rvtrace_gdb.console.options.request import OPEN_TRACES, OpenTrace, Requeste
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 
 EXAMPLES = (
     ("mcp demo.rvt", "what a client is configured to start"),
@@ -92,9 +93,16 @@ class AskedTrace:
         if self._sources is None or self._sources[0] is not decoded:
             self._sources = decoded, ProgramSources(decoded.image, shown=self._request.sources)
         given = dict(arguments)
-        hart = decoded.harts.number(given.pop("hart", None))
-        questions = Questions(self._session, self._verbs, self._sources[1], hart, progress)
-        return str(getattr(questions, f"{tool}_answer")(**given))
+        named = given.pop("hart", None)
+        hart = decoded.harts.number(named)
+        questions = Questions(self._session, self._verbs, self._sources[1], hart, named is not None, progress)
+        try:
+            return str(getattr(questions, f"{tool}_answer")(**given))
+        except (Cancelled, BadCall):
+            raise
+        except RvtraceError as error:
+            about = named if decoded.harts.histories.get(hart) else None  # a hart without a history is not asked again
+            raise BadCall(str(error), remedy(tool, about)) from None
 
     def close(self) -> None:
         """Close the trace."""

@@ -24,12 +24,17 @@ _ARGUMENTS = tuple(f"a{number}" for number in range(8))
 
 
 class Questions(NamedTuple):
-    """What is asked of the trace of a session; *hart*: of which. Each method answers a tool, with its arguments."""
+    """What is asked of the trace of a session; *hart*: of which. Each method answers a tool, with its arguments; a new
+    tool is one more here, and one in the table `TOOLS`.
+
+    *named*: whether the call names the hart: the calls that answers lead to do, too, then.
+    """
 
     session: Session
     verbs: ShellVerbs
     sources: ProgramSources
     hart: int
+    named: bool
     progress: Progress
 
     def overview_answer(self) -> str:
@@ -47,23 +52,24 @@ class Questions(NamedTuple):
             "first gaps": self._first_events("gaps", GAP_KIND, 400),
             "end": fitting(self._stack_rows(self._history_length), 1000),
         }
-        return answer(facts, more=lambda count: [tool_call("calls", depth=6), tool_call("events"), tool_call("at")])
+        leads = [self._hart_call("calls", depth=6), self._hart_call("events"), self._hart_call("at")]
+        return answer(facts, more=lambda count: leads)
 
     def calls_answer(self, depth: int = 4, skip: int = 0) -> str:
-        return self._list_answer("calls", ["--depth", str(depth)], skip, tool_call("calls", depth=depth))
+        return self._list_answer("calls", ["--depth", str(depth)], skip, self._hart_call("calls", depth=depth))
 
     def functions_answer(self, first: int = 1) -> str:
         found = self._verb_rows("functions", [f"{first},+{_ROWS + 1}"], most=_ROWS)
-        return self._page_answer(found, lambda count: tool_call("functions", first=first + count))
+        return self._page_answer(found, lambda count: self._hart_call("functions", first=first + count))
 
     def find_answer(self, where: Sequence[str], since: int | None = None, skip: int = 0) -> str:
         words = [*where, *_since_words(since)]
-        return self._list_answer("find", words, skip, tool_call("find", where=list(where), since=since))
+        return self._list_answer("find", words, skip, self._hart_call("find", where=list(where), since=since))
 
     def events_answer(self, kind: str | None = None, since: int | None = None, skip: int = 0) -> str:
         words = [*(() if kind in (None, GAP_KIND) else [str(kind)]), *_since_words(since)]
         verb = "gaps" if kind == GAP_KIND else "events"
-        return self._list_answer(verb, words, skip, tool_call("events", kind=kind, since=since))
+        return self._list_answer(verb, words, skip, self._hart_call("events", kind=kind, since=since))
 
     def history_answer(self, first: int, count: int = _HISTORY) -> str:
         self._check_number(first, "history")
@@ -77,7 +83,9 @@ class Questions(NamedTuple):
         def more(kept: int) -> JsonRow | None:
             numbers = [row["number"] for row in shown[:kept] if "position" not in row]
             following = (numbers[-1] if numbers else first) + 1
-            return tool_call("history", first=following, count=count) if following <= self._history_length else None
+            if following > self._history_length:
+                return None
+            return self._hart_call("history", first=following, count=count)
 
         return answer(self._trace_facts(), shown, more)
 
@@ -95,14 +103,15 @@ class Questions(NamedTuple):
         }
         if why:
             facts["registers not listed"] = why
-        return answer(facts, more=lambda count: [tool_call("frame", number=number), tool_call("history", first=number)])
+        leads = [self._hart_call("frame", number=number), self._hart_call("history", first=number)]
+        return answer(facts, more=lambda count: leads)
 
     def frame_answer(self, number: int, level: int = 0) -> str:
         self._check_number(number, "frame")
         frames = self._frames_at(number)
         if level >= len(frames):
             why = f"frame: {len(frames)} calls are known to be under way at {number}: the trace shows no more callers"
-            raise BadCall(why, tool_call("at", number=number))
+            raise BadCall(why, self._hart_call("at", number=number))
         entry = frames[level + 1].number if level + 1 < len(frames) else None
         row = Invocation.of_frame(self.session, self._selected_history, frames[level], entry, number, self.progress)
         facts: JsonRow = {**self._trace_facts(), **self._function_row(frames[level])}
@@ -126,25 +135,32 @@ class Questions(NamedTuple):
         notes = [*held.notes, *wrote.notes]
         facts = {**self._trace_facts(), "before": number or f"the end, {self._history_length + 1}"}
         facts["value"] = fitting(self._shown_rows(held.rows), 1200)
+        if not what.startswith("$") and (others := self._other_harts()):
+            facts["writers"] = f"those of hart {self.hart}; what harts {others} wrote is listed where they are asked"
         if notes:
             facts["notes"] = fitting(notes, 800)
         last = next((row["number"] for row in reversed(wrote.rows) if "number" in row), None)
-        following = tool_call("overview") if last is None else tool_call("at", number=last)
+        following = self._hart_call("overview") if last is None else self._hart_call("at", number=last)
         return answer(facts, rows, lambda count: following)
 
     def intervals_answer(
         self, calls: str | None = None, traps: str | None = None, start: str | None = None, end: str | None = None
     ) -> str:
         if (calls is not None) + (traps is not None) + (start is not None and end is not None) != 1:
-            raise BadCall("intervals: give calls, or traps, or start and end", tool_call("intervals", traps="trap"))
+            then = self._hart_call("intervals", traps="trap")
+            raise BadCall("intervals: give calls, or traps, or start and end", then)
         words = ["--calls", calls] if calls else ["--traps", traps] if traps else [start, end]
         found = self._verb_rows("intervals", [str(word) for word in words])
         facts = {**self._trace_facts()}
         for row in self._shown_rows(found.rows[:1]):
             facts |= _abridged(row, 900)
-        return answer(facts, more=lambda count: tool_call("history", first=1))
+        return answer(facts, more=lambda count: self._hart_call("history", first=1))
 
     # What they have in common
+
+    def _hart_call(self, tool: str, **arguments: Any) -> JsonRow:
+        """Return a call about the same hart, as the client is told to make it."""
+        return tool_call(tool, **arguments, hart=self.hart if self.named else None)
 
     def _verb_rows(
         self, verb: str, words: Sequence[str], *, skip: int = 0, most: int = 100, hart: bool = True
@@ -154,7 +170,11 @@ class Questions(NamedTuple):
 
     def _list_answer(self, verb: str, words: Sequence[str], skip: int, again: JsonRow) -> str:
         found = self._verb_rows(verb, words, skip=skip, most=_ROWS)
-        return self._page_answer(found, lambda count: tool_call(again["tool"], **again["arguments"], skip=skip + count))
+
+        def more(count: int) -> JsonRow:
+            return {**again, "arguments": {**again["arguments"], "skip": skip + count}}
+
+        return self._page_answer(found, more)
 
     def _page_answer(self, page: VerbRows, following: Callable[[int], JsonRow]) -> str:
         rows = self._shown_rows(page.rows)
@@ -170,7 +190,11 @@ class Questions(NamedTuple):
     def _check_number(self, number: int, tool: str) -> None:
         if number > self._history_length:
             why = f"{tool}: {number}: hart {self.hart} has the instructions 1 to {self._history_length}"
-            raise BadCall(why, tool_call("history", first=max(self._history_length - _HISTORY + 1, 1)))
+            raise BadCall(why, self._hart_call("history", first=max(self._history_length - _HISTORY + 1, 1)))
+
+    def _other_harts(self) -> list[int]:
+        histories = self.session.harts(progress=self.progress).harts.histories
+        return sorted(hart for hart, history in histories.items() if hart != self.hart and len(history))
 
     @property
     def _selected_history(self) -> SelectedHistory:
@@ -188,7 +212,7 @@ class Questions(NamedTuple):
         found = self._verb_rows(verb, [kind] if verb == "events" else [], most=3)
         kept = [row for row in fitting(self._shown_rows(found.rows), characters) if "left out" not in row]
         is_cut = found.more or len(kept) < len(found.rows)
-        return [*kept, tool_call("events", kind=kind, skip=len(kept))] if is_cut else kept
+        return [*kept, self._hart_call("events", kind=kind, skip=len(kept))] if is_cut else kept
 
     def _values_summary(self) -> Any:
         try:

@@ -16,7 +16,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from rvtrace_gdb.console.commands.mcp.answers import MOST, answer, tool_call
-from rvtrace_gdb.console.commands.mcp.tools import TOOLS, BadCall, checked_arguments
+from rvtrace_gdb.console.commands.mcp.tools import TOOLS, BadCall, checked_arguments, remedy
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 from rvtrace_gdb.support.system import OutOfMemory
@@ -102,7 +102,7 @@ class QuestionServer:
             except BadCall as error:
                 return _error_text(str(error), error.then), True
             except RvtraceError as error:
-                return _error_text(str(error), _remedy(name)), True
+                return _error_text(str(error), remedy(name)), True
             except MemoryError:
                 return _error_text(str(OutOfMemory()), tool_call("overview")), True
             except Exception as error:
@@ -113,12 +113,6 @@ class QuestionServer:
 
 def _error_text(message: str, then: Mapping[str, Any]) -> str:
     return answer({"error": printable(message)[: MOST // 4], "call instead": dict(then)})
-
-
-def _remedy(name: str) -> dict[str, Any]:
-    """Return the call that helps when a tool cannot answer what it was asked."""
-    names = {"find": tool_call("calls", depth=0), "intervals": tool_call("calls", depth=0), "value": tool_call("at")}
-    return names.get(name) or tool_call("overview")
 
 
 async def _report_progress(context: "ServerRequestContext[Any]", watch: _QuestionWatch) -> None:

@@ -69,6 +69,13 @@ def checked_arguments(name: str, given: Mapping[str, Any] | None) -> dict[str, A
     return values
 
 
+def remedy(name: str, hart: int | None = None) -> dict[str, Any]:
+    """Return the call that helps when a tool cannot answer what it was asked of a hart."""
+    names = {"find": ("calls", 0), "intervals": ("calls", 0), "value": ("at", None)}
+    tool, depth = names.get(name, ("overview", None))
+    return tool_call(tool, depth=depth, hart=hart)
+
+
 def _printable_name(text: str) -> str:
     return printable(text[:60])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.console.commands.mcp.asked import Answer, Asker, asked_trace, asking
-from tests.helpers.cross_compiler import EXAMPLES
+from tests.helpers.cross_compiler import EXAMPLES, HOME
 from tests.helpers.example_captures import example_capture
 
 CALLS = 6
@@ -20,7 +20,7 @@ def line_of(source: str, text: str) -> str:
     """Where the only line with *text* is, as file:line."""
     lines = (EXAMPLES / source).read_text(encoding="utf-8").splitlines()
     (found,) = [number for number, line in enumerate(lines, 1) if text in line]
-    return f"{source}:{found}"
+    return f"{Path(source).name}:{found}"
 
 
 async def hangs(ask: Asker) -> None:
@@ -96,10 +96,28 @@ async def wraps_around(ask: Asker) -> None:
     assert wraps["line"] == line_of("rust_tank.rs", "self.level = self.level - litres;")
 
 
+async def loses_payments(ask: Asker) -> None:
+    """The time of a row is that of the message before it: here that of the return from `note`."""
+    assert (await ask("overview")).json["harts"] == [0, 1]
+    last = (await ask("value", what="balance")).json
+    assert "harts [1]" in last["writers"] and last["rows"][0]["line"] == line_of("two_harts/two_harts.c", "balance = b")
+    frame = (await ask("frame", number=last["rows"][0]["number"])).json
+    read, written = (line_of("two_harts/two_harts.c", text) for text in ("int before = balance;", "balance = before +"))
+    assert {read, written} <= set(frame["lines that ran"])
+    times, meanwhile = [], 0
+    for hart in (0, 1):
+        found = await ask("find", where=[read, written], hart=hart)
+        times.append([row["time"] for row in found.rows if row["line"] == written])
+        meanwhile = found.rows[1]["position"] - found.rows[0]["position"]
+        assert found.json["hart"] == hart and found.json["more"]["arguments"]["hart"] == hart
+    together = [one for one in times[0] for other in times[1] if abs(one - other) < meanwhile]
+    assert len(together) > 5
+
+
 BUGS = {
     "hang": hangs, "trap_loop": loops_in_traps, "smashed_stack": smashes_its_stack,
     "changed_variable": changes_a_variable, "latency": is_late, "cpp_sensors": calls_the_base,
-    "rust_tank": wraps_around,
+    "rust_tank": wraps_around, "two_harts": loses_payments,
 }  # fmt: skip
 
 
@@ -119,6 +137,13 @@ def test_a_bug_is_found_in_at_most_six_calls(name: str, tmp_path: Path) -> None:
     with asked_trace(example_capture(tmp_path, name)) as trace:
         asking(trace, talk)
     assert 0 < len(calls) <= CALLS
+
+
+def test_each_tutorial_of_a_bug_is_here() -> None:
+    """Those without: the trace of somebody else has no bug, and what never ran is no question of the tools."""
+    pages = [path.read_text(encoding="utf-8") for path in (HOME / "docs" / "tutorials").glob("*.md")]
+    programs = {name for page in pages for name in re.findall(r"build/examples/(\w+)\.elf", page)}
+    assert programs - {"demo", "checksum"} == BUGS.keys()
 
 
 def test_each_answer_names_a_line_for_a_place(tmp_path: Path) -> None:

@@ -25,11 +25,14 @@ from rvtrace_gdb.support.errors import Cancelled, Progress
 from tests.console.commands.mcp.asked import Asker, asked_trace, asking
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG
-from tests.helpers.cross_compiler import HOME
+from tests.helpers.cross_compiler import EXAMPLES, HOME
 from tests.helpers.example_captures import example_capture
 from tests.helpers.hostile_program import NAMES, renamed
+from tests.session.packs.pack_files import with_text
 
-RANDOM_CALLS = 10_000 if LONG else 200
+RANDOM_CALLS = 10_000 if LONG else 100
+SOURCE = str(EXAMPLES / "two_harts" / "two_harts.c")
+PACKED = b"int read_first"
 TEXTS = [
     "main", "uart_put", "hang.c:27", "$a0", "$pc", "ring", "0x80000000", "0x80000000,64", "--elf=/etc/passwd", "-h",
     "/etc/passwd", "`id`", "$(id)", "; id", "a\nb", "\x1b[2J", "\u202e", "", "x" * 400, "put_count", "999", "1,2", "@f",
@@ -42,6 +45,55 @@ VALUES: list[Any] = [0, 1, 2, 15, 330, 2999, 3000, 3001, -1, 1 << 62, 1 << 70, 1
 def hang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskedTrace]:
     with asked_trace(example_capture(tmp_path_factory.mktemp("mcp"), "hang")) as trace:
         yield trace
+
+
+@pytest.fixture(scope="module")
+def two_harts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskedTrace]:
+    """A pack whose program and sources are nowhere else."""
+    folder = tmp_path_factory.mktemp("pack")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RVTRACE_CACHE", str(folder / "cache"))
+        pack, capture = folder / "two.rvtz", example_capture(folder, "two_harts")
+        assert main(["pack", str(capture), "-o", str(pack), "--quiet"]) == 0
+        pack.write_bytes(with_text(pack.read_bytes(), SOURCE, Path(SOURCE).read_bytes().replace(b"int before", PACKED)))
+        capture.unlink()
+        next(folder.glob("*.elf")).unlink()
+        with asked_trace(pack) as trace:
+            yield trace
+
+
+def test_of_a_pack_its_own_sources_are_shown(two_harts: AskedTrace) -> None:
+    async def talk(ask: Asker) -> None:
+        (first, *_) = (await ask("find", where=["two_harts.c:27"], hart=1)).rows
+        assert first["source"] == f"{PACKED.decode()} = balance;"
+
+    asking(two_harts, talk)
+
+
+def test_what_follows_is_of_the_same_hart(two_harts: AskedTrace, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages, errors, and where the calls lead: each names the hart that was named."""
+    assert main(["functions", two_harts.file, "--hart", "1", "--json", "--quiet"]) == 0
+    expected = [json.loads(line)["begin"] for line in capsys.readouterr().out.splitlines()]
+    begins: list[int] = []
+
+    async def talk(ask: Asker) -> None:
+        following: Any = {"tool": "functions", "arguments": {"hart": 1}}
+        while following is not None:
+            found = await ask(following["tool"], **following["arguments"])
+            begins.extend(row["begin"] for row in found.rows)
+            following = found.json.get("more")
+        wrong: dict[str, dict[str, Any]] = {
+            "find": {"where": ["none"]}, "at": {"number": 5000}, "value": {"what": "no"},
+        }  # fmt: skip
+        for name, arguments in wrong.items():
+            then = (await ask(name, hart=1, **arguments)).json["call instead"]
+            assert then["arguments"]["hart"] == 1
+        for name in ("overview", "at"):
+            led = (await ask(name, hart=1)).json["more"]
+            assert {it["arguments"]["hart"] for it in led} == {1}
+
+    asking(two_harts, talk)
+    assert begins == expected[-len(begins):] and begins[0] in expected[:2]
 
 
 def random_call(source: random.Random) -> tuple[str, dict[str, Any]]:
@@ -65,7 +117,11 @@ def random_call(source: random.Random) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
-def test_random_calls_are_answered(hang: AskedTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["hang", "two_harts"])
+def test_random_calls_are_answered(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace: AskedTrace = request.getfixturevalue(name)
     monkeypatch.chdir(tmp_path)
     source, good = random.Random(36), 0
 
@@ -83,7 +139,7 @@ def test_random_calls_are_answered(hang: AskedTrace, tmp_path: Path, monkeypatch
             else:
                 good += 1
 
-    asking(hang, talk)
+    asking(trace, talk)
     assert good > RANDOM_CALLS // 5
     assert list(tmp_path.iterdir()) == []
 
