@@ -231,6 +231,49 @@ class DifferenceRow(NamedTuple):
     line: str
 
 
+class WhyRow(NamedTuple):
+    """A row of the answer of `trace why`: a value, and where it came from; or what let the instructions run.
+
+    level      of indentation: what a value was made of is one level below it
+    kind       a key of `list_text.WHY_KINDS`
+    subject    what has the value: a variable or a register
+    value      as text, None: not known
+    position   the number of the instruction that is meant, None: there is none
+    source_line  file:line; *code*: the text of that line
+    inside     the function
+    role       "address" if the value made an address or an index
+    given      the number of the call that gave it as an argument; *returned*: the function that returned it
+    rounds     through how many rounds of a loop it was carried; *instructions*: of the call that is one step
+    same       the row above that says what it was made of
+    left       the function that left it on the stack, "" if nothing has written it
+    operands   of a branch: what it compared, each with its value; *taken*: whether it was taken
+    deeper     more can be asked about it
+    doubts     why it may be wrong
+    """
+
+    number: int
+    level: int
+    kind: str
+    subject: str
+    value: str | None
+    position: int | None
+    pc: int | None
+    source_line: str
+    code: str
+    inside: str
+    role: str
+    given: int | None
+    returned: str
+    rounds: int | None
+    instructions: int | None
+    same: int | None
+    left: str | None
+    operands: Sequence[Sequence[Any]] | None
+    taken: bool | None
+    deeper: bool
+    doubts: Sequence[str] | None
+
+
 class Fold(NamedTuple):
     """Rows that repeat themselves and are shown once: the *lines* from row *number* on come *times* times.
 
@@ -288,5 +331,6 @@ ROW_TYPES: dict[str, type[Any]] = {
     "calls": CallRow,
     "records": RecordRow,
     "differences": DifferenceRow,
+    "why": WhyRow,
 }
 """The type of the rows of each list that a session has, by the list's name in a request."""

@@ -23,7 +23,9 @@ from rvtrace_gdb.rows.list_rows import (
     LoggedRow,
     MessageRow,
     Place,
+    WhyRow,
 )
+from rvtrace_gdb.rows.why_text import why_text
 
 RowFields = dict[str, Any]
 TextPaint = Callable[[str, str], str]
@@ -133,6 +135,8 @@ def row_fields(row: Any, symbols: FieldSymbols) -> RowFields:
             fields["gap" if row.pc is None else "trap"] = value
         elif column == "between":
             fields[name] = _between_fields(value)
+        elif column == "operands":
+            fields[name] = [{"name": it[0], **({} if it[1] is None else {"value": it[1]})} for it in value]
         else:
             fields[name] = int(value) if value is True else value
     return fields
@@ -249,6 +253,12 @@ def access_line(row: AccessRow, symbols: TextSymbols, modifiers: Collection[str]
     return f"{row.number}\t@{row.position}\t{symbols.address_text((row.pc,))}:\t{row.text}"
 
 
+def why_line(row: WhyRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
+    """Return the line for a value, or for what let an instruction run."""
+    address = "" if row.source_line or row.pc is None else symbols.address_text((row.pc,))
+    return why_text(row, address, symbols.paint)
+
+
 def message_line(row: MessageRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for a message of the trace."""
     return f"{row.number}\t0x{row.offset:08x} {row.text}"
@@ -271,5 +281,6 @@ _LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] =
     FunctionRow: function_line,
     LoggedRow: logged_line,
     MessageRow: message_line,
+    WhyRow: why_line,
 }
 """How the rows of each kind are printed."""

@@ -364,6 +364,15 @@ class Bench(BenchTarget):
         """
         return trace_queries.explanation_fields(self.engine, hart, numbers)
 
+    def why(
+        self, expression: str, *, branches: bool = False, thin: bool = False, depth: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return why a value is what it is where gdb is, with the names of docs/why.md, as `rvtrace why --json` prints
+        it. *branches*: also which branches let it run. *thin*: without what addresses were made of. *depth*: how many
+        levels. Raises `RvtraceError`.
+        """
+        return trace_queries.why_rows(self.engine, expression, branches=branches, thin=thin, depth=depth)
+
     def top(self, rows: int | None = None) -> dict[str, Any]:
         """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each
         section, 0: all. Without, it is the next table after the one before, with what is new since then.

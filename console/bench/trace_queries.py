@@ -142,6 +142,13 @@ def explanation_fields(engine: Engine, hart: int | None, numbers: str) -> list[d
     return [_numbered(it) for it in found["explanations"]]
 
 
+def why_rows(engine: Engine, expression: str, *, branches: bool, thin: bool, depth: int | None) -> list[dict[str, Any]]:
+    """Return why a value is what it is; see `Bench.why`."""
+    options = ["--branches"] * branches + ["--thin"] * thin + ([] if depth is None else [f"--depth {depth}"])
+    command = " ".join(["-rvtrace-why", *options, "--", quoted(expression)])
+    return [_numbered(row) for row in pages(engine, command, "why")]
+
+
 def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:
     """Note something at a place of the past; see `Bench.note`."""
     options = [f"--{name} {value}" for name, value in (("at", at), ("hart", hart)) if value is not None]

@@ -26,7 +26,7 @@ class Operand(NamedTuple):
     size: int
 
 
-class Result(NamedTuple):
+class OperationResult(NamedTuple):
     """A result of an instruction, and what it is made of.
 
     result     the number of a register, MEMORY or FLOW
@@ -48,11 +48,11 @@ class Result(NamedTuple):
         return None if operand is None or operand.base == X else operand.base
 
 
-class Reads(NamedTuple):
-    """The results of an instruction. *known*: False: nobody here knows what it reads and writes."""
+class ReadSet(NamedTuple):
+    """The results of an instruction. *is_known*: False: nobody here knows what it reads and writes."""
 
-    results: tuple[Result, ...] = ()
-    known: bool = True
+    results: tuple[OperationResult, ...] = ()
+    is_known: bool = True
     name: str = ""
 
     @property
@@ -61,7 +61,7 @@ class Reads(NamedTuple):
         found = frozenset(number for it in self.results for number in it.registers)
         return found | {it.base for it in self.results if it.base is not None}
 
-    def of(self, result: int | None) -> tuple[Result, ...]:
+    def results_of(self, result: int | None) -> tuple[OperationResult, ...]:
         """Return what one result is made of; None, or none of this instruction's: all."""
         return tuple(it for it in self.results if it.result == result) or self.results
 
@@ -71,22 +71,22 @@ class ReadTable:
 
     def __init__(self, xlen: int, *, zcm: bool) -> None:
         self._table, self._xlen = WriteTable(xlen, zcm=zcm), xlen
-        self._known: dict[int, Reads] = {}
+        self._known: dict[int, ReadSet] = {}
 
-    def reads_of(self, word: int) -> Reads:
+    def reads_of(self, word: int) -> ReadSet:
         """Return what an instruction reads."""
         found = self._known.get(word)
         if found is None:
             several = self._table.operations_of(word)
-            results = _inside([result for op in several for result in _results(op)])
-            found = Reads(results, all(op.name != "illegal" for op in several), several[0].name)
+            results = _without_own_sources([result for op in several for result in _results(op)])
+            found = ReadSet(results, all(op.name != "illegal" for op in several), several[0].name)
             self._known[word] = found
         return found
 
 
-def _inside(results: Sequence[Result]) -> tuple[Result, ...]:
+def _without_own_sources(results: Sequence[OperationResult]) -> tuple[OperationResult, ...]:
     """Return the results of an instruction that does several things: cm.popret returns to what it has loaded itself."""
-    found: dict[int, Result] = {}
+    found: dict[int, OperationResult] = {}
     for it in results:
         own = next((found[number] for number in it.registers if it.result == FLOW and number in found), None)
         found[it.result] = it
@@ -95,44 +95,46 @@ def _inside(results: Sequence[Result]) -> tuple[Result, ...]:
     return tuple(results)
 
 
-def _results(op: Operation) -> Sequence[Result]:
+def _results(op: Operation) -> Sequence[OperationResult]:
     """Return the results of one operation."""
     name, rd = op.name, X + op.rd
     if name in VALUES:
         template = VALUES[variant(op, VALUES)]
         sources = _integers(*integer_sources(op, template))
-        return [Result(rd, sources, is_copy=template in ("{a}", "{b}"))] if op.rd else []
+        return [OperationResult(rd, sources, is_copy=template in ("{a}", "{b}"))] if op.rd else []
     if name in BRANCHES:
-        return [Result(FLOW, _integers(op.rs1, op.rs2))]
+        return [OperationResult(FLOW, _integers(op.rs1, op.rs2))]
     if name in LOADS:
-        return [Result(rd, loaded=Operand(X + op.rs1, op.imm, LOADS[name][0]), is_copy=True)]
+        return [OperationResult(rd, loaded=Operand(X + op.rs1, op.imm, LOADS[name][0]), is_copy=True)]
     if name in STORES:
-        return [Result(MEMORY, _integers(op.rs2), stored=Operand(X + op.rs1, op.imm, STORES[name]), is_copy=True)]
+        stored = Operand(X + op.rs1, op.imm, STORES[name])
+        return [OperationResult(MEMORY, _integers(op.rs2), stored=stored, is_copy=True)]
     if name in FP_LOADS:
-        return [Result(F + op.rd, loaded=Operand(X + op.rs1, op.imm, FP_LOADS[name]), is_copy=True)]
+        return [OperationResult(F + op.rd, loaded=Operand(X + op.rs1, op.imm, FP_LOADS[name]), is_copy=True)]
     if name in FP_STORES:
-        return [Result(MEMORY, (F + op.rs2,), stored=Operand(X + op.rs1, op.imm, FP_STORES[name]), is_copy=True)]
+        stored = Operand(X + op.rs1, op.imm, FP_STORES[name])
+        return [OperationResult(MEMORY, (F + op.rs2,), stored=stored, is_copy=True)]
     return list(_other_results(op))
 
 
-def _other_results(op: Operation) -> Iterator[Result]:
+def _other_results(op: Operation) -> Iterator[OperationResult]:
     name, rd = op.name, X + op.rd
     if name in ("jal", "jalr"):
         if op.rd:
-            yield Result(rd)
+            yield OperationResult(rd)
         if name == "jalr":
-            yield Result(FLOW, _integers(op.rs1))
+            yield OperationResult(FLOW, _integers(op.rs1))
     elif name.startswith(("lr.", "sc.", "amo")):
         yield from _atomic(op)
     elif name.startswith("csrr"):
         yield from _csr(op)
     elif name in ("mret", "sret"):
-        yield Result(FLOW, (XRETS[op.word],))
+        yield OperationResult(FLOW, (XRETS[op.word],))
     elif name[0] == "f" and not name.startswith("fence"):
         found = fp_template(op)
         sources = (*(F + it for it in floating_sources(op, found.template)), *_converted(op, found.template))
         is_move = name.startswith("fsgnj.") and op.rs1 == op.rs2
-        yield Result(
+        yield OperationResult(
             rd if found.to_integer else F + op.rd, tuple(dict.fromkeys(sources)),
             is_copy=is_move or name.startswith("fmv."),
         )  # fmt: skip
@@ -143,30 +145,30 @@ def _converted(op: Operation, template: str) -> tuple[int, ...]:
     return _integers(*integer_sources(op._replace(rs2=0), template))
 
 
-def _atomic(op: Operation) -> Iterator[Result]:
+def _atomic(op: Operation) -> Iterator[OperationResult]:
     place = Operand(X + op.rs1, 0, {"b": 1, "h": 2, "w": 4, "d": 8}[op.name.split(".")[1][0]])
     rd = X + op.rd
     if op.name.startswith("lr."):
-        yield Result(rd, loaded=place, is_copy=True)
+        yield OperationResult(rd, loaded=place, is_copy=True)
         return
     if op.name.startswith("sc."):
-        yield Result(rd)
-        yield Result(MEMORY, _integers(op.rs2), stored=place, is_copy=True)
+        yield OperationResult(rd)
+        yield OperationResult(MEMORY, _integers(op.rs2), stored=place, is_copy=True)
         return
-    yield Result(rd, loaded=place, is_copy=True)
+    yield OperationResult(rd, loaded=place, is_copy=True)
     if op.name.startswith("amoswap"):
-        yield Result(MEMORY, _integers(op.rs2), stored=place, is_copy=True)
+        yield OperationResult(MEMORY, _integers(op.rs2), stored=place, is_copy=True)
     else:
-        yield Result(MEMORY, _integers(op.rs2), loaded=place, stored=place)
+        yield OperationResult(MEMORY, _integers(op.rs2), loaded=place, stored=place)
 
 
-def _csr(op: Operation) -> Iterator[Result]:
+def _csr(op: Operation) -> Iterator[OperationResult]:
     is_immediate, writes_alone = op.name.endswith("i"), op.name[4] == "w"
     written = () if is_immediate else _integers(op.rs1)
     if op.rd:
-        yield Result(X + op.rd, (op.imm,), is_copy=True)
+        yield OperationResult(X + op.rd, (op.imm,), is_copy=True)
     if writes_alone or op.rs1:
-        yield Result(op.imm, written if writes_alone else (op.imm, *written), is_copy=writes_alone)
+        yield OperationResult(op.imm, written if writes_alone else (op.imm, *written), is_copy=writes_alone)
 
 
 def _integers(*numbers: int) -> tuple[int, ...]:

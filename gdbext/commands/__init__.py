@@ -44,6 +44,7 @@ from rvtrace_gdb.gdbext.commands import (
     values,
     waves,
     who_wrote,
+    why,
 )
 from rvtrace_gdb.gdbext.dap import features
 from rvtrace_gdb.gdbext.mi import commands as mi
@@ -160,7 +161,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    enter for hooks of your own; waves: a waveform viewer follows
     Files          save, open, close; replay goes back in one; export; pgo; note
     Registers and memory of the past
-                   values: how much is known; who-wrote, print
+                   values: how much is known; who-wrote, why, print
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
                    trace), snapshot (Espressif chips), usb (an adapter)
@@ -217,6 +218,7 @@ MODULES = (
     ctr_counts,
     hardware,
     who_wrote,
+    why,
     values,
     note,
     waves,

@@ -16,7 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, neutral, settings
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.commands import find, intervals, who_wrote
+from rvtrace_gdb.gdbext.commands import find, intervals, who_wrote, why
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.harts import hart_of, selected_hart
 from rvtrace_gdb.gdbext.options import is_plain_number
@@ -186,6 +186,9 @@ def _target_params(where: str) -> dict[str, Any]:
     by_writer = re.match(r"--?wrote\b\s*", where)
     if by_writer:
         return who_wrote.goto_params(where[by_writer.end() :])
+    by_row = re.match(r"--?why\b\s*", where)
+    if by_row:
+        return why.goto_params(where[by_row.end() :])
     words = where.split(None, 1)
     if words[:1] == ["worst"]:
         return {"number": intervals.worst("".join(words[1:]), "trace goto worst")}
@@ -260,7 +263,7 @@ def _is_global_name(name: str) -> bool:
     return False
 
 
-_PLACES = ("begin", "cursor", "end", "live", "event", "first", "last", "worst", "-next", "-wrote")
+_PLACES = ("begin", "cursor", "end", "live", "event", "first", "last", "worst", "-next", "-wrote", "-why")
 
 
 class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
@@ -270,6 +273,7 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
            trace goto [-next] event [KIND ...] [NUMBER]
            trace goto first | last KIND | event
            trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
+           trace goto -why ROW
            trace goto worst [FUNCTION | FROM TO]
            trace goto cursor
 
@@ -287,6 +291,7 @@ class GotoCommand(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
               of all; `last`, the last one
     -next     the next one after this place, instead of the last one before it
     -wrote    the instruction that wrote it last: see `trace who-wrote`
+    -why      the instruction of a row of the last answer: see `trace why`
     worst     where the longest interval begins: of those that `trace intervals`
               measured last, or of what it takes
     cursor    where the cursor of the waveform viewer is: see `help trace waves`

@@ -28,6 +28,7 @@ from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.commands import why as commands_why
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.mi.fields import (
     MiRows,
@@ -249,6 +250,18 @@ def who_wrote_last(given: Arguments) -> RowFields:
     return _with_messages(fields, [*found.lines, *found.writer.doubts])
 
 
+def why(given: Arguments) -> RowFields:
+    """Return why a value is what it is."""
+    options = {name: given.options[name] for name in ("branches", "thin", "depth")}
+    asked = commands_why.parameters("-rvtrace-why", " ".join(given.words), options)
+    return _list(given, "why", anew=True, **asked)
+
+
+def why_row(given: Arguments) -> RowFields:
+    """Go on from a row of the answer before, and return all of its rows."""
+    return _list(given, "why", row=commands_why.row("-rvtrace-why-row", " ".join(given.words)))
+
+
 def values_known(given: Arguments) -> RowFields:
     """Return how much is known of registers and memory in the past."""
     found = commands_values.answer()
@@ -344,6 +357,7 @@ _DIFF = (
     Option("-hart", least=0, most=NUMBER_MOST),
     Option("-elf", text="a file", shown="FILE", default=()),
 )
+_WHY = (Option("-branches"), Option("-thin"), Option("-depth", most=commands_why.DEPTH_MOST))
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
@@ -365,6 +379,8 @@ TABLE = (
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
     MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),
     MiCommand("who-wrote", who_wrote_last, (Option("-below", most=NUMBER_MOST),), "EXPRESSION"),
+    MiCommand("why", why, (*PAGE, *_WHY), "EXPRESSION"),
+    MiCommand("why-row", why_row, PAGE, "ROW"),
     MiCommand("values", values_known),
     MiCommand("note", note, commands_note.MI_OPTIONS, "TEXT"),
     MiCommand("notes", notes, (Option("-delete", most=NUMBER_MOST),)),

@@ -30,6 +30,8 @@ means the newest *count* rows, of calls the first.
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 | differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
+| why          | `WhyRow`          | *name*, *at*, *register*, *where*, *branches*, *thin*, *depth*, *row*: see        |
+|              |                   | `session.rpc.why`                                                                 |
 
 The modifiers of a list that the session computes on request alone are parameters, too, by their words:
 `rows.list_text.MODIFIERS`.
@@ -390,6 +392,15 @@ def _records(session: Session, params: Params, requested: Range, progress: Progr
     return ListSelection(len(found), selection, found.rows, lines, found.records.hart, now=found.since())
 
 
+def _why(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    from rvtrace_gdb.session.rpc.why import WhyPage  # reads debug information
+
+    found, selected = WhyPage.requested(session, params, progress)
+    requested = requested._replace(begin=requested.begin or found.begin)
+    selection = requested.select(len(found.rows), lambda args, size: found.select(args))
+    return _paged(selected, len(found.rows), selection, found.fetch)
+
+
 LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]] = {
     "history": _history,
     "interleaved": _interleaved,
@@ -401,6 +412,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]]
     "calls": _calls,
     "records": _records,
     "differences": _differences,
+    "why": _why,
 }
 """The lists by their names in a request; `list_rows.ROW_TYPES` has the types of their rows."""
 _AT_HAND: Mapping[str, Callable[[Session, Params], ListSelection]] = {

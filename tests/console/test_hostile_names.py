@@ -26,7 +26,8 @@ LISTS = (
     ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["report"],
     ["report", "--json", "--each"], ["explain"], ["explain", "--json"], ["values"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
-    ["who-wrote", "$a0", "--json"], ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
+    ["who-wrote", "$a0", "--json"], ["why", "$a0", "--branches"], ["why", "$a0", "--branches", "--json"],
+    ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
     ["gaps"], ["gaps", "--json"],
     ["intervals", "--traps"], ["intervals", "--traps", "--json"], ["intervals", "ON_TRAP", "ON_TRAP"],
 )  # fmt: skip
@@ -72,7 +73,7 @@ NO_ROWS = {
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "status FILE", "values FILE",
-    "who-wrote FILE $a0",
+    "who-wrote FILE $a0", "why FILE $a0",
     "log FILE main $a0", "note FILE", "pack FILE -o x",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "diff FILE FILE", "blame --good FILE --bad FILE", "serve FILE --port 0", "mcp FILE",

@@ -12,7 +12,7 @@ KINDS = sorted(search.KINDS)
 """Of the session: gdb's own list, which it cannot import, must be the same."""
 OFFERED = {
     "goto e": ["end", "event"],
-    "goto -": ["-next", "-wrote"],
+    "goto -": ["-next", "-why", "-wrote"],
     "goto f": ["fib", "finish", "first"],
     "goto last exc": ["exception"],
     "goto event ": KINDS,

@@ -13,7 +13,7 @@ CXX = ("-fno-exceptions", "-fno-rtti")
 RAM = '[[memory]]\naddress = 0x8000_0000\nsize = 0x10_0000\nkind = "ram"\n'
 RUN = {
     "demo": 2000, "hang": 3000, "trap_loop": 1000, "smashed_stack": 14_500, "changed_variable": 720, "latency": 10_500,
-    "cpp_sensors": 200, "rust_tank": 216,
+    "cpp_sensors": 200, "rust_tank": 216, "calibration": 380,
 }  # fmt: skip
 """How many instructions of each show its bug."""
 

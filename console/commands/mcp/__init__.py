@@ -10,12 +10,12 @@ from typing import Any
 
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.mcp.questions import Questions
-from rvtrace_gdb.console.commands.mcp.sources import ProgramSources
 from rvtrace_gdb.console.commands.mcp.tools import BadCall, remedy
 from rvtrace_gdb.console.commands.mcp.verb_rows import ShellVerbs
 from rvtrace_gdb.console.main import COMMANDS
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.request import OPEN_TRACES, OpenTrace, RequestedTrace
+from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.session import Session

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rvtrace_gdb.console.commands.mcp.sources import ProgramSources
+from rvtrace_gdb.reports.program_sources import ProgramSources
 
 MOST = 5000
 """Characters of an answer: some 2,000 tokens, as rows of instructions have 2.4 characters a token."""

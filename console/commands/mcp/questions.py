@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.commands.mcp.answers import UNKNOWN, answer, fitting, shown_row, tool_call
 from rvtrace_gdb.console.commands.mcp.invocation import Invocation
-from rvtrace_gdb.console.commands.mcp.sources import ProgramSources
 from rvtrace_gdb.console.commands.mcp.tools import GAP_KIND, BadCall
 from rvtrace_gdb.console.commands.mcp.verb_rows import JsonRow, ShellVerbs, VerbRows
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.tandem.wording import X
+from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.rpc import replay

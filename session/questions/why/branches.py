@@ -41,7 +41,7 @@ class Decided(NamedTuple):
 _KINDS = {StackOperationKind.CALL: Decision.CALL, StackOperationKind.TRAP: Decision.TRAP}
 
 
-class Branches:
+class Decisions:
     """The decisions in a history, whose functions are *calls* and whose active calls *frames*."""
 
     def __init__(self, trace: TracedPast, calls: CallHistory, frames: CallFrames, progress: Progress = silent) -> None:
@@ -54,32 +54,32 @@ class Branches:
         pc = self._trace.history.pc(position)
         if pc == GAP:
             return Decided(Decision.BEGINNING, None)
-        activation = self.activations.at(position)
-        found = self._branch(position, activation)
+        activation = self.activations.activation_at(position)
+        found = self._deciding_branch(position, activation)
         if found is not None:
             return Decided(Decision.BRANCH, found)
         if activation.is_jump:
-            jump = self._jump(position, activation)
+            jump = self._tail_jump(position, activation)
             if jump is None:
                 return Decided(Decision.BEGINNING, None)
             is_trap = self.activations.is_trap(jump + 1)  # where it led to was no code
             return Decided(Decision.TRAP if is_trap else Decision.JUMP, jump)
         kind = _KINDS.get(activation.kind, Decision.BEGINNING)
-        if activation.made is None:
+        if activation.maker is None:
             return Decided(Decision.BEGINNING, None)
-        is_there = self._is_there(position, activation.made + 1)
-        is_trap = self.activations.is_trap(activation.made + 1)
+        is_there = self._is_there(position, activation.maker + 1)
+        is_trap = self.activations.is_trap(activation.maker + 1)
         if kind is Decision.CALL and is_trap:  # of what was called; or, where it was called is no code
-            return Decided(Decision.TRAP if is_there else Decision.CALL, activation.made)
-        return Decided(kind, activation.made) if is_there else Decided(Decision.BEGINNING, None)
+            return Decided(Decision.TRAP if is_there else Decision.CALL, activation.maker)
+        return Decided(kind, activation.maker) if is_there else Decided(Decision.BEGINNING, None)
 
-    def _branch(self, position: int, activation: Activation) -> int | None:
+    def _deciding_branch(self, position: int, activation: Activation) -> int | None:
         """Return the last branch in an activation that decided about an instruction. Behind the jump back of an endless
         loop that is what decided about the jump.
         """
         seen: set[int] = set()
         while True:
-            deciding = self._of(position).of(self._trace.history.pc(position))
+            deciding = self._of(position).deciding(self._trace.history.pc(position))
             found = self._last(position, deciding.branches, activation)
             jumped = self._last(position, deciding.endless - seen, activation)
             if jumped is None or (found is not None and found > jumped):
@@ -93,12 +93,12 @@ class Branches:
     def _is_there(self, position: int, first: int) -> bool:
         """Return whether an activation is still in the function in which it began, at a position *first*."""
         code, history = self._of(position), self._trace.history
-        return code.function(history.pc(position)) == code.function(history.pc(first))
+        return code.function_code(history.pc(position)) == code.function_code(history.pc(first))
 
-    def _jump(self, position: int, activation: Activation) -> int | None:
+    def _tail_jump(self, position: int, activation: Activation) -> int | None:
         """Return the position of the jump that led from another function into that of an activation."""
         top = activation.top
-        function = None if top is None else self._of(position).function(top.function)
+        function = None if top is None else self._of(position).function_code(top.function)
         if top is None or function is None:
             return None
         inside = frozenset(range(function.start, function.end, 2))

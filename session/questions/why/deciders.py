@@ -45,15 +45,15 @@ class Deciders:
         self._starts = [it.start for it in self._functions]
         self._known: dict[int, Mapping[int, Deciding]] = {}
 
-    def function(self, pc: int) -> FunctionCode | None:
+    def function_code(self, pc: int) -> FunctionCode | None:
         """Return the function that an instruction is of."""
         at = bisect_right(self._starts, pc) - 1
         found = self._functions[at] if at >= 0 else None
         return None if found is None or pc >= found.end else found
 
-    def of(self, pc: int) -> Deciding:
+    def deciding(self, pc: int) -> Deciding:
         """Return what decides whether an instruction runs."""
-        function = self.function(pc)
+        function = self.function_code(pc)
         if function is None:
             return _NOTHING
         found = self._known.get(function.start)
@@ -63,14 +63,14 @@ class Deciders:
 
     def successors(self, function: FunctionCode) -> Successors:
         """Return where each instruction of a function leads."""
-        code = self._instructions(function)
+        code = self._code_of(function)
         tables = jump_tables(self._image, [function])
         return {
             pc: frozenset(it if it in code else _EXIT for it in self._targets(pc, one, code, tables))
             for pc, one in code.items()
         }
 
-    def _instructions(self, function: FunctionCode) -> Mapping[int, Instruction]:
+    def _code_of(self, function: FunctionCode) -> Mapping[int, Instruction]:
         found, pc = dict[int, Instruction](), function.start
         try:
             while pc < function.end:

@@ -1,6 +1,6 @@
-"""Which activation of a function an instruction ran in, and what made it: without a list of instructions.
+"""Which activation of a function an instruction ran in, and what maker it: without a list of instructions.
 
-An activation is known by the instruction that made it (the call, or the last one before a trap) and, since jumps to
+An activation is known by the instruction that maker it (the call, or the last one before a trap) and, since jumps to
 other functions keep it, by the calls that are active in it.
 """
 
@@ -20,12 +20,12 @@ _LEAPS_AT_MOST = 1 << 14
 
 
 class Activation(NamedTuple):
-    """An activation of a function. *made*: the position of the instruction that made it, None: before the history, or
+    """An activation of a function. *maker*: the position of the instruction that maker it, None: before the history, or
     not known; then *level* tells one from another. *kind*: CALL or TRAP; BEGIN if it is not known. *top*: the innermost
     of the calls that are active.
     """
 
-    made: int | None
+    maker: int | None
     kind: StackOperationKind
     top: Frame | None
     level: tuple[int, int] | None = None
@@ -45,16 +45,18 @@ class Activations:
         self._known: dict[int, Activation] = {}
         self._traps = sorted({it.position for it in history.events if isinstance(it.fact, Trap)} - {len(history)})
 
-    def at(self, position: int) -> Activation:
-        """Return the activation in which the instruction at a position ran."""
+    def activation_at(self, position: int) -> Activation:
+        """Return the activation in which the instruction at a position ran; at the end, that in which the last one did.
+        """
+        position = min(position, len(self._history) - 1)
         found = self._known.get(position)
         if found is None:
             if len(self._known) > _KEPT:
                 self._known.clear()
-            found = self._known[position] = self._read(position)
+            found = self._known[position] = self._read_activation(position)
         return found
 
-    def _read(self, position: int) -> Activation:
+    def _read_activation(self, position: int) -> Activation:
         if self._history.pc(position) == GAP:
             return Activation(None, StackOperationKind.BEGIN, None)
         own, *callers = islice(self._frames.frames(position), 2)
@@ -72,10 +74,10 @@ class Activations:
         """
         at = bisect_right(self._traps, position) - 1
         trap = self._traps[at] if at >= 0 else 0
-        is_since = trap > 0 and self._calls(trap) == here and self._calls(trap - 1) != here
+        is_since = trap > 0 and self._active_calls(trap) == here and self._active_calls(trap - 1) != here
         return trap - 1 if is_since else None
 
-    def _calls(self, position: int) -> tuple[Frame | None, int, int] | None:
+    def _active_calls(self, position: int) -> tuple[Frame | None, int, int] | None:
         """Return what tells the calls that are active at a position from others."""
         own = next(iter(self._frames.frames(position)), None)
         return None if own is None else (self._frames.top(position), own.stack, own.level)
@@ -86,38 +88,39 @@ class Activations:
         return at < len(self._traps) and self._traps[at] == position
 
     def makers(self, position: int) -> list[tuple[int, StackOperationKind]]:
-        """Return what made the activations that are active at a position, the innermost first."""
+        """Return what maker the activations that are active at a position, the innermost first."""
+        position = min(position, len(self._history) - 1)
         frames = self._frames.frames(position, 1)
         return [(it.call, it.kind) for it in frames if it.call is not None]
 
     def last(
-        self, position: int, addresses: SearchedAddresses, wanted: Activation, progress: Progress = silent
+        self, position: int, addresses: SearchedAddresses, activation: Activation, progress: Progress = silent
     ) -> int | None:
-        """Return the last instruction before a position, at one of some addresses, that ran in the *wanted* activation.
+        """Return the last instruction before a position, at one of some addresses, that ran in an *activation*.
         What its callees, handlers and other tasks ran since is leapt over.
         """
-        made = wanted.made
-        first = -1 if made is None else made
+        maker = activation.maker
+        first = -1 if maker is None else maker
         at = self._search.find(position, -1, addresses, progress, farthest=max(first, 0))
         for _ in range(_LEAPS_AT_MOST):
             if at is None or at <= first:
                 return None
-            found = self.at(at)
-            if found == wanted:
+            found = self.activation_at(at)
+            if found == activation:
                 return at
-            if made is not None and found.made == made:  # before a jump that replaced the function
+            if maker is not None and found.maker == maker:  # before a jump that replaced the function
                 return None
-            at = self._search.find(self._left(at, made), -1, addresses, progress, farthest=max(first, 0))
+            at = self._search.find(self._left(at, maker), -1, addresses, progress, farthest=max(first, 0))
         return None
 
-    def _left(self, position: int, made: int | None) -> int:
-        """Return where the activation that was made at a position was left last, for one that is active at another; or
+    def _left(self, position: int, maker: int | None) -> int:
+        """Return where the activation that was maker at a position was left last, for one that is active at another; or
         that position itself.
         """
         makers = [it for it, _ in self.makers(position)]
-        if made in makers:
-            at = makers.index(made)
+        if maker in makers:
+            at = makers.index(maker)
             return makers[at - 1] + 1 if at else position
-        if made is None and makers:
+        if maker is None and makers:
             return makers[-1] + 1
         return position

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import MIP, SIP, X
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.code import word_at
-from rvtrace_gdb.decode.semantics.reads import Operand, Reads, ReadTable
+from rvtrace_gdb.decode.semantics.reads import Operand, ReadSet, ReadTable
 from rvtrace_gdb.session.past.past import OUTSIDE, RESET, TRAP, NoWrite, WantedAccess
 from rvtrace_gdb.session.questions.why.trace import TracedPast
 
@@ -42,14 +42,14 @@ class Origin(Enum):
     """The instruction is not known here."""
 
 
-class Role(Enum):
+class UseRole(Enum):
     """What an instruction uses a value for."""
 
     VALUE = "value"
     ADDRESS = "address"
 
 
-class Link(NamedTuple):
+class ValueLink(NamedTuple):
     """A value that an instruction used, and where it comes from.
 
     origin    what wrote it last; *position*: of that instruction, of a TRAP that of the next one
@@ -62,7 +62,7 @@ class Link(NamedTuple):
     register: int | None = None
     address: int | None = None
     size: int = 0
-    role: Role = Role.VALUE
+    role: UseRole = UseRole.VALUE
     doubts: tuple[str, ...] = ()
 
 
@@ -73,27 +73,27 @@ class Access(NamedTuple):
     size: int
 
 
-class Links:
+class ValueLinks:
     """The links of a history."""
 
     def __init__(self, trace: TracedPast) -> None:
-        self._trace, self._history, self._past = trace, trace.history, trace.past
-        self._tables: dict[int, tuple[Image, ReadTable, dict[int, Reads]]] = {}
-        self._writers: dict[tuple[int, int], Link] = {}
+        self._trace, self.history, self._past = trace, trace.history, trace.past
+        self._tables: dict[int, tuple[Image, ReadTable, dict[int, ReadSet]]] = {}
+        self._writers: dict[tuple[int, int], ValueLink] = {}
 
     # -- instructions
 
-    def reads(self, position: int) -> Reads:
+    def reads(self, position: int) -> ReadSet:
         """Return what the instruction at a position reads and writes; a gap is none."""
-        pc = self._history.pc(position)
+        pc = self.history.pc(position)
         if pc == GAP:
-            return Reads(known=False)
+            return ReadSet(is_known=False)
         image = self._trace.image_at(position)
         found = self._tables.get(id(image))
         if found is None:
             found = self._tables[id(image)] = image, ReadTable(image.xlen, zcm=image.zcm), {}
         _, table, known = found
-        other = self._history.code(position, position + 1)
+        other = self.history.code(position, position + 1)
         if other:
             return table.reads_of(word_at(image, pc, other[position]))
         reads = known.get(pc)
@@ -101,30 +101,30 @@ class Links:
             reads = known[pc] = table.reads_of(word_at(image, pc))
         return reads
 
-    def of(self, position: int, result: int | None = None) -> list[Link]:
+    def links_of(self, position: int, result: int | None = None) -> list[ValueLink]:
         """Return what the instruction at a position was made of. *result*: what one of its results was made of."""
         reads = self.reads(position)
-        if not reads.known:
-            return [Link(Origin.UNDECODED, position)]
-        found: dict[tuple[object, ...], Link] = {}
-        for it in reads.of(result):
+        if not reads.is_known:
+            return [ValueLink(Origin.UNDECODED, position)]
+        found: dict[tuple[object, ...], ValueLink] = {}
+        for it in reads.results_of(result):
             for link in self._of_result(position, it.registers, it.base, it.loaded):
                 found.setdefault((link.register, link.address, link.role, link.position), link)
         return list(found.values())
 
     def _of_result(
         self, position: int, registers: Sequence[int], base: int | None, loaded: Operand | None
-    ) -> Iterator[Link]:
+    ) -> Iterator[ValueLink]:
         for number in registers:
             yield self.register(position, number)
         if loaded is not None:
             yield from self._loaded(position, loaded)
         if base is not None:
-            yield self.register(position, base)._replace(role=Role.ADDRESS)
+            yield self.register(position, base)._replace(role=UseRole.ADDRESS)
 
     # -- registers
 
-    def register(self, position: int, number: int) -> Link:
+    def register(self, position: int, number: int) -> ValueLink:
         """Return who wrote a register last before a position."""
         key = position, number
         found = self._writers.get(key)
@@ -134,18 +134,18 @@ class Links:
             found = self._writers[key] = self._register(position, number)
         return found
 
-    def _register(self, position: int, number: int) -> Link:
+    def _register(self, position: int, number: int) -> ValueLink:
         if number in _INPUTS or csrs.is_counter(number):
-            return Link(Origin.INPUT, register=number)
-        written = self._trace.register_writer(position, number)
+            return ValueLink(Origin.INPUT, register=number)
+        written = self._trace.last_register_write(position, number)
         if isinstance(written, NoWrite):
-            return Link(Origin.BEGINNING, register=number, doubts=self._missing(0, position, written.notes))
+            return ValueLink(Origin.BEGINNING, register=number, doubts=self._lost_trace(0, position, written.notes))
         origin = {TRAP: Origin.TRAP, OUTSIDE: Origin.OUTSIDE, RESET: Origin.OUTSIDE}.get(
             written.kind, Origin.INSTRUCTION
         )
-        return Link(origin, written.position, number, doubts=written.doubts)
+        return ValueLink(origin, written.position, number, doubts=written.doubts)
 
-    def _missing(self, first: int, last: int, notes: Sequence[str]) -> tuple[str, ...]:
+    def _lost_trace(self, first: int, last: int, notes: Sequence[str]) -> tuple[str, ...]:
         return (*notes, *(it for it in self._trace.lost_between(first, last) if it not in notes))
 
     # -- memory
@@ -162,11 +162,11 @@ class Links:
         low, high = min(it.offset for it in operands), max(it.offset + it.size for it in operands)
         return Access(None if base is None else base + low & self._mask(position), high - low)
 
-    def _loaded(self, position: int, operand: Operand) -> Iterator[Link]:
+    def _loaded(self, position: int, operand: Operand) -> Iterator[ValueLink]:
         first = next(it.loaded for it in self.reads(position).results if it.loaded is not None)
         base = self._base(position, first)
         if base is None:
-            yield Link(Origin.NO_ADDRESS, size=operand.size)
+            yield ValueLink(Origin.NO_ADDRESS, size=operand.size)
         else:
             yield from self.memory(position, base + operand.offset & self._mask(position), operand.size)
 
@@ -187,10 +187,10 @@ class Links:
     def _mask(self, position: int) -> int:
         return (1 << self._trace.image_at(position).xlen) - 1
 
-    def memory(self, position: int, address: int, size: int) -> list[Link]:
+    def memory(self, position: int, address: int, size: int) -> list[ValueLink]:
         """Return who wrote some bytes last before a position: a link for each piece with another writer."""
-        found: list[Link] = []
-        for link in sorted(self._pieces(position, address, address + size), key=lambda it: it.address or 0):
+        found: list[ValueLink] = []
+        for link in sorted(self._written_pieces(position, address, address + size), key=lambda it: it.address or 0):
             last = found[-1] if found else None
             if last is not None and last._replace(address=0, size=0) == link._replace(address=0, size=0):
                 found[-1] = last._replace(size=last.size + link.size)
@@ -198,7 +198,7 @@ class Links:
                 found.append(link)
         return found
 
-    def _pieces(self, position: int, low: int, high: int) -> Iterator[Link]:
+    def _written_pieces(self, position: int, low: int, high: int) -> Iterator[ValueLink]:
         """Yield a link for each piece: what the latest store to any of the bytes has written, then the others."""
         if low >= high:
             return
@@ -208,8 +208,8 @@ class Links:
             return
         written, begin, end = at
         yield self._by_store(position, written, max(begin, low), min(end, high))
-        yield from self._pieces(position, low, begin)
-        yield from self._pieces(position, end, high)
+        yield from self._written_pieces(position, low, begin)
+        yield from self._written_pieces(position, end, high)
 
     def _last_store(self, position: int, address: int, size: int) -> tuple[int, int, int] | None:
         """Return the position of the last store to any of some bytes, and the bytes that it certainly wrote of them."""
@@ -226,18 +226,18 @@ class Links:
             return found.position, found.address, found.address + 1
         return found.position, begin, begin + stored.size
 
-    def _by_store(self, position: int, written: int, low: int, high: int) -> Link:
+    def _by_store(self, position: int, written: int, low: int, high: int) -> ValueLink:
         halted = self._trace.written_at_halt(written, position, low, high - low)
         if halted is not None:
-            return Link(Origin.OUTSIDE, halted, address=low, size=high - low)
+            return ValueLink(Origin.OUTSIDE, halted, address=low, size=high - low)
         doubts = tuple(self._memory_doubts(written, position, low))
-        return Link(Origin.INSTRUCTION, written, address=low, size=high - low, doubts=doubts)
+        return ValueLink(Origin.INSTRUCTION, written, address=low, size=high - low, doubts=doubts)
 
-    def _unwritten(self, position: int, low: int, high: int) -> Iterator[Link]:
+    def _unwritten(self, position: int, low: int, high: int) -> Iterator[ValueLink]:
         """Yield links of bytes that no known store has written."""
         halted = self._trace.written_at_halt(-1, position, low, high - low)
         if halted is not None:
-            yield Link(Origin.OUTSIDE, halted, address=low, size=high - low)
+            yield ValueLink(Origin.OUTSIDE, halted, address=low, size=high - low)
             return
         image = self._trace.image_at(position)
         at = low
@@ -245,9 +245,9 @@ class Links:
             if at < begin:
                 origin = Origin.INPUT if self._trace.is_device(at) else Origin.BEGINNING
                 doubts = () if origin is Origin.INPUT else tuple(self._memory_doubts(-1, position, at))
-                yield Link(origin, address=at, size=begin - at, doubts=doubts)
+                yield ValueLink(origin, address=at, size=begin - at, doubts=doubts)
             if content:
-                yield Link(Origin.CONSTANT, address=begin, size=len(content))
+                yield ValueLink(Origin.CONSTANT, address=begin, size=len(content))
             at = begin + len(content)
 
     def _memory_doubts(self, written: int, position: int, address: int) -> Iterator[str]:
@@ -262,7 +262,7 @@ class Links:
             since = "since" if written >= 0 else "before"
             yield f"The address of {unknown} store{'s' * (unknown != 1)} {since} is not known."
         if past.has_unmapped_stores(max(written, 0), position):
-            yield "Addresses are translated since: stores through other addresses may be to this memory."
+            yield "Addresses may be translated: stores through other addresses may be to this memory."
         doubt = self._trace.memory_doubt(address)
         if doubt:
             yield doubt

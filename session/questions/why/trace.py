@@ -12,7 +12,7 @@ from rvtrace_gdb.session.past.past import OUTSIDE, NoWrite, Past, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 
 
-class Hart(NamedTuple):
+class HartRanges(NamedTuple):
     """The hart of a history. *others*: whether there are more; *ranges*: the memory that is described."""
 
     number: int
@@ -26,8 +26,9 @@ class TracedPast:
     """
 
     def __init__(
-        self, history: History, program: ContextImages, past: Past | None, writers: RegisterWriters | None, hart: Hart
-    ) -> None:
+        self, history: History, program: ContextImages, past: Past | None, writers: RegisterWriters | None,
+        hart: HartRanges,
+    ) -> None:  # fmt: skip
         self.history, self.program, self.past, self.hart = history, program, past, hart
         self._writers = writers
         self._losses = writers or RegisterWriters(history, program)
@@ -41,7 +42,7 @@ class TracedPast:
 
     # -- registers
 
-    def register_writer(self, position: int, number: int) -> PastWrite | NoWrite:
+    def last_register_write(self, position: int, number: int) -> PastWrite | NoWrite:
         """Return the last write to a register before a position."""
         if self._writers is not None or self.past is None:
             return self._losses.last(position, number)

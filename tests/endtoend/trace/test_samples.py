@@ -23,6 +23,7 @@ ELSEWHERE = {
     "triggers.md": 1,  # test_triggers_page.py
     "waves.md": 1,  # tests/gdbext/replay/test_gtkwave.py
     "who-wrote.md": 1,  # tests/endtoend/tandem/test_who_wrote.py
+    "why.md": 2,  # tests/gdbext/commands/test_why.py
 }
 UNTYPED = {
     "check.md": 1,  # a trace that was damaged

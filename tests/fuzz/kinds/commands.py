@@ -98,7 +98,7 @@ _COMMANDS = {
         "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
         "blame --good it.rvt --bad n.rvt --json",
-        "values it.rvt", "who-wrote it.rvt $ra", "note it.rvt --json",
+        "values it.rvt", "who-wrote it.rvt $ra", "why it.rvt $a0 --branches", "note it.rvt --json",
         "note it.rvt --at 9 text", "pack it.rvt -o out.rvtz --json", "note it.rvt --delete 1",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
         "export it.rvt --to spike -o out.txt --quiet", "pgo it.rvt --to llvm -o out.txt --json", "tandem show it.rvt",

@@ -16,7 +16,7 @@ from tests.gdbext.gdb_process import ALL_GDBS, HOME, SOURCE, KeptGdb
 FOLDER = HOME / "tests" / "data" / "cases" / "cpp-names"
 COMMANDS = (
     "trace find", "trace goto", "trace coverage", "trace intervals", "trace diff", "trace who-wrote", "trace data",
-    "trace print", "trace start -function", "trace start -range", "trace goto -next", "trace goto -wrote",
+    "trace print", "trace why", "trace start -function", "trace start -range", "trace goto -next", "trace goto -wrote",
     "trace history", "trace events", "trace", "trace note", "trace note -at 3", "complete trace find",
     "complete trace goto",
 )  # fmt: skip

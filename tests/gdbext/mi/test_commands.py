@@ -24,8 +24,8 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "functions", "calls",
-    "coverage", "report", "explain", "intervals", "top", "pgo", "who-wrote", "values", "note", "notes", "save", "open",
-    "export", "goto", "live", "position",
+    "coverage", "report", "explain", "intervals", "top", "pgo", "who-wrote", "why", "why-row", "values", "note",
+    "notes", "save", "open", "export", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 

@@ -14,13 +14,14 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from rvtrace_gdb.console.commands.mcp import AskedTrace, McpRequest, sources
+from rvtrace_gdb.console.commands.mcp import AskedTrace, McpRequest
 from rvtrace_gdb.console.commands.mcp.server import QuestionServer
 from rvtrace_gdb.console.commands.mcp.tools import TOOLS
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.reports.program_sources import source_code_lines
 from rvtrace_gdb.support.errors import Cancelled, Progress
 from tests.console.commands.mcp.asked import Asker, asked_trace, asking
 from tests.helpers import reference_streams
@@ -275,10 +276,10 @@ def test_only_source_code_is_read(tmp_path: Path) -> None:
     secret, source = tmp_path / "secret.txt", tmp_path / "code.c"
     secret.write_text("the secret")
     source.symlink_to(secret)
-    assert sources.source_code_lines(str(secret)) == sources.source_code_lines(str(source)) == []
+    assert source_code_lines(str(secret)) == source_code_lines(str(source)) == []
     source.unlink()
     source.write_text("int x;")
-    assert sources.source_code_lines(str(source)) == ["int x;"]
+    assert source_code_lines(str(source)) == ["int x;"]
 
 
 def test_without_the_sdk_an_error_says_what_to_install(

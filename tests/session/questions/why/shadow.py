@@ -18,7 +18,7 @@ _F += [f"ft{n}" for n in range(8, 12)]
 _NUMBERS = {name: number for number, name in enumerate((*_X, *_F))}
 _NUMBERS |= {f"x{number}": number for number in range(32)} | {"fp": 8}
 _ALL_READ = re.compile(r"(c\.)?(b(eq|ne|lt|ge|gt|le)(u|z)?|f?s[bhwd](sp)?|jr)")
-"""Branches, stores, `jr`: all registers that are named are read."""
+"""Decisions, stores, `jr`: all registers that are named are read."""
 _ACCUMULATING = re.compile(
     r"c\.(add|addw|sub|subw|and|or|xor|addi|addiw|slli|srli|srai|andi|mul|not|[sz]ext\.[bhw])"
 )

@@ -13,8 +13,8 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.questions.why import deciders
-from rvtrace_gdb.session.questions.why.branches import Branches, Decided, Decision
-from rvtrace_gdb.session.questions.why.trace import Hart, TracedPast
+from rvtrace_gdb.session.questions.why.branches import Decided, Decision, Decisions
+from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
 from tests.decode.reconstruction.spike_history import history_of
 from tests.helpers.amounts import sparse
 from tests.session.questions.why.regions import Disassembly, decisions
@@ -33,11 +33,12 @@ class Judged(NamedTuple):
     history: History
     truth: Sequence[tuple[str, int]]
 
-    def branches(self) -> Branches:
+    def branches(self) -> Decisions:
         program = ContextImages(self.image)
         calls = CallHistory(self.history, program)
-        trace = TracedPast(self.history, program, None, RegisterWriters(self.history, program), Hart(0, False, ()))
-        return Branches(trace, calls, CallFrames(self.history, calls))
+        hart = HartRanges(0, others=False, ranges=())
+        trace = TracedPast(self.history, program, None, RegisterWriters(self.history, program), hart)
+        return Decisions(trace, calls, CallFrames(self.history, calls))
 
     def differing(self, every: int) -> Iterator[tuple[int, Decided, tuple[str, int]]]:
         branches = self.branches()

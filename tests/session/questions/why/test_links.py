@@ -21,8 +21,8 @@ from rvtrace_gdb.decode.semantics.templates import floating_sources
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
-from rvtrace_gdb.session.questions.why.links import Link, Links, Origin
-from rvtrace_gdb.session.questions.why.trace import Hart, TracedPast
+from rvtrace_gdb.session.questions.why.links import Origin, ValueLink, ValueLinks
+from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of
 from tests.helpers.amounts import LONG
@@ -45,14 +45,14 @@ class Ran(NamedTuple):
     made: Sequence[Made]
     asked: "Sequence[Asked]"
 
-    def links(self, *, values: bool = True) -> Links:
+    def links(self, *, values: bool = True) -> ValueLinks:
         machine = HartMachine(self.image.xlen, "IMAFDC", [RAM], machine_only=True)
         memory = [(RAM[0], bytes(RAM[1])), *self.image.segments]
         known = KnownState(x=(0, *self.x[1:]), f=[0] * 32, csrs={FCSR: 0}, privilege=3, memory=memory)
         program = ContextImages(self.image)
         past = ReconstructedPast(self.history, program, HartFacts(machine, known)) if values else None
-        hart = Hart(0, others=False, ranges=[MemoryRange(*RAM, MemoryKind.RAM)])
-        return Links(TracedPast(self.history, program, past, RegisterWriters(self.history, program), hart))
+        hart = HartRanges(0, others=False, ranges=[MemoryRange(*RAM, MemoryKind.RAM)])
+        return ValueLinks(TracedPast(self.history, program, past, RegisterWriters(self.history, program), hart))
 
 
 class Asked(NamedTuple):
@@ -126,13 +126,13 @@ def short_stretches() -> Iterator[None]:
         yield
 
 
-def _number(link: Link) -> int:
+def _number(link: ValueLink) -> int:
     """The number of a register in the tags."""
     assert link.register is not None
     return link.register - X if link.register < F else link.register - F + 32
 
 
-def _writer(link: Link) -> int:
+def _writer(link: ValueLink) -> int:
     if link.doubts:
         return DOUBTFUL
     if link.origin is Origin.INSTRUCTION:
@@ -142,7 +142,7 @@ def _writer(link: Link) -> int:
     return -1
 
 
-def _answer(links: Sequence[Link]) -> Made:
+def _answer(links: Sequence[ValueLink]) -> Made:
     """What the links say; CSRs, which tags are not carried for, are left out."""
     registers = {_number(it): _writer(it) for it in links if it.register is not None and it.register >= X}
     loaded = {
@@ -159,13 +159,13 @@ class Verdict(NamedTuple):
     wrong: Sequence[tuple[int, Made, Made]]
 
 
-def judged(ran: Ran, links: Links, chains: int) -> Verdict:
+def judged(ran: Ran, links: ValueLinks, chains: int) -> Verdict:
     """Follow random links from random instructions."""
     rng, wrong, certain, doubtful = Random(1234), [], 0, 0
     for _ in range(chains):
         position = rng.randrange(len(ran.history))
         for _ in range(DEPTH):
-            answer, truth = _answer(links.of(position)), ran.made[position]
+            answer, truth = _answer(links.links_of(position)), ran.made[position]
             if not _agree(answer.registers, truth.registers) or not _agree(answer.loaded, truth.loaded):
                 wrong.append((position, answer, truth))
             said = [*answer.registers.values(), *answer.loaded.values()]
@@ -207,9 +207,9 @@ def test_registers_need_no_values(folder: Path) -> None:
     known, bare = ran.links(), ran.links(values=False)
     loads = 0
     for position in Random(5).sample(range(len(ran.history)), 200):
-        own = [it for it in bare.of(position) if it.register is not None]
-        assert own == [it for it in known.of(position) if it.register is not None]
-        ends = [it for it in bare.of(position) if it.register is None]
+        own = [it for it in bare.links_of(position) if it.register is not None]
+        assert own == [it for it in known.links_of(position) if it.register is not None]
+        ends = [it for it in bare.links_of(position) if it.register is None]
         assert all(it.origin is Origin.NO_ADDRESS for it in ends)
         assert bool(ends) == bool(ran.made[position].loaded)
         loads += len(ends)
@@ -219,7 +219,7 @@ def test_registers_need_no_values(folder: Path) -> None:
 def _forgotten_store_data(patch: pytest.MonkeyPatch) -> None:
     whole = reads._results
 
-    def results(op: Operation) -> Sequence[reads.Result]:
+    def results(op: Operation) -> Sequence[reads.OperationResult]:
         return [it._replace(registers=()) if op.name in STORES else it for it in whole(op)]
 
     patch.setattr(reads, "_results", results)

@@ -1,0 +1,102 @@
+"""Questions why about a session's trace: what they are about is made of its history, past and calls."""
+
+from typing import NamedTuple
+
+from rvtrace_gdb.session.past.choice import PastSource, facts_of, past_of
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
+from rvtrace_gdb.session.questions.why.answer import DEPTH, WhyAnswer
+from rvtrace_gdb.session.questions.why.branches import Decisions
+from rvtrace_gdb.session.questions.why.links import ValueLinks
+from rvtrace_gdb.session.questions.why.names import ProgramNames
+from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
+from rvtrace_gdb.support.errors import Progress, silent
+
+
+class WhyQuestion(NamedTuple):
+    """What is asked. *position*: before the instruction there. *register*: its number, or *where*: (address, size).
+
+    branches  also which branches let it run
+    thin      without what addresses and indices are made of
+    """
+
+    position: int
+    register: int | None = None
+    where: tuple[int, int] | None = None
+    branches: bool = False
+    thin: bool = False
+    depth: int = DEPTH
+
+
+class _HistoryParts(NamedTuple):
+    """What questions about a history have in common."""
+
+    trace: TracedPast
+    links: ValueLinks
+    branches: Decisions
+    names: ProgramNames
+
+
+def answer(
+    session: PastSource, selected: SelectedHistory, question: WhyQuestion, progress: Progress = silent, *,
+    sources: bool = True,
+) -> WhyAnswer:  # fmt: skip
+    """Return the answer to a question. *sources*: whether the text of source lines is in it."""
+    parts = _history_parts(session, selected, progress, sources=sources)
+    found = WhyAnswer(
+        parts.trace, parts.links, parts.branches, parts.names,
+        thin=question.thin, depth=question.depth, progress=progress,
+    )  # fmt: skip
+    if question.register is not None:
+        found.ask_register(question.position, question.register)
+    elif question.where is not None:
+        found.ask_memory(question.position, *question.where)
+    if question.branches:
+        found.ask_branches()
+    return found
+
+
+def expression_place(
+    session: PastSource, selected: SelectedHistory, text: str, position: int, progress: Progress = silent
+) -> int | tuple[int, int]:
+    """Return where an expression of the program has its value: see `ProgramNames.expression`. Raises BadExpression."""
+    return _history_parts(session, selected, progress, sources=True).names.expression(position, text)
+
+
+def _history_parts(
+    session: PastSource, selected: SelectedHistory, progress: Progress, *, sources: bool
+) -> _HistoryParts:
+    past = past_of(session, selected, progress)
+    if past is not None:
+        past.prepare(progress)
+    history, program = selected.history, selected.program
+    calls = call_history(session, selected, progress)
+    frames = call_frames(session, selected, progress)
+
+    def build() -> _HistoryParts:
+        trace = TracedPast(history, program, past, _writers(session, selected), _hart(session, selected))
+        decisions = Decisions(trace, calls, frames)
+        return _HistoryParts(trace, ValueLinks(trace), decisions, ProgramNames(trace, sources=sources))
+
+    found = session.cached(_HistoryParts, history, build)
+    if found.trace.past is not past:  # other values are wanted now
+        return build()
+    return found
+
+
+def _writers(session: PastSource, selected: SelectedHistory) -> RegisterWriters | None:
+    from rvtrace_gdb.decode.tandem.decoder import tandem_of
+
+    if tandem_of(selected.history) is not None:
+        return None
+    facts = facts_of(session, selected)
+    if facts is None:
+        return RegisterWriters(selected.history, selected.program)
+    machine_only = facts.machine.machine_only
+    return RegisterWriters(selected.history, selected.program, halts=facts.halts, machine_only=machine_only)
+
+
+def _hart(session: PastSource, selected: SelectedHistory) -> HartRanges:
+    capture = session.capture()
+    harts = {selected.hart, *(it.hart for it in capture.encoders), *(it.hart for it in capture.records)}
+    return HartRanges(selected.hart, len(harts) > 1, capture.ranges)

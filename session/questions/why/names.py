@@ -1,0 +1,248 @@
+"""What a program calls things: source lines, functions, and the variables that are in registers and in memory."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.expressions.debug_types import text_of
+from rvtrace_gdb.decode.expressions.evaluator import Evaluator
+from rvtrace_gdb.decode.expressions.formatting import Formatter
+from rvtrace_gdb.decode.expressions.locations import UnknownValue, VariableContent
+from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
+from rvtrace_gdb.decode.expressions.types import Array, Struct, ValueType, is_scalar, size_of, stripped
+from rvtrace_gdb.decode.expressions.values import TypedValue
+from rvtrace_gdb.decode.expressions.variables import DebugVariable
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.program.csrs import F, X
+from rvtrace_gdb.decode.program.dwarf_file import ERRORS
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.reports.program_sources import ProgramSources
+from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast
+from rvtrace_gdb.session.questions.why.trace import TracedPast
+
+_VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
+_SP = X + 2
+_UNREADABLE: tuple[type[Exception], ...] = (BadExpression, UnknownValue, *ERRORS)
+
+
+class PartName(NamedTuple):
+    """A variable, or the part of one that is meant: `cal.gain[3]`; *type*: of the part, None: not known."""
+
+    text: str
+    type: ValueType | None = None
+
+
+class ProgramNames:
+    """The names in a history. *sources*: whether the text of source lines is shown."""
+
+    def __init__(self, trace: TracedPast, *, sources: bool = True) -> None:
+        self._trace, self._history, self._with_text = trace, trace.history, sources
+        self._sources: dict[int, tuple[Image, ProgramSources]] = {}
+        self._evaluators: dict[int, tuple[Image, Evaluator]] = {}
+        self._lines: dict[tuple[int, int], str] = {}
+        self._readable: dict[int, bool] = {}  # of images, that `_sources` has
+
+    @property
+    def xlen(self) -> int:
+        """Bits of a register."""
+        return self._trace.program.base.xlen
+
+    def instruction_address(self, position: int) -> int:
+        """Return the address of an instruction; at the end of the history, where the hart is then; GAP: not known."""
+        if position < len(self._history):
+            return self._history.pc(position)
+        past = self._trace.past
+        return GAP if past is None else past.registers(position).get("pc", GAP)
+
+    # -- lines
+
+    def source_line(self, position: int) -> str:
+        """Return file:line of an instruction, "" if that is not known."""
+        pc, image = self.instruction_address(position), self._trace.image_at(position)
+        if pc == GAP:
+            return ""
+        key = id(image), pc
+        if key not in self._lines:
+            self._lines[key] = self._source(image).place(pc)
+        return self._lines[key]
+
+    def text(self, position: int) -> str:
+        """Return the text of the source line of an instruction, "" if that is not known."""
+        return self._source(self._trace.image_at(position)).line_text(self.instruction_address(position))
+
+    def is_own(self, position: int) -> bool:
+        """Return whether an instruction is of code that the user sees: its source line is known, and, where the sources
+        of `main` can be read, its own can be, too.
+        """
+        if not self.source_line(position):
+            return False
+        return bool(self.text(position)) or not self._has_sources(self._trace.image_at(position))
+
+    def _has_sources(self, image: Image) -> bool:
+        if id(image) not in self._readable:
+            mains = image.symbols_named("main")
+            self._readable[id(image)] = any(self._source(image).line_text(address) for address, _ in mains)
+        return self._readable[id(image)]
+
+    def function_name(self, position: int) -> str:
+        """Return the function of an instruction, "" without a symbol."""
+        found = self._trace.image_at(position).symbol(self.instruction_address(position))
+        return "" if found is None else found[0]
+
+    def _source(self, image: Image) -> ProgramSources:
+        found = self._sources.get(id(image))
+        if found is None:
+            found = self._sources[id(image)] = image, ProgramSources(image, shown=self._with_text)
+        return found[1]
+
+    # -- variables
+
+    def register(self, position: int, number: int) -> PartName | None:
+        """Return the variable that is in a register before the instruction at a position."""
+        wanted = number - X if X <= number < F + 32 else -1
+        for name, variable, content in self._locals(position):
+            if content.register == wanted:
+                return PartName(name, variable.type)
+        return None
+
+    def register_text(self, number: int) -> str:
+        """Return the name of a register."""
+        return X_NAMES[number - X] if X <= number < F else register_name(number).split(" ")[0]
+
+    def variable(self, position: int, address: int, size: int) -> PartName | None:
+        """Return the variable, or the part of one, that some bytes are, as the instruction at a position sees it."""
+        for name, variable, content in self._locals(position):
+            offset = None if content.address is None else address - content.address
+            if offset is not None and 0 <= offset < size_of(variable.type):
+                return _part(PartName(name, variable.type), offset, size)
+        return self._static(position, address, size)
+
+    def place(self, position: int, address: int, size: int) -> PartName:
+        """Return what some bytes are called: a variable, an object without debug information, or an address."""
+        found = self.variable(position, address, size)
+        if found is not None:
+            return found
+        image = self._trace.image_at(position)
+        symbol = image.symbol(address)
+        if symbol is None:
+            return PartName(f"memory at {address:#x}")
+        return PartName(f"{symbol[0]}+{symbol[1]}" if symbol[1] else symbol[0])
+
+    def _locals(self, position: int) -> Iterator[tuple[str, DebugVariable, VariableContent]]:
+        """Yield the local variables that have a place, from the inside out."""
+        image, pc = self._trace.image_at(position), self.instruction_address(position)
+        evaluator, moment = self._evaluator(image), self._moment(position)
+        try:
+            scope = evaluator.program.scope_at(pc)
+            for block in scope.blocks if scope is not None else ():
+                for entry in block.iter_children():
+                    if scope is not None and entry.tag in _VARIABLES and "DW_AT_declaration" not in entry.attributes:
+                        variable = DebugVariable(entry, scope.unit.types.of(entry), scope.concrete, scope.unit.bias)
+                        found = _variable_content(evaluator, variable, moment)
+                        if found is not None:
+                            yield text_of(entry, "DW_AT_name"), variable, found
+        except ERRORS:
+            return
+
+    def _static(self, position: int, address: int, size: int) -> PartName | None:
+        """Return the variable at an address that has one place all the time."""
+        image = self._trace.image_at(position)
+        symbol = image.symbol(address)
+        if symbol is None:
+            return None
+        name = symbol[0].partition(".")[0]
+        evaluator = self._evaluator(image)
+        try:
+            found = evaluator.program.lookup(name, evaluator.program.scope_at(self.instruction_address(position)))
+            if not isinstance(found, DebugVariable):
+                return None
+            moment = self._moment(position)
+            content = _variable_content(evaluator, found, moment)
+        except ERRORS:
+            return None
+        offset = -1 if content is None or content.address is None else address - content.address
+        return _part(PartName(name, found.type), offset, size) if 0 <= offset < size_of(found.type) else None
+
+    def expression(self, position: int, text: str) -> "int | tuple[int, int]":
+        """Return where an expression of the program has its value before the instruction at a position: the number of a
+        register, or (address, size). Raises BadExpression.
+        """
+        evaluator = self._evaluator(self._trace.image_at(position))
+        moment = self._moment(position)
+        try:
+            node = evaluator.parsed(text, evaluator.program.scope_at(moment.pc))
+            for name, _, content in self._locals(position) if isinstance(node, VariableName) else ():
+                if isinstance(node, VariableName) and name == node.name and content.register is not None:
+                    return X + content.register
+            found = evaluator.value(node, moment)
+        except UnknownValue as unknown:
+            raise BadExpression(f"its place is not known here ({unknown.text.strip('<>')})") from None
+        if found.address is None or found.bits is not None:
+            raise BadExpression("it is a value, not something that has been written")
+        return found.address, max(size_of(found.type), 1)
+
+    def is_on_stack(self, position: int, address: int) -> bool | None:
+        """Return whether an address is in the frame of the function that runs at a position; None: not known."""
+        evaluator = self._evaluator(self._trace.image_at(position))
+        moment = self._moment(position)
+        low = self._trace.register_value(position, _SP)
+        try:
+            high = evaluator.locations.frame_address(moment)
+        except _UNREADABLE:
+            return None
+        return None if low is None or high is None else low <= address < high
+
+    def _moment(self, position: int) -> PastMoment:
+        """Return what is known before the instruction at a position."""
+        past = self._trace.past
+        return PastMoment(UnknownPast() if past is None else past, position, self.instruction_address(position))
+
+    def _evaluator(self, image: Image) -> Evaluator:
+        found = self._evaluators.get(id(image))
+        if found is None:
+            found = self._evaluators[id(image)] = image, Evaluator(image)
+        return found[1]
+
+    # -- values
+
+    def value_text(self, position: int, value: int, size: int, kind: ValueType | None) -> str:
+        """Return a value of *size* bytes as text: as gdb prints it, if its type is known."""
+        content = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+        if kind is not None and is_scalar(kind) and size_of(kind) <= size:
+            evaluator = self._evaluator(self._trace.image_at(position))
+            try:
+                moment = self._moment(position)
+                return Formatter(evaluator).text(TypedValue(kind, content=content[: size_of(kind)]), moment)[0]
+            except _UNREADABLE:
+                pass
+        number = int.from_bytes(content, "little", signed=True)
+        return str(number) if abs(number) < _MOST_DECIMAL else f"{value & (1 << 8 * size) - 1:#x}"
+
+
+_MOST_DECIMAL = 100_000
+
+
+def _variable_content(evaluator: Evaluator, variable: DebugVariable, moment: PastMoment) -> VariableContent | None:
+    try:
+        return evaluator.locations.content(variable, size_of(variable.type), moment)
+    except UnknownValue:
+        return None
+
+
+def _part(variable: PartName, offset: int, size: int) -> PartName:
+    """Return the innermost member or element that has some bytes."""
+    kind = None if variable.type is None else stripped(variable.type)
+    if isinstance(kind, Array) and size_of(kind.target):
+        number, inside = divmod(offset, size_of(kind.target))
+        if inside + size <= size_of(kind.target):
+            return _part(PartName(f"{variable.text}[{number + kind.lowest}]", kind.target), inside, size)
+    if isinstance(kind, Struct):
+        for it in kind.members:
+            inside = offset - it.offset
+            if it.name and it.bits is None and inside >= 0 and inside + size <= size_of(it.type):
+                return _part(PartName(f"{variable.text}.{it.name}", it.type), inside, size)
+    if offset or (variable.type is not None and size < size_of(variable.type)):
+        end = f"..{offset + size - 1}" if size > 1 else ""
+        return PartName(f"{variable.text} (byte {offset}{end})")
+    return variable
