@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,9 +109,15 @@ def found_extra(extra: Extra) -> Finding:
             notes.append(f"{package.name} {there} is too old: {package.least} is needed")
     if not facts and not notes:
         notes.append("this installation does not know the extra: install rvtrace again")
-    install = Packages(command=f"{sys.executable} -m pip install '{_NAME}[{extra.name}]'")
+    install = Packages(command=f"{_installer()} '{_NAME}[{extra.name}]'")
     state = Usability.MISSING if notes else Usability.OK
     return Finding(f"extra {extra.name}", state, extra.gives, facts=tuple(facts), notes=tuple(notes), packages=install)
+
+
+def _installer() -> str:
+    """Return the words that install a package beside rvtrace: environments that uv makes have no pip."""
+    has_pip = find_spec("pip") is not None
+    return f"{sys.executable} -m pip install" if has_pip else f"uv pip install --python {sys.executable}"
 
 
 def found_cache() -> Finding:

@@ -137,6 +137,9 @@ def test_an_extra_that_is_missing_or_too_old(monkeypatch: pytest.MonkeyPatch) ->
     found = installation.found_extra(installation.VIEWS)
     assert found.state is Usability.MISSING and found.packages.command.endswith("-m pip install 'rvtrace-gdb[views]'")
     assert found.notes[0].endswith(" is too old: 1000.1 is needed") and found.notes[1] == "nowhere is not installed"
+    monkeypatch.setattr(installation, "find_spec", lambda name: None)  # as in what `uv tool install` makes
+    found = installation.found_extra(installation.VIEWS)
+    assert re.fullmatch(r"uv pip install --python \S+ 'rvtrace-gdb\[views\]'", found.packages.command)
 
 
 def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
