@@ -215,7 +215,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--address", "0x10,0"), 1, "--address 0x10,0: neither"),
         (("--function", "nowhere"), 1, "--function nowhere: "),
         (("--hart", "1"), 1, "--hart 1: it has no tandem trace, only 0"),
-        (("--flen", "7"), 2, "invalid choice: 7"),
+        (("--flen", "7"), 2, "argument --flen: invalid choice: "),
     ],
 )
 def test_what_cannot_be_shown(
