@@ -46,6 +46,7 @@ COMMANDS = (
     Subcommand("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
     Subcommand("log", "print what a dprintf would have printed, each time a place ran", "log"),
     Subcommand("why", "say why a value of the past is what it is: what made it, and what let that run", "why"),
+    Subcommand("calls-of", "list each call of a function: arguments, what it returned, how long it took", "calls_of"),
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("pack", "put a trace, its program and its sources into one file for somebody else", "pack"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),

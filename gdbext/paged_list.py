@@ -158,7 +158,7 @@ class PagedList:
             self._question.update({it.word: True for it in options_of(self._what) if it.computed})
         page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
-            _print_printable(line)
+            print_row_line(line)
         if self._what in HEADINGS and page.rows:
             print(HEADINGS[self._what])
         if results.WANTED:
@@ -168,9 +168,9 @@ class PagedList:
                 results.add(results.makers["page"](self._what, piece))
             with readable_code():
                 for line in lines(piece) if page.folds is None else _folded(piece, lines):
-                    _print_printable(line)
+                    print_row_line(line)
         if page.notice:
-            _print_printable(page.notice)
+            print_row_line(page.notice)
         return page
 
     def _lines(self, page: Page) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]
             yield f"\tthese {fold.lines} lines {repetition(fold)}"
 
 
-def _print_printable(line: str) -> None:
+def print_row_line(line: str) -> None:
     print(line if line.isprintable() else shown(line))
 
 

@@ -97,6 +97,14 @@ _DOING = {
 """The label of a request's progress, until the session reports one."""
 
 
+class SessionRefusal(gdb.GdbError):
+    """An error of the session, one line. *kind*: the session's name for it."""
+
+    def __init__(self, text: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
 class Tracer:
     """The session process, with the facts about gdb that its requests need."""
 
@@ -127,7 +135,7 @@ class Tracer:
                 self.reported = found["state"]
             return found
         except SessionError as error:
-            raise gdb.GdbError(str(error)) from None
+            raise SessionRefusal(str(error), error.kind) from None
         finally:
             self._end_progress()
 

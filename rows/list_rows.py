@@ -125,7 +125,7 @@ class LoggedRow(NamedTuple):
     """What a dprintf would have printed, or, with a *here* of "gap", where trace is missing between two rows.
 
     position  numbered as in `trace history`
-    here      the place; *line*: FILE:LINE, "" if it is not known
+    here      the place; *where*: FILE:LINE, "" if it is not known
     text      what was printed; *why*: why it may not have been, "" if it was
     values    of each expression: "what" it is, "value", and "unknown" if not all of that is known
     """
@@ -133,10 +133,42 @@ class LoggedRow(NamedTuple):
     number: int
     position: int
     here: Place | str
-    line: str
+    where: str
     text: str
     why: str
     values: Sequence[Mapping[str, Any]]
+    time: int | None
+
+
+class OneCallRow(NamedTuple):
+    """A call of a function.
+
+    here          its first instruction; *position*: numbered as in `trace history`
+    source        what ran before: the call, or the last instruction before a trap; *where*: FILE:LINE of that
+    text          the trap, if it was entered by one
+    arguments     of each parameter: "what" it is, "value", and "unknown" if not all of that is known
+    returned      the same of what it returned; None: nothing, or why not
+    instructions  how many ran in it and in what it called; *ticks*: how long that took
+    end           the number of the first instruction behind it
+    depth         how many calls of the same function it is in
+    called        the functions that it called itself, and how often; *more*: whether there are others
+    """
+
+    number: int
+    position: int
+    here: Place | str
+    source: Place | str
+    where: str
+    text: str
+    arguments: Sequence[Mapping[str, Any]]
+    returned: Mapping[str, Any] | None
+    why: str
+    instructions: int | None
+    ticks: int | None
+    end: int | None
+    depth: int | None
+    called: Sequence[str]
+    more: bool
     time: int | None
 
 
@@ -327,6 +359,7 @@ ROW_TYPES: dict[str, type[Any]] = {
     "gaps": FoundRow,
     "executions": FoundRow,
     "log": LoggedRow,
+    "calls_of": OneCallRow,
     "functions": FunctionRow,
     "calls": CallRow,
     "records": RecordRow,

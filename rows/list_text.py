@@ -22,6 +22,7 @@ from rvtrace_gdb.rows.list_rows import (
     FunctionRow,
     LoggedRow,
     MessageRow,
+    OneCallRow,
     Place,
     WhyRow,
 )
@@ -190,9 +191,13 @@ def repetition(fold: Fold) -> str:
 
 
 def _execution_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
-    by = {"start": "where the history starts", "gap": "after a gap"}
-    came = by[row.source] if isinstance(row.source, str) else f"from {_place_text(row.source, symbols)}"
+    came = _came_from(row.source, symbols)
     return [came, row.text] if row.text else [came]
+
+
+def _came_from(source: Place | str | None, symbols: TextSymbols) -> str:
+    by = {"start": "where the history starts", "gap": "after a gap"}
+    return by[source] if isinstance(source, str) else f"from {_place_text(source, symbols)}"
 
 
 def event_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
@@ -221,10 +226,39 @@ def logged_line(row: LoggedRow, symbols: TextSymbols, modifiers: Collection[str]
     """Return the line for what a dprintf would have printed."""
     if isinstance(row.here, str):
         return f"{row.number}\t@{row.position}\t{symbols.paint('gap', f'[{row.text}]')}"
-    where = row.line or symbols.address_text(row.here)
+    where = row.where or symbols.address_text(row.here)
     when = "" if row.time is None else f", time {row.time}"
     why = f"{symbols.paint('gap', f'[{row.why}]')} " if row.why else ""
     return f"{row.number}\t@{row.position}\t{where}{when}:\t{why}{row.text}"
+
+
+def one_call_line(row: OneCallRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
+    """Return the line for a call of a function."""
+    name = row.here if isinstance(row.here, str) else symbols.function_text(row.here[0], _name_of_place(row.here))
+    arguments = ", ".join(f"{it['what']}={it['value']}" for it in row.arguments)
+    value = "" if row.returned is None else f" = {row.returned['value']}"
+    facts = ", ".join(filter(None, [_came_from(row.source, symbols), *_call_facts(row, symbols)]))
+    return f"{row.number}\t@{row.position}\t{name}({arguments}){value}\t{facts}"
+
+
+def _call_facts(row: OneCallRow, symbols: TextSymbols) -> list[str]:
+    """Return what is said of a call besides its arguments and its value; "" for what there is not."""
+    count, called = row.instructions, ", ".join([*row.called, *(["..."] if row.more else [])])
+    return [
+        row.text,
+        f"at {row.where}" if row.where else "",
+        symbols.paint("gap", row.why) if row.why else "",
+        "" if count is None else f"{count} instruction{'' if count == 1 else 's'}",
+        "" if row.ticks is None else f"{row.ticks} ticks",
+        "" if row.end is None else f"until @{row.end}",
+        f"depth {row.depth}" if row.depth else "",
+        "" if row.time is None else f"time {row.time}",
+        f"calls {called}" if called else "",
+    ]
+
+
+def _name_of_place(place: Place) -> str | None:
+    return place[1] if len(place) == 3 else None
 
 
 def function_line(row: FunctionRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
@@ -282,5 +316,6 @@ _LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] =
     LoggedRow: logged_line,
     MessageRow: message_line,
     WhyRow: why_line,
+    OneCallRow: one_call_line,
 }
 """How the rows of each kind are printed."""

@@ -16,6 +16,7 @@ from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows.log_text import LogArguments, log_arguments
 from rvtrace_gdb.session import report
+from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import log
 from rvtrace_gdb.session.session import Session
@@ -29,7 +30,7 @@ EXAMPLES = (
 
 
 @dataclass(frozen=True)
-class LogCommand:
+class LogCommandLine:
     """What the command line asks for. *hart*: None: all. *part*: of the history; *since*: from this instruction on."""
 
     trace: RequestedTrace
@@ -58,26 +59,29 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument("expression", metavar="EXPR", nargs="+", help=expressions)
     parser.add_argument("--if", dest="condition", default="", metavar="COND", help="only where this holds")
-    parser.add_argument("--range", default="", metavar="A,B", help="only these instructions of the history")
-    time = "only what ran at this time, or from one time to another, in ticks of the trace"
-    parser.add_argument("--time", default="", metavar="T[,T]", help=time)
-    parser.add_argument(
-        "--from", dest="since", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
-        help="only what is at or after this instruction of the history",
-    )  # fmt: skip
-    hart = inputs.number_from(0, (1 << 32) - 1)
-    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
-    parser.add_argument(
-        "--values", choices=("on", "registers", "off"), default="on",
-        help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
-        " registers alone, or nothing",
-    )  # fmt: skip
+    add_part(parser, "what ran there")
     output.add_arguments(parser, "each row")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.examples = EXAMPLES
     parser.set_defaults(run=run)
+
+
+def add_part(parser: CommandParser, what: str) -> None:
+    """Add which part of which history counts, for lists with values. *what*: is shown of it."""
+    parser.add_argument("--range", dest="part", default="", metavar="A,B", help=f"only {what}: these instructions")
+    ticks = f"only {what}: at this time, or from one time to another, in ticks of the trace"
+    parser.add_argument("--time", default="", metavar="T[,T]", help=ticks)
+    number, hart = inputs.number_from(1, (1 << 63) - 1), inputs.number_from(0, (1 << 32) - 1)
+    since = "only what is at or after this instruction of the history"
+    parser.add_argument("--from", dest="since", type=number, metavar="N", help=since)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
+    values = (
+        "what is reconstructed of a trace that has only addresses: registers and memory (on, the default), registers"
+        " alone, or nothing"
+    )
+    parser.add_argument("--values", choices=("on", "registers", "off"), default="on", help=values)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
     given = _arguments(args.expression, args.condition)
     if args.since is not None and given.numbers:
         raise ListError("give --from N or a RANGE, not both")
-    part = HistoryPart(args.range, args.time)
+    part = HistoryPart(args.part, args.time)
     part.check(1)
-    request = LogCommand(raw.trace_request(args, args.capture), args.where, given, args.hart, part, args.since)
+    request = LogCommandLine(raw.trace_request(args, args.capture), args.where, given, args.hart, part, args.since)
     _print(request, OutputOptions.from_arguments(args), args.values)
     return 0
 
@@ -110,23 +114,30 @@ def _arguments(words: list[str], condition: str) -> LogArguments:
     return given._replace(condition=condition or given.condition, numbers=turn or given.numbers)
 
 
-def _print(request: LogCommand, options: OutputOptions, values: str) -> None:
+def _print(request: LogCommandLine, options: OutputOptions, values: str) -> None:
     with CommandOutput(options, "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
-        found = decoded.harts.histories
-        harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
-            hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
-        ]  # fmt: skip
+        decoded, harts = say_about_trace(request.trace, session, shown, request.hart)
         request.part.check(len(harts))
         for hart in harts:
             shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request, values))
 
 
-def _lines(shown: ShownTrace, request: LogCommand, values: str) -> Iterator[str]:
+def say_about_trace(
+    trace: RequestedTrace, session: Session, shown: CommandOutput, hart: int | None
+) -> tuple[Decoded, list[int]]:
+    """Decode a trace, and say what is to be said of it. Return it, and the harts that are shown: *hart*, None: all."""
+    about = trace.open(session)
+    decoded = session.harts(progress=shown.progress)
+    hint = hints_of_history(session.capture(), decoded, shown.progress)
+    shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+    if hart is not None:
+        return decoded, [decoded.harts.number(hart)]
+    found = decoded.harts.histories
+    return decoded, [it for it in sorted(found) if len(found) == 1 or len(found[it])]
+
+
+def _lines(shown: ShownTrace, request: LogCommandLine, values: str) -> Iterator[str]:
     given, part = request.arguments, request.part
     return shown.lines(
         "log",

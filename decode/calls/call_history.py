@@ -147,6 +147,10 @@ class CallHistory:
         if last is not None and last.number < end:
             yield last._replace(end=len(self.history))
 
+    def functions_in(self, block: int) -> list[FunctionRun]:
+        """Return the functions that begin in a block of entries, without their numbers and ends."""
+        return list(self._in_block(block, 0))
+
     def steps(self, progress: Progress = silent) -> Counter[CallStep]:
         """Return how often each step was taken. Raises what *progress* raises."""
         return LongWork(self.step_pieces).result(progress)

@@ -34,6 +34,7 @@ _PASSED_OVER = ("DW_TAG_restrict_type", "DW_TAG_atomic_type")
 _TAGS = {"DW_TAG_structure_type": "struct", "DW_TAG_class_type": "class", "DW_TAG_union_type": "union"}
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_module", *_TAGS)
 _DEEPEST = 64
+_BY_REFERENCE = 4  # DW_CC_pass_by_reference
 
 
 class UnreadableType(Exception):
@@ -95,7 +96,10 @@ class DebugTypes:
         tag = "" if _language(entry) in C_PLUS_PLUS | {RUST} else _TAGS[entry.tag]
         if any(it.tag == "DW_TAG_variant_part" for it in entry.iter_children()):
             raise UnreadableType(f"{full_name(entry)}, an enumeration of Rust")
-        return Struct(full_name(entry), size, tag, lambda: list(self._members(entry)))
+        return Struct(
+            full_name(entry), size, tag, lambda: list(self._members(entry)), is_union=entry.tag == "DW_TAG_union_type",
+            is_by_reference=_integer_attribute(entry, "DW_AT_calling_convention") == _BY_REFERENCE,
+        )  # fmt: skip
 
     def _members(self, entry: Any) -> Iterator[MemberField]:
         for it in entry.iter_children():

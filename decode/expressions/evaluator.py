@@ -329,9 +329,9 @@ class Evaluator:
             return self.element(left, index - kind.lowest)
         if not isinstance(kind, Pointer):
             raise BadExpression("cannot subscript something that is neither an array nor a pointer")
-        return self.dereferenced(self._moved(left, kind, index, moment), moment)
+        return self.dereferenced(self._advanced(left, kind, index, moment), moment)
 
-    def _moved(self, pointer: TypedValue, kind: Pointer, count: int, moment: ExpressionMoment) -> TypedValue:
+    def _advanced(self, pointer: TypedValue, kind: Pointer, count: int, moment: ExpressionMoment) -> TypedValue:
         size = size_of(self.complete(stripped(kind.target))) or 1
         return number_value(pointer.type, int(scalar_of(pointer, moment)) + count * size)
 
@@ -349,7 +349,7 @@ class Evaluator:
             left, right, one = right, left, other
         assert isinstance(one, Pointer)
         count = int(self._scalar(right, moment))
-        return self._moved(left, one, -count if operator == "-" else count, moment)
+        return self._advanced(left, one, -count if operator == "-" else count, moment)
 
     def _memory_array(self, left: TypedValue, right: TypedValue, moment: ExpressionMoment) -> TypedValue:
         count = int(self._scalar(right, moment))

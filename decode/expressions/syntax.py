@@ -16,6 +16,10 @@ class BadExpression(RvtraceError):
     """A text that is not an expression, or none that is understood here."""
 
 
+class ChangingExpression(BadExpression):
+    """An expression that would change the program, or run it."""
+
+
 class NumberLiteral(NamedTuple):
     """An integer, a floating-point number, or a character; *suffix*: its letters ("u", "ul", "f"), or "char"."""
 
@@ -181,7 +185,7 @@ class _ExpressionParser:
         """Raise BadExpression if something follows."""
         if self._upcoming.kind == "operator" and self._upcoming.spelling in ("=", "++", "--"):
             change = self._upcoming.spelling
-            raise BadExpression(f"{self._text}: `{change}` would change the program: the past does not change")
+            raise ChangingExpression(f"{self._text}: `{change}` would change the program: the past does not change")
         if self._upcoming.kind != "end":
             raise self._error()
 
@@ -239,8 +243,10 @@ class _ExpressionParser:
             if operator == "[":
                 found = BinaryOperation("[", found, self.expression())
                 self._expect("]")
+            elif operator == "(" and isinstance(found, RegisterName):
+                raise BadExpression(f"{self._text}: ${found.name} is a function of gdb's own, which gdb alone has")
             elif operator == "(":
-                raise BadExpression(f"{self._text}: a call runs code of the program, which the past does not do")
+                raise ChangingExpression(f"{self._text}: a call runs code of the program, which the past does not do")
             else:
                 if self._upcoming.kind not in ("name", "number"):
                     raise self._error("the name of a member is missing")

@@ -45,8 +45,13 @@ class MemberField(NamedTuple):
 class Struct:
     """A structure, class or union. Its members are read when they are asked for."""
 
-    def __init__(self, name: str, size: int, tag: str, members: Callable[[], Sequence[MemberField]]) -> None:
+    def __init__(
+        self, name: str, size: int, tag: str, members: Callable[[], Sequence[MemberField]], *, is_union: bool = False,
+        is_by_reference: bool = False,
+    ) -> None:  # fmt: skip
+        """*is_by_reference*: such a value is passed and returned in memory, whatever its size."""
         self.name, self.size, self.tag, self._read = name, size, tag, members
+        self.is_union, self.is_by_reference = is_union, is_by_reference
 
     @cached_property
     def members(self) -> Sequence[MemberField]:

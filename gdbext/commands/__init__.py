@@ -36,6 +36,7 @@ from rvtrace_gdb.gdbext.commands import (
     hardware,
     history,
     intervals,
+    log,
     note,
     pgo,
     report,
@@ -160,8 +161,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own; waves: a waveform viewer follows
     Files          save, open, close; replay goes back in one; export; pgo; note
-    Registers and memory of the past
-                   values: how much is known; who-wrote, why, print
+    The past       values, who-wrote, why, print, log, calls-of
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
                    trace), snapshot (Espressif chips), usb (an adapter)
@@ -220,6 +220,7 @@ MODULES = (
     who_wrote,
     why,
     values,
+    log,
     note,
     waves,
     partial_values,

@@ -159,6 +159,24 @@ def find(given: Arguments) -> RowFields:
     return _list(given, "executions", **parameters)
 
 
+def log(given: Arguments) -> RowFields:
+    """Return what a dprintf would have printed: the place is the first word, each other one an expression."""
+    if len(given.words) < 2:
+        raise gdb.GdbError("-rvtrace-log: a place, and at least one expression, or a format, are needed.")
+    where, *expressions = given.words
+    condition, letter, numbers, time = ("".join(given.options[name]) for name in ("if", "letter", "range", "time"))
+    parameters: dict[str, Any] = {"condition": condition, "letter": letter, "numbers": numbers, "time": time}
+    place = commands_find.parse_location(where, "-rvtrace-log")
+    return _list(given, "log", where=place, expressions=expressions, **parameters)
+
+
+def calls_of(given: Arguments) -> RowFields:
+    """Return the calls of a function."""
+    place = commands_find.parse_location(" ".join(given.words), "-rvtrace-calls-of")
+    part: dict[str, Any] = {"numbers": "".join(given.options["range"]), "time": "".join(given.options["time"])}
+    return _list(given, "calls_of", where=place, **part)
+
+
 def functions(given: Arguments) -> RowFields:
     """Return the functions that ran."""
     return _list(given, "functions", **{word: given.options[word] for word in _words("functions")})
@@ -358,6 +376,7 @@ _DIFF = (
     Option("-elf", text="a file", shown="FILE", default=()),
 )
 _WHY = (Option("-branches"), Option("-thin"), Option("-depth", most=commands_why.DEPTH_MOST))
+_LOG = (*FOUND, *(Option(f"-{name}", text=name.upper(), default=()) for name in ("if", "letter", "range", "time")))
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
@@ -369,6 +388,8 @@ TABLE = (
     MiCommand("gaps", gaps, FOUND),
     MiCommand("check", check),
     MiCommand("find", find, FOUND, "LOCATION"),
+    MiCommand("log", log, _LOG, "EXPR"),
+    MiCommand("calls-of", calls_of, (*FOUND, *_LOG[-2:]), "FUNCTION"),
     MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),

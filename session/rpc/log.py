@@ -1,20 +1,46 @@
-"""The list `log` of the session protocol: what a dprintf would have printed. It is shown in pages, as others are.
+"""The lists `log` and `calls-of` of the session protocol: what a dprintf would have printed, and calls of a function.
+
+They are shown in pages, as others are.
 
 *where*: the parameters of a search, as the list `executions` has them; of a function, the place of its breakpoint
 counts. *expressions*: texts, the first of which may be a format in quotes. *condition*: "" for none. *letter*: as in
 `print /x`. *numbers*, a RANGE of `trace history`, or *time*, "T" or "FIRST,LAST" in ticks: only what ran there.
+
+Of the calls of a function there are *where*, which must be one, and *numbers* or *time*.
 """
 
 from collections.abc import Sequence
 
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.queries.search import BadQuery
+from rvtrace_gdb.session.questions.calls_of.query import CallsOfQuery
 from rvtrace_gdb.session.questions.log.places import breakpoints
 from rvtrace_gdb.session.questions.log.query import LogQuery, LogRequest, LogTools
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
+
+
+def calls_of_query(session: Session, params: Params, progress: Progress) -> tuple[CallsOfQuery, SelectedHistory]:
+    """Return whose calls are listed, in which history. Raises as `log_query`, and BadQuery."""
+    selected = session.selected(params.context(), progress)
+    tools, where = _tools(session, selected), params.execution_query("where")
+    functions = (where.first, *(where.functions if where.function else where.others))
+    if where.last is not None or any(tools.evaluator.image.function(it) != it for it in functions):
+        raise BadQuery(f"{where.name} is no function that can be called")
+    stops = breakpoints(where._replace(function=True, functions=functions[1:], others=()), tools)
+    past = past_of(session, selected, progress)
+    query = CallsOfQuery(where.name, functions, (stops.first, *stops.others), _part(params, selected), past, tools)
+    return query, selected
+
+
+def _part(params: Params, selected: SelectedHistory) -> range | None:
+    """Return the positions that a request is about. Raises RangeError, BadTime."""
+    part = HistoryPart(params.text("numbers", ""), params.text("time", ""))
+    part.check(1)
+    return part.positions(selected) if any(part) else None
 
 
 def log_query(session: Session, params: Params, progress: Progress) -> tuple[LogQuery, SelectedHistory]:
@@ -24,9 +50,7 @@ def log_query(session: Session, params: Params, progress: Progress) -> tuple[Log
     tools = _tools(session, selected)
     expressions: Sequence[str] = params.texts("expressions")
     request = LogRequest(tuple(expressions), params.text("condition", ""), params.text("letter", ""))
-    asked = HistoryPart(params.text("numbers", ""), params.text("time", ""))
-    asked.check(1)
-    part = asked.positions(selected) if any(asked) else None
+    part = _part(params, selected)
     where = breakpoints(params.execution_query("where"), tools)
     return LogQuery(where, request, part, past_of(session, selected, progress), tools), selected
 

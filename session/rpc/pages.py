@@ -26,6 +26,7 @@ means the newest *count* rows, of calls the first.
 |              |                   | `session.queries.executions`; *also*: objects of these, more places in one list;  |
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | log          | `LoggedRow`       | see `session.rpc.log`                                                             |
+| calls_of     | `OneCallRow`      | the same                                                                          |
 | functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 | differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
@@ -381,6 +382,13 @@ def _log(session: Session, params: Params, requested: Range, progress: Progress)
     return listed(session, query, selected, params, requested, progress)
 
 
+def _calls_of(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    from rvtrace_gdb.session.rpc.log import calls_of_query  # as for a log
+
+    query, selected = calls_of_query(session, params, progress)
+    return listed(session, query, selected, params, requested, progress)
+
+
 def _records(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
     from rvtrace_gdb.session.target.csr_access import resolved
@@ -408,6 +416,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]]
     "accesses": _accesses,
     **dict.fromkeys(("events", "gaps", "executions"), _search_results),
     "log": _log,
+    "calls_of": _calls_of,
     "functions": _functions,
     "calls": _calls,
     "records": _records,

@@ -9,6 +9,7 @@
 | place   | thread_hart                        | {number, length}: where a hart is in the past, and its history   |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
+| show_place | thread_hart, number             | nothing: gdb is shown this place, without a stop                 |
 | follow_program | context                     | {lines}: gdb has loaded another program                          |
 | goto    | context, pc, number, to or what    | {number, lines, moves, match, of}: where the next resumption leads |
 | registers_known | thread_hart, number, registers | {known}: registers are known; these stay known from there on |
@@ -283,6 +284,14 @@ def entered_at(session: Session, params: Params, progress: Progress) -> JsonMess
     return {}
 
 
+def show_place(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Show gdb another place of the past, without a stop: gdb itself has to forget what it read of the one before."""
+    hart, number = params.optional_number("thread_hart"), params.number("number")
+    if isinstance(session.debugger, ProxyDebugger) and session.debugger.timeline.position(hart) is not None:
+        session.debugger.timeline.go_to(hart, history_position(number))
+    return {}
+
+
 class RecordsInThePast(RvtraceError):
     """gdb cannot record while it is in rvtrace's past."""
 
@@ -333,6 +342,7 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,
+    "show_place": show_place,
     "steps": steps,
     "registers_known": registers_known,
     "native": native,

@@ -16,7 +16,8 @@ from tests.helpers.started_python import rvtrace
 LISTS = (
     "trace history 1,2021", "trace history /m 1,2021", "trace history /r 1,2021", "trace functions 1,200",
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
-    "trace check", "trace events", "trace find *0x80000088", "trace status", "trace dump 1,200", "trace gaps",
+    "trace check", "trace events", "trace find *0x80000088", "trace log *0x80000088 /a $pc, $a0",
+    "trace status", "trace dump 1,200", "trace gaps",
     "trace values", "trace regs", "trace who-wrote $a0", "trace goto begin", "trace position", "trace print $pc",
     "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace explain", "trace intervals trap",
 )  # fmt: skip
@@ -31,6 +32,8 @@ UNTRIED = {
     "pgo": "writes a file with the names as they are, for compilers; what it prints has names of files alone",
     **dict.fromkeys(("start", "stop", "connect", "replay", "live", "enter", "native"), "prints no name of the program"),
     **dict.fromkeys(("save", "open", "close"), "prints no name of the program but the file's"),
+    "calls-of": "as the shell's, tests/console/test_hostile_names.py",
+    "diff": "needs another trace; its rows name functions as the shell's do",
     "top": "needs a target", "waves": "prints the file's name alone: tests/gdbext/replay/test_waves.py",
     "here": "needs the TUI window", "usb": "needs an adapter", "snapshot": "needs an ESP32 chip",
 }  # fmt: skip

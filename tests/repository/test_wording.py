@@ -36,6 +36,7 @@ NOT_OURS = {
     "gdbext/commands/coverage.py": "the errors are gdb's",
     "gdbext/expressions.py": "the text is the user's expression, the errors are gdb's",
     "gdbext/commands/who_wrote.py": "the text is the user's expression",
+    "gdbext/past_values.py": "the errors are gdb's",
     "support/text.py": "the error is Python's",
 }
 """Why what is compared there is not words of the program's own."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator
 from rvtrace_gdb.decode.expressions.formatting import FORMATS, Formatter
 from rvtrace_gdb.decode.expressions.locations import UnknownValue
-from rvtrace_gdb.decode.expressions.syntax import BadExpression, ExpressionNode
+from rvtrace_gdb.decode.expressions.syntax import BadExpression, ChangingExpression, ExpressionNode
 from rvtrace_gdb.decode.expressions.values import TypedValue
 from rvtrace_gdb.decode.expressions.variables import CodeScope
 from rvtrace_gdb.decode.history.history import History
@@ -175,6 +175,8 @@ class LogTexts:
     def _problem(self, text: str, moment: PastMoment) -> str | None:
         try:
             self._value(text, moment)
+        except ChangingExpression as error:
+            raise BadQuery(str(error)) from None
         except BadExpression as error:
             return str(error)
         except UnknownValue:
@@ -302,7 +304,7 @@ class LogResults:
             number=index + 1,
             position=history_number(position),
             here=self._places.address(pc, position),
-            line=self._log._query.tools.lines.line_at(pc),
+            where=self._log._query.tools.lines.line_at(pc),
             text=text.rstrip("\n"),
             why=f"{condition} is not known" if is_undecided else "",
             values=[{"what": name, "value": it, **({} if known else {"unknown": 1})} for name, it, known in values],
@@ -317,7 +319,7 @@ class LogResults:
             number=index + 1,
             position=history_number(first),
             here=AT_GAP,
-            line="",
+            where="",
             text=f"{'; '.join(texts) or 'trace is missing'}{more}",
             why="",
             values=[],

@@ -73,7 +73,7 @@ def test_programs_get_each_value_and_whether_it_is_known(capture: Path, capsys: 
     assert main(["log", str(capture), "fact", "n", "$mcycle", "--json", "--quiet", "1,1"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["values"] == [{"what": "n", "value": "5"}, {"what": "$mcycle", "value": "<unavailable>", "unknown": 1}]
-    assert (row["number"], row["func"], row["hart"]) == (1, "fact", 0) and row["line"].startswith("logged.c:")
+    assert (row["number"], row["func"], row["hart"]) == (1, "fact", 0) and row["where"].startswith("logged.c:")
 
 
 def test_a_part_of_the_history(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:

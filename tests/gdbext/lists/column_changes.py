@@ -32,6 +32,8 @@ COMMANDS = {
     "functions": ("trace functions", "functions"),
     "calls": ("trace calls", "calls"),
     "records": ("trace ctr show", None),
+    "log": ("trace log main 1+0", None),
+    "calls_of": ("trace calls-of main", None),
     "differences": ("trace diff other.rvt", None),
 }
 """The list's command, and its MI command."""
@@ -60,6 +62,10 @@ def two_values(kind: Any, column: str) -> tuple[Any, Any]:
     special: dict[str, tuple[Any, Any]] = {
         "pc": pcs,
         "facts": ({"cause": 1}, {"cause": 2}),
+        "arguments": ([{"what": "n", "value": "5"}], [{"what": "n", "value": "6"}]),
+        "values": ([{"what": "n", "value": "5"}], [{"what": "n", "value": "6"}]),
+        "returned": ({"value": "5"}, {"value": "6"}),
+        "called": (["one"], ["another"]),
         "between": ([3, 1, 3, None], [4, 1, 4, None]),
         **dict.fromkeys(("here", "source", "target", "expected", "addresses"), ([pcs[0]], [pcs[1]])),
     }

@@ -36,10 +36,10 @@ def test_both_ends_have_the_same_lists() -> None:
 
 def test_each_column_is_printed(changes: Any) -> None:
     """The facts of an event are for programs; where execution continued, or should have, is known of gaps and returns,
-    whose rows events share.
+    whose rows events share. The values of a log are in its text, and the line is in place of its address.
     """
     unknown = {f"executions {column}" for column in ("facts", "target", "expected")}
-    assert unseen(changes, 0) == {"events facts", "gaps facts", *unknown}
+    assert unseen(changes, 0) == {"events facts", "gaps facts", "log values", "log here", *unknown}
 
 
 def test_programs_get_each_column(changes: Any) -> None:

@@ -23,9 +23,9 @@ from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
-    "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "functions", "calls",
-    "coverage", "report", "explain", "intervals", "top", "pgo", "who-wrote", "why", "why-row", "values", "note",
-    "notes", "save", "open", "export", "goto", "live", "position",
+    "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "log", "calls-of",
+    "functions", "calls", "coverage", "report", "explain", "intervals", "diff", "top", "pgo",
+    "who-wrote", "why", "why-row", "values", "note", "notes", "save", "open", "export", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 

@@ -1,0 +1,306 @@
+"""Each call of a function, as a list: where from, with which arguments, what it returned, and what it called.
+
+An argument has the value that it had where a breakpoint of the function stops; what a call returned, that which was in
+the registers of the ABI behind the very return of that call. Calls of which the return is not in the trace have none.
+"""
+
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun
+from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.expressions.debug_types import UnreadableType
+from rvtrace_gdb.decode.expressions.formatting import Formatter
+from rvtrace_gdb.decode.expressions.locations import UNAVAILABLE, UnknownValue
+from rvtrace_gdb.decode.expressions.syntax import BadExpression
+from rvtrace_gdb.decode.expressions.types import ValueType, size_of
+from rvtrace_gdb.decode.expressions.values import TypedValue
+from rvtrace_gdb.decode.expressions.variables import CodeScope, DebugVariable, local_variables
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.dwarf_file import ERRORS
+from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
+from rvtrace_gdb.decode.search import entries_of, executions
+from rvtrace_gdb.reports.intervals.calls import calls_of
+from rvtrace_gdb.rows.list_rows import OneCallRow
+from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.queries.search import Places, QueryResults, Searcher
+from rvtrace_gdb.session.questions.calls_of.returned import ReturnPlace, return_place
+from rvtrace_gdb.session.questions.log.query import LoggedValue, LogTools
+from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast
+from rvtrace_gdb.support.errors import Progress
+
+_KEPT = 8  # blocks of functions
+_MOST_RUNS = 1 << 14  # functions that are looked at in a call, for what it called
+_SHOWN = 6  # different functions that it called
+_PARAMETER = "DW_TAG_formal_parameter"
+NO_RETURN, LOST = "had not returned", "trace is missing in it"
+UNWOUND = "was left in another way than by its return"
+
+
+class CallsOfQuery(NamedTuple):
+    """Asks for the calls of the functions that begin at *functions*. *breakpoints*: of each, where one would stop.
+    *part*: positions at which the calls begin, None: all. *past*: None: no value is known.
+    """
+
+    name: str
+    functions: tuple[int, ...]
+    breakpoints: tuple[int, ...]
+    part: range | None
+    past: Past | None
+    tools: LogTools
+
+    def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
+        entries = sorted(
+            position
+            for function in self.functions
+            for position in searcher.search(entries_of(function, program.base)).positions(searcher.progress)
+        )
+        if self.past is not None and entries:
+            self.past.prepare(searcher.progress)
+        return CallsOf(self, history, program, searcher, entries)
+
+
+class _CallEnd(NamedTuple):
+    """Where a call ended. *depth*: how many calls of the function it is in."""
+
+    end: int
+    depth: int
+
+
+class CallsOf:
+    """The calls, see `QueryResults`."""
+
+    def __init__(
+        self, query: CallsOfQuery, history: History, program: ContextImages, searcher: Searcher, entries: list[int]
+    ) -> None:
+        self._query, self._history, self._program = query, history, program
+        self._places, self._calls, self._searcher = Places(history, program), searcher.calls(), searcher
+        self._ends = _ends_of(self._calls, query.functions, entries, searcher.progress)
+        part = range(len(history)) if query.part is None else query.part
+        self._entries = [it for it in entries if it in part]
+        self._functions = FunctionEntries(history, searcher.calls)
+        self._evaluator, self._formatter = query.tools.evaluator, Formatter(query.tools.evaluator)
+        self._blocks: OrderedDict[int, list[FunctionRun]] = OrderedDict()
+        gaps = " It has gaps: see `trace gaps`." if history.gaps else ""
+        self.none_message = f"{query.name} was not called in this history.{gaps}"
+        self.notes: Sequence[str] = self._new_notes()
+
+    def _new_notes(self) -> list[str]:
+        notes = list(self._evaluator.problems)
+        if self._query.past is None:
+            notes.append("no value is known in this trace: see `trace values`")
+        inlined = self._evaluator.program.inlined_entries(self._query.name)
+        if inlined:
+            notes.append(f"{self._query.name} is part of other functions, too (inlined): that is no call")
+        return notes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def position(self, index: int) -> int:
+        return self._entries[index]
+
+    def count_before(self, position: int) -> int:
+        return bisect_left(self._entries, position)
+
+    def row(self, index: int) -> OneCallRow:
+        begin = self._entries[index]
+        ended = self._ends.get(begin)
+        pc = self._history.pc(begin)
+        scope = self._evaluator.program.scope_at(pc)
+        why = self._why(begin, ended)
+        value = None if ended is None or why else self._returned(scope, begin, ended.end)
+        arguments = self._arguments(scope, begin, len(self._history) if ended is None else ended.end)
+        times = [self._history.time_at(it) for it in (begin, *([] if ended is None else [ended.end]))]
+        called, more = self._called(begin, ended)
+        return OneCallRow(
+            number=index + 1,
+            position=history_number(begin),
+            here=self._places.instruction(begin),
+            source=self._places.previous_instruction(begin),
+            where=self._line_before(begin),
+            text="; ".join(it.text for it in self._calls.traps_at(begin)),
+            arguments=[_fields(name, it) for name, it in arguments],
+            returned=None if value is None else _fields("", value),
+            why=why,
+            instructions=None if ended is None else ended.end - begin,
+            ticks=None if None in times or len(times) < 2 else (times[1] or 0) - (times[0] or 0),
+            end=None if ended is None else history_number(ended.end),
+            depth=None if ended is None else ended.depth,
+            called=called,
+            more=more,
+            time=times[0],
+        )
+
+    def _line_before(self, begin: int) -> str:
+        pc = self._history.pc(begin - 1) if begin else GAP
+        return "" if pc == GAP else self._query.tools.lines.line_at(pc)
+
+    # -- values
+
+    def _moment(self, position: int, pc: int) -> PastMoment:
+        past = self._query.past
+        return PastMoment(UnknownPast() if past is None else past, position, pc, self._functions)
+
+    def _arguments(self, scope: CodeScope | None, begin: int, end: int) -> list[tuple[str, LoggedValue]]:
+        """Return the names of the parameters, with their values where a breakpoint of this call stops."""
+        if scope is None:
+            return []
+        stop = self._stop(begin, end)
+        try:
+            return [(name, self._argument(it, stop)) for name, it in local_variables(scope, _PARAMETER)]
+        except UnreadableType:
+            return []
+        except ERRORS:
+            return []
+
+    def _stop(self, begin: int, end: int) -> int | None:
+        """Return the first position of a call at which a breakpoint of the function stops."""
+        if self._history.pc(begin) in self._query.breakpoints:
+            return begin
+        before = self._breakpoints.before(begin)
+        stop = self._breakpoints.position(before) if before < len(self._breakpoints) else end
+        following = bisect_left(self._entries, begin + 1)
+        limit = min(end, self._entries[following]) if following < len(self._entries) else end
+        return stop if stop < limit and not self._is_cut(begin, stop) else None
+
+    @cached_property
+    def _breakpoints(self):  # type: ignore[no-untyped-def] # what searches return
+        return self._searcher.search(executions(*self._query.breakpoints))
+
+    def _argument(self, variable: DebugVariable, stop: int | None) -> LoggedValue:
+        if stop is None:
+            return LoggedValue(UNAVAILABLE, False)
+        moment = self._moment(stop, self._history.pc(stop))
+        try:
+            return LoggedValue(*self._formatter.text(self._evaluator.variable(variable, moment), moment))
+        except UnknownValue as unknown:
+            return LoggedValue(unknown.text, False)
+        except BadExpression:
+            return LoggedValue(UNAVAILABLE, False)
+
+    def _returned(self, scope: CodeScope | None, begin: int, end: int) -> LoggedValue | None:
+        """Return what a call returned; None: nothing, or nobody knows where that is."""
+        if scope is None:
+            return None
+        try:
+            kind = scope.unit.types.of(scope.concrete)
+            flags = self._evaluator.image.elves[0][0].flags if self._evaluator.image.elves else 0
+            place = return_place(kind, self._evaluator.image.xlen, flags)
+            if place is None:
+                return None
+            moment = self._moment(end, self._history.pc(begin))
+            value = self._value_at(kind, place, begin, moment)
+            return LoggedValue(*self._formatter.text(value, moment))
+        except UnknownValue as unknown:
+            return LoggedValue(unknown.text, False)
+        except (UnreadableType, BadExpression):
+            return LoggedValue(UNAVAILABLE, False)
+        except ERRORS:
+            return LoggedValue(UNAVAILABLE, False)
+
+    def _value_at(self, kind: ValueType, place: ReturnPlace, begin: int, moment: PastMoment) -> TypedValue:
+        if place.is_in_memory:  # the caller says where, before the arguments
+            address = self._moment(begin, moment.pc).named_register("a0")
+            if address is None:
+                raise UnknownValue
+            return TypedValue(kind, address)
+        content: list[int | None] = [None] * size_of(kind)
+        for piece in place.pieces:
+            number = moment.named_register(piece.register)
+            if number is not None:
+                known = (number & (1 << 8 * piece.size) - 1).to_bytes(piece.size, "little")
+                content[piece.offset : piece.offset + piece.size] = known
+        inside = {at for it in place.pieces for at in range(it.offset, it.offset + it.size)}
+        return TypedValue(kind, content=[byte if at in inside else 0 for at, byte in enumerate(content)])
+
+    # -- how it ended
+
+    def _is_cut(self, begin: int, end: int) -> bool:
+        """Return whether trace is missing from one position to another."""
+        gaps = self._history.gap_positions
+        return bisect_left(gaps, begin) < bisect_left(gaps, end)
+
+    def _why(self, begin: int, ended: _CallEnd | None) -> str:
+        """Return why there is no value, "" if the call returned."""
+        if ended is None:
+            return LOST if self._is_cut(begin, len(self._history)) else NO_RETURN
+        return "" if self._returns(begin, ended.end) else UNWOUND
+
+    def _returns(self, begin: int, end: int) -> bool:
+        """Return whether a call ended by a return to where it came from."""
+        image = self._program.image_of(self._history.context_at(end - 1))
+        try:
+            is_return = image.instruction(self._history.pc(end - 1)).itype is IType.RETURN
+        except (CodeMissing, UndecodableInstruction):
+            return False
+        if not is_return or end == len(self._history) or self._calls.traps_at(end):
+            return is_return
+        back = self._moment(begin, 0).named_register("ra")
+        return back is None or back == self._history.pc(end)
+
+    # -- what it called
+
+    def _called(self, begin: int, ended: _CallEnd | None) -> tuple[list[str], bool]:
+        """Return the functions that a call called itself, with how often, and whether there are more."""
+        end = len(self._history) if ended is None else ended.end
+        found: Counter[str] = Counter()
+        level: int | None = None
+        for looked, run in enumerate(self._runs(begin, end)):
+            if level is None:
+                level = run.level
+                continue
+            if looked > _MOST_RUNS or run.pc == GAP:
+                return _named_counts(found), True
+            if run.level != level + 1:
+                continue
+            if run.kind is StackOperationKind.TRAP:
+                found["[trap]"] += 1
+            elif run.kind is StackOperationKind.CALL:
+                symbol = self._program.image_of(self._history.context_at(run.begin)).symbol(run.pc)
+                found["??" if symbol is None else symbol[0]] += 1
+        names = _named_counts(found)
+        return names[:_SHOWN], len(names) > _SHOWN
+
+    def _runs(self, begin: int, end: int) -> Iterator[FunctionRun]:
+        """Yield the functions that begin at positions *begin* to *end* - 1."""
+        block = self._calls.block_at(begin)
+        while block < len(self._calls.lowest) and self._calls.begin_of(block) < end:
+            runs = self._block(block)
+            first = bisect_left(runs, begin, key=lambda run: run.begin)
+            for run in runs[first:]:
+                if run.begin >= end:
+                    return
+                yield run
+            block += 1
+
+    def _block(self, number: int) -> list[FunctionRun]:
+        if number not in self._blocks:
+            self._blocks[number] = self._calls.functions_in(number)
+            if len(self._blocks) > _KEPT:
+                self._blocks.popitem(last=False)
+        return self._blocks[number]
+
+
+def _ends_of(
+    calls: CallHistory, functions: Sequence[int], entries: Sequence[int], progress: Progress
+) -> dict[int, _CallEnd]:
+    """Return where each call ended, by where it began, of those of which that is known."""
+    from array import array
+
+    intervals = calls_of(calls, functions, array("Q", entries), progress).intervals
+    return {it.begin: _CallEnd(it.end, it.depth) for it in intervals}
+
+
+def _named_counts(counted: "Counter[str]") -> list[str]:
+    return [name if times == 1 else f"{name} x{times}" for name, times in counted.most_common()]
+
+
+def _fields(name: str, value: LoggedValue) -> dict[str, object]:
+    unknown = {} if value.is_known else {"unknown": 1}
+    return {**({"what": name} if name else {}), "value": value.text, **unknown}
