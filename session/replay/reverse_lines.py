@@ -125,10 +125,28 @@ class ReverseLines:
             return before, frame  # it was no call, and no return
         inside = self._call_inside(before, frame)
         if inside is None:
-            return before, self._call_of(before)
+            return self._in_caller(position, before)
         if inside != before and enters and self._table_row(before) is not None:
             return before, self._call_of(before)
-        return inside, frame
+        return self._call_before_traps(inside, frame), frame
+
+    def _in_caller(self, position: int, before: int) -> tuple[int, int | None]:
+        """Return what the caller executed when a call began at a position, and in which call that is."""
+        end = self._end if position == len(self._history) else None
+        outer = next((it.call for it in islice(self._frames.frames(position, pc=end), 2, None)), None)
+        within = self._call_inside(before, outer)
+        if within is None:
+            return before, self._call_of(before)
+        return self._call_before_traps(within, outer), outer
+
+    def _call_before_traps(self, inside: int, frame: int | None) -> int:
+        """Return what the call that began at *frame* executed at or before a position: where an instruction traps again
+        and again, each handler was entered when the one before returned, and nothing ran in between.
+        """
+        earlier = self._call_inside(inside, frame)
+        while earlier is not None and earlier < inside:
+            inside, earlier = earlier, self._call_inside(earlier, frame)
+        return inside
 
     def _call_of(self, position: int) -> int | None:
         """Return the position of the call of the function that runs, None: not in the trace."""

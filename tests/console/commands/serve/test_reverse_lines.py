@@ -6,13 +6,15 @@ What is right is worked out from the list of what ran, objdump's line table, and
 import random
 import re
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 from tests.console.commands.serve.served import Packets, capture, serving
 from tests.endtoend.reverse.line_rules import Lines, LineWalk
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.helpers.amounts import LONG
-from tests.session.board import DEMO
+from tests.helpers.example_captures import RUN, example_capture
+from tests.session.board import DEMO, executed
 
 LINE_STEPS = ("reverse-step", "reverse-next")
 PLACES = 400 if LONG else 40
@@ -40,6 +42,21 @@ def test_steps_backward_keep_the_rules_from_place_to_place(tmp_path: Path) -> No
             here = led(client, command) or 0
             client.ask("s")
     assert entered["reverse-step"] and not entered["reverse-next"]
+
+
+def test_traps_one_after_another_are_gone_over(tmp_path: Path) -> None:
+    """A load that traps does not run: the handlers of the next tries follow each other."""
+    file = example_capture(tmp_path, "trap_loop")
+    [elf] = tmp_path.glob("*.elf")
+    code = Code(elf)
+    walk = Walk(code, list(islice(executed(elf), RUN["trap_loop"])), frozenset({code.symbols["on_trap"]}))
+    rules, numbers = LineWalk(walk, Lines(elf), optimization="-Og"), range(walk.present // 2, walk.present, 37)
+    with serving(file) as server, server.client() as client:
+        for number in numbers:
+            client.monitor(f"trace goto {number}")
+            client.ask("s")
+            there = led(client, "reverse-next")
+            assert there is not None and not rules.wrong("reverse-next", number - 1, there), (number, there + 1)
 
 
 def led(client: Packets, command: str) -> int | None:
