@@ -56,7 +56,8 @@ def test_traps_one_after_another_are_gone_over(tmp_path: Path) -> None:
             client.monitor(f"trace goto {number}")
             client.ask("s")
             there = led(client, "reverse-next")
-            assert there is not None and not rules.wrong("reverse-next", number - 1, there), (number, there + 1)
+            assert there is not None
+            assert not rules.wrong("reverse-next", number - 1, there), (number, there + 1)
 
 
 def led(client: Packets, command: str) -> int | None:
