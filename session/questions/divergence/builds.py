@@ -1,20 +1,19 @@
 """How two programs are compared: the same one by its instructions, two builds of one by functions and lines."""
 
-import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.line_code import SourceLineCode, line_code
+from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.program_coverage import identity_of
 from rvtrace_gdb.rows.diff_rows import BY_INSTRUCTIONS, BY_LINES
 from rvtrace_gdb.session.questions.divergence.content import SymbolOfPc
-
-_FunctionLine = tuple[str, str, int]
-"""A function, the file of one of its lines, and the line: in the file in which the function begins, from there."""
+from rvtrace_gdb.session.questions.divergence.loop_code import operation_at
 
 
 class ComparedPrograms(NamedTuple):
@@ -35,8 +34,7 @@ def compared_programs(image: Image, other: Image) -> ComparedPrograms:
     if mine is None or its is None or _is_same(mine[0], its[0]):
         bias, other_bias = (0 if it is None else it[1] for it in (mine, its))
         return ComparedPrograms(BY_INSTRUCTIONS, _moved(bias), _moved(other_bias), bias, other_bias)
-    numbers: dict[_FunctionLine, int] = {}
-    return ComparedPrograms(BY_LINES, _lines(image, numbers), _lines(other, numbers))
+    return ComparedPrograms(BY_LINES, *_line_symbols(image, other))
 
 
 def _is_same(one: Elf, other: Elf) -> bool:
@@ -51,38 +49,76 @@ def _moved(bias: int) -> SymbolOfPc | None:
     return (lambda pc: pc - bias) if bias else None
 
 
-def _lines(image: Image, numbers: dict[_FunctionLine, int]) -> SymbolOfPc:
-    """Return the symbols of the instructions of a program: where a line, or a function without lines, begins. Equal
-    lines have equal *numbers*.
+class _LinesOfFunction(NamedTuple):
+    """The lines of a function that have code, in order, as (file, line): which instructions each consists of, without
+    operands, and where its statements begin.
     """
-    starts = {pc: numbers.setdefault(line, len(numbers) + 1) for pc, line in _line_starts(image)}
-    return starts.get
+
+    lines: list[tuple[str, int]]
+    code: list[tuple[str, ...]]
+    starts: list[list[int]]
 
 
-def _line_starts(image: Image) -> Iterator[tuple[int, _FunctionLine]]:
-    rows: dict[int, LineTableRow] = {}
-    for unit in SourceLines(image).tables():
-        for row in unit.rows:
-            if row.statement and row.line:
-                rows[row.address] = row
-    for function in coverage.functions(image):
-        if function.start not in rows:
-            yield function.start, (function.name, "", 0)
-    before: _FunctionLine | None = None
-    for address in sorted(rows):
-        line = _line_of(image, rows, address)
-        if line is not None and line != before:
-            yield address, line
-        before = line
+def _line_symbols(image: Image, other: Image) -> tuple[SymbolOfPc, SymbolOfPc]:
+    """Return the symbols of the instructions of two builds: of those where a line, or a function without lines, begins.
+
+    Lines of a function are the same if their code is alike, in their order, wherever they are by now; and where as many
+    lines in a row have other code, each is the one that was changed.
+    """
+    mine, its = _functions_of(image), _functions_of(other)
+    symbols: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    number = 0
+    for name in dict.fromkeys((*mine, *its)):
+        one, another = mine.get(name, _NO_LINES), its.get(name, _NO_LINES)
+        for first, second in _matches(one.code, another.code):
+            number += 1
+            for into, function, at in ((symbols[0], one, first), (symbols[1], another, second)):
+                into.update(dict.fromkeys(function.starts[at] if at is not None else (), number))
+    return symbols[0].get, symbols[1].get
 
 
-def _line_of(image: Image, rows: dict[int, LineTableRow], address: int) -> _FunctionLine | None:
-    """Return the line of an address where a statement begins: by its distance from the function's first line."""
-    symbol, row = image.symbol(address), rows[address]
-    if symbol is None:
-        return None
-    name, offset = symbol
-    first = rows.get(address - offset)
-    is_own = first is not None and first.path == row.path and row.line >= first.line
-    file = posixpath.basename(row.path)
-    return name, file, row.line - first.line if is_own and first is not None else -row.line
+_JUMPS = frozenset(("jal", "jalr"))
+"""A line that has nothing else is not compared: where a compiler puts returns changes with everything around them."""
+_NO_LINES = _LinesOfFunction([], [], [])
+
+
+def _matches(
+    one: Sequence[tuple[str, ...]], other: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the indices of lines that are the same, and of those that only one of them has."""
+    for tag, begin, end, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if tag == "equal" or end - begin == last - first:
+            yield from zip(range(begin, end), range(first, last), strict=True)
+            continue
+        yield from ((at, None) for at in range(begin, end))
+        yield from ((None, at) for at in range(first, last))
+
+
+def _functions_of(image: Image) -> dict[str, _LinesOfFunction]:
+    """Return the lines of each function of a program, by its name."""
+    by_line: dict[tuple[int, str, int], list[SourceLineCode]] = {}
+    for code in line_code(image, SourceLines(image)):
+        by_line.setdefault((code.instance[0], code.path, code.line), []).append(code)
+    found: dict[str, _LinesOfFunction] = {}
+    for (start, path, line), codes in sorted(by_line.items()):
+        name, _ = image.symbol(start) or ("", 0)
+        function = found.setdefault(name, _LinesOfFunction([], [], []))
+        operations = tuple(_operations(image, codes))
+        function.lines.append((path, line))
+        function.code.append(operations)
+        starts = sorted({it.start for it in codes if it.statement} or {codes[0].start})
+        function.starts.append([] if _JUMPS.issuperset(operations) else starts)
+    for each in coverage.functions(image):
+        if each.name not in found:
+            found[each.name] = _LinesOfFunction([("", 0)], [()], [[each.start]])
+    return found
+
+
+def _operations(image: Image, codes: Sequence[SourceLineCode]) -> Iterator[str]:
+    """Yield the names of the instructions of a line."""
+    for code in sorted(codes, key=lambda it: it.start):
+        pc = code.start
+        while pc < code.end:
+            op = operation_at(image, pc)
+            yield "?" if op is None else op.name
+            pc += 4 if op is None else op.length
