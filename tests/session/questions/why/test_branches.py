@@ -49,6 +49,7 @@ class Judged(NamedTuple):
 
 
 PROGRAMS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "millicode": (("start.S", "workload.c"), "rv32imac"),
     "workload 64": (("start.S", "workload.c"), "rv64imafdc"),
     "workload 32": (("start.S", "workload.c"), "rv32imac"),
     "recursion in an endless loop": (("start.S", f"{SOURCES}/deep.c"), "rv64imac"),
@@ -67,7 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judged(name: str, folder: Path) -> Judged:
     sources, march = PROGRAMS[name]
     made = [with_macros(folder, it, ROUNDS=1) if it == "workload.c" else it for it in sources]
-    elf = build(folder, *made, march=march)
+    options = ("-msave-restore",) if name == "millicode" else ()
+    elf = build(folder, *made, march=march, options=options)
     run = run_spike(elf, folder, march[4:].upper(), steps=STEPS)
     return Judged(Image.from_elf(elf), history_of(run), list(decisions(run, Disassembly(elf))))
 
@@ -77,6 +79,16 @@ def test_decisions(name: str, folder: Path) -> None:
     ran = judged(name, folder)
     assert {"branch", "call"} <= {kind for kind, _ in ran.truth}
     assert not list(ran.differing(sparse(7)))
+
+
+def test_millicode(folder: Path) -> None:
+    """Where gcc saves and restores registers by calls and jumps of its own. One of them goes on into the next, which is
+    no jump.
+    """
+    ran = judged("millicode", folder)
+    places = [ran.image.symbol(ran.history.pc(position)) for position, *_ in ran.differing(sparse(3))]
+    assert all(place is not None and place[0].startswith("__riscv_") for place in places)
+    assert "jump" in {kind for kind, _ in ran.truth}
 
 
 @pytest.mark.parametrize("name", ["interrupts", "exceptions"])

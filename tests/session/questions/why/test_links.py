@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import FCSR, F, X
+from rvtrace_gdb.decode.program.csrs import FCSR, SATP, F, X
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction import forward
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
-from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange, StopState
 from rvtrace_gdb.decode.semantics import reads, writes
 from rvtrace_gdb.decode.semantics.encodings import Operation
 from rvtrace_gdb.decode.semantics.operations import STORES
@@ -24,12 +24,12 @@ from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.questions.why.links import Origin, ValueLink, ValueLinks
 from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
 from rvtrace_gdb.support.extents import Extent
-from tests.decode.reconstruction.spike_history import history_of
+from tests.decode.reconstruction.spike_history import Truth, history_of, states
 from tests.helpers.amounts import LONG
 from tests.session.questions.why.shadow import Made, Tags, followed
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.programs import assemble, build, with_macros
-from tests.transport.simulated.hart.spike import run_spike
+from tests.transport.simulated.hart.spike import SpikeRun, run_spike
 
 RAM = Extent(0x8000_0000, 1 << 22)
 DEPTH = 8
@@ -37,22 +37,39 @@ DOUBTFUL = -2
 
 
 class Ran(NamedTuple):
-    """What Spike did, and who made what of it. *asked*: questions about any register or byte, with the answers."""
+    """What Spike did, and who made what of it. *asked*: questions about any register or byte, with the answers. *end*:
+    the state behind it.
+    """
 
     image: Image
     history: History
     x: Sequence[int]
     made: Sequence[Made]
     asked: "Sequence[Asked]"
+    end: Truth
 
-    def links(self, *, values: bool = True) -> ValueLinks:
+    def links(self, *, values: bool = True, from_stop: bool = False) -> ValueLinks:
+        """*values*: some are known: those of the beginning, or those of the stop."""
         machine = HartMachine(self.image.xlen, "IMAFDC", [RAM], machine_only=True)
         memory = [(RAM[0], bytes(RAM[1])), *self.image.segments]
         known = KnownState(x=(0, *self.x[1:]), f=[0] * 32, csrs={FCSR: 0}, privilege=3, memory=memory)
+        facts = HartFacts(machine, None, stop=self._stop()) if from_stop else HartFacts(machine, known)
         program = ContextImages(self.image)
-        past = ReconstructedPast(self.history, program, HartFacts(machine, known)) if values else None
+        past = ReconstructedPast(self.history, program, facts) if values else None
         hart = HartRanges(0, others=False, ranges=[MemoryRange(*RAM, MemoryKind.RAM)])
         return ValueLinks(TracedPast(self.history, program, past, RegisterWriters(self.history, program), hart))
+
+
+    def _stop(self) -> StopState:
+        x = [self.end.x.get(number, self.x[number]) for number in range(32)]
+        content = dict(memory for begin, data in self.image.segments for memory in enumerate(data, begin))
+        content.update(self.end.memory)
+
+        def read(address: int, size: int) -> bytes:
+            return bytes(content.get(at, 0) for at in range(address, address + size))
+
+        last = self.history.pc(len(self.history) - 1)
+        return StopState(last, x, [self.end.f.get(number, 0) for number in range(32)], {SATP: 0}, read)
 
 
 class Asked(NamedTuple):
@@ -95,10 +112,14 @@ def ran(request: pytest.FixtureRequest, folder: Path) -> Ran:
 
 
 @cache
-def executed(name: str, folder: Path) -> Ran:
+def executed(name: str, folder: Path, skipped: int = 0) -> Ran:
+    """*skipped*: so many steps at the beginning are not in the history."""
     program, extensions = PROGRAMS[name]
     elf, texts = program(folder), dict[int, str]()
     run = run_spike(elf, folder, extensions, steps=200_000, texts=texts)
+    *_, (_, end, last) = states(run)
+    end.apply(last)
+    run = SpikeRun(run.x, run.steps[skipped:])
     history, rng = history_of(run), Random(37)
     waiting = sorted(rng.randrange(len(history)) for _ in range(QUESTIONS))
     made, asked = list[Made](), list[Asked]()
@@ -106,7 +127,7 @@ def executed(name: str, folder: Path) -> Ran:
         made.append(one)
         while len(asked) < len(waiting) and waiting[len(asked)] == position:
             asked.append(_question(rng, position, tags))
-    return Ran(Image.from_elf(elf), history, run.x, made, asked)
+    return Ran(Image.from_elf(elf), history, run.x, made, asked, end)
 
 
 def _question(rng: Random, position: int, tags: Tags) -> Asked:
@@ -199,6 +220,25 @@ def test_any_register_and_byte(ran: Ran) -> None:
         assert said in (it.writer, DOUBTFUL), it
         doubtful += said == DOUBTFUL
     assert doubtful < len(ran.asked) / 2  # behind store-conditionals of which nothing shows whether they stored
+
+
+@pytest.mark.parametrize("name", ["workload 64", "workload 32"])
+def test_the_stop_alone_is_known(name: str, folder: Path) -> None:
+    """As where a buffer has lost the beginning: what is certain is right; what is not is doubtful, or ends."""
+    ran = executed(name, folder, skipped=9000)
+    links, certain, others = ran.links(from_stop=True), 0, 0
+    length = len(ran.history)
+    for position in Random(11).sample(range(length), 3000 if LONG else 300):
+        for link in links.links_of(position):
+            if link.address is None:
+                others += link.origin is Origin.NO_ADDRESS
+                continue
+            said, truth = _writer(link), ran.made[position].loaded
+            assert all(said in (DOUBTFUL, truth[at]) for at in range(link.address, link.address + link.size)), link
+            certain += said != DOUBTFUL
+            others += said == DOUBTFUL
+    assert certain > 20
+    assert others > 20
 
 
 def test_registers_need_no_values(folder: Path) -> None:
