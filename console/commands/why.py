@@ -127,8 +127,11 @@ def _place_parameters(trace: ShownTrace, request: WhyRequest, text: str) -> Mapp
             raise WhyError(f"there is no register {text}")
         return {"register": name}
     where: tuple[int, int] | int | None
+    head, comma, size = text.rpartition(",")
     try:
-        where = expression_place(session, selected, text, position, trace.output.progress)
+        where = expression_place(session, selected, head if comma and size.isdecimal() else text, position)
+        if comma and size.isdecimal() and not isinstance(where, int):
+            where = where[0], int(size)
     except BadExpression as error:
         where = memory_place(text, trace.image)
         if where is None and regno_of(text) is not None:

@@ -50,12 +50,14 @@ class WhyPage(NamedTuple):
         """
         selected = session.selected(params.context(), progress)
         kept = session.cached(_LastAnswer, selected.history, lambda: _LastAnswer([]))
+        for last in kept.answers:
+            last.show_progress(progress)
         if params.given("register") or params.given("where"):
             question = _question(session, selected, params)
             if params.given("anew") or not kept.answers:
                 kept.answers[:] = [answer(session, selected, question, progress)]
                 return cls(kept.answers[0], 1), selected
-            return cls(kept.answers[0], _deepened(kept.answers[0], progress)), selected
+            return cls(kept.answers[0], _deepened(kept.answers[0])), selected
         if not kept.answers:
             raise NoTrace("nothing was asked yet: `trace why EXPRESSION`")
         begin = 1
@@ -86,11 +88,11 @@ class WhyPage(NamedTuple):
         return PageSelection(first, min(last, length) + 1)
 
 
-def _deepened(last: WhyAnswer, progress: Progress) -> int:
+def _deepened(last: WhyAnswer) -> int:
     """Go into what was left out. Return the number of the first row that is new."""
     first = len(last.rows) + 1
     while len(last.rows) < first + _LEAST and last.deepen():
-        progress("following values (rows)", len(last.rows), None)
+        pass
     return first
 
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.session.questions.why.names import PartName, ProgramNames
 from rvtrace_gdb.session.questions.why.rounds import Carried, carried
 from rvtrace_gdb.session.questions.why.steps import ChainStep, ChainSteps, Use, ValueMaker
 from rvtrace_gdb.session.questions.why.trace import TracedPast
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress
 
 DEPTH = 5
 """The levels that are shown without another number."""
@@ -50,11 +50,10 @@ class WhyAnswer:
     """The answer to one question, and to those that go on from its rows."""
 
     def __init__(
-        self, trace: TracedPast, links: ValueLinks, branches: Decisions, names: ProgramNames, *, thin: bool, depth: int,
-        progress: Progress = silent,
-    ) -> None:  # fmt: skip
+        self, trace: TracedPast, links: ValueLinks, branches: Decisions, names: ProgramNames, *, thin: bool, depth: int
+    ) -> None:
         self._trace, self._links, self._branches, self._names = trace, links, branches, names
-        self._depth, self._progress = depth, progress
+        self._depth = depth
         self._steps = ChainSteps(links, branches.activations, names, thin=thin)
         self._calls = FoldedCalls(links, branches.activations, names, self._steps, thin=thin)
         self.rows: list[WhyRow] = []
@@ -62,6 +61,10 @@ class WhyAnswer:
         self._made: dict[int, int] = {}  # the row of each instruction that was gone into
         self._waiting: list[int] = []  # rows that were not gone into
         self._limit = MOST
+
+    def show_progress(self, progress: Progress) -> None:
+        """Let what is asked from now on call a function now and then, which may raise to end it."""
+        self._trace.progress = progress
 
     # -- questions
 
@@ -121,7 +124,7 @@ class WhyAnswer:
 
     def _node(self, use: Use, level: int, depth: int) -> int | None:
         """Add the row of a value that was used, and what it was made of. Return its number."""
-        self._progress("following values (rows)", len(self.rows), None)
+        self._trace.progress("following values (rows)", len(self.rows), None)
         row = self._value_row(use, level)
         maker = use.maker
         if maker is None:
@@ -218,7 +221,7 @@ class WhyAnswer:
 
     def _call(self, row: WhyRow, makers: tuple[ValueMaker, ...], call: int, depth: int) -> int:
         """Add a row for a value that a function without source lines made."""
-        folded = [self._calls.folded(it, call, self._progress) for it in makers]
+        folded = [self._calls.folded(it, call, self._trace.progress) for it in makers]
         row = self._at_instruction(row, call)._replace(kind="call", instructions=sum(it.instructions for it in folded))
         row = row._replace(returned=self._names.function_name(call + 1))
         maker = makers[0]

@@ -43,9 +43,10 @@ def answer(
 ) -> WhyAnswer:  # fmt: skip
     """Return the answer to a question. *sources*: whether the text of source lines is in it."""
     parts = _history_parts(session, selected, progress, sources=sources)
+    parts.trace.progress = progress
     found = WhyAnswer(
         parts.trace, parts.links, parts.branches, parts.names,
-        thin=question.thin, depth=question.depth, progress=progress,
+        thin=question.thin, depth=question.depth,
     )  # fmt: skip
     if question.register is not None:
         found.ask_register(question.position, question.register)

@@ -14,7 +14,6 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.why.deciders import Deciders
 from rvtrace_gdb.session.questions.why.frames import Activation, Activations
 from rvtrace_gdb.session.questions.why.trace import TracedPast
-from rvtrace_gdb.support.errors import Progress, silent
 
 
 class Decision(Enum):
@@ -44,8 +43,8 @@ _KINDS = {StackOperationKind.CALL: Decision.CALL, StackOperationKind.TRAP: Decis
 class Decisions:
     """The decisions in a history, whose functions are *calls* and whose active calls *frames*."""
 
-    def __init__(self, trace: TracedPast, calls: CallHistory, frames: CallFrames, progress: Progress = silent) -> None:
-        self._trace, self._calls, self._progress = trace, calls, progress
+    def __init__(self, trace: TracedPast, calls: CallHistory, frames: CallFrames) -> None:
+        self._trace, self._calls = trace, calls
         self.activations = Activations(trace.history, frames)
         self._deciders: dict[int, tuple[Image, Deciders]] = {}
 
@@ -88,7 +87,7 @@ class Decisions:
             position = jumped
 
     def _last(self, position: int, addresses: frozenset[int], activation: Activation) -> int | None:
-        return self.activations.last(position, addresses, activation, self._progress) if addresses else None
+        return self.activations.last(position, addresses, activation, self._trace.progress) if addresses else None
 
     def _is_there(self, position: int, first: int) -> bool:
         """Return whether an activation is still in the function in which it began, at a position *first*."""
@@ -127,7 +126,7 @@ class Decisions:
     @cached_property
     def _executed(self) -> dict[int, frozenset[int]]:
         """Where each instruction has gone."""
-        counted = counts(self._trace.history, progress=self._progress, calls=self._calls)
+        counted = counts(self._trace.history, progress=self._trace.progress, calls=self._calls)
         found: dict[int, set[int]] = {}
         for source, target in {**counted.steps, **counted.resumed}:
             if counted.step(source, target) > 0:

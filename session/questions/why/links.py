@@ -179,7 +179,7 @@ class ValueLinks:
             return None
         if past.is_reconstructed or past.traced_registers() is None:
             query = WantedAccess(0, _ANYWHERE, forward=True, stores=True, loads=True)
-            found = past.nearest_access(position, query) if past.has_accesses else None
+            found = past.nearest_access(position, query, self._trace.progress) if past.has_accesses else None
             if found is not None and found.position == position:
                 return found.address - operand.offset
         return self._trace.register_value(position, operand.base)
@@ -217,7 +217,7 @@ class ValueLinks:
         if past is None or not past.has_accesses:
             return None
         query = WantedAccess(address, size, forward=False, stores=True, loads=False)
-        found = past.nearest_access(position, query)
+        found = past.nearest_access(position, query, self._trace.progress)
         if found is None or found.position < 0:
             return None
         stored = self.access(found.position, stores=True)

@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.past.past import OUTSIDE, NoWrite, Past, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
+from rvtrace_gdb.support.errors import Progress, silent
 
 
 class HartRanges(NamedTuple):
@@ -30,6 +31,8 @@ class TracedPast:
         hart: HartRanges,
     ) -> None:  # fmt: skip
         self.history, self.program, self.past, self.hart = history, program, past, hart
+        self.progress: Progress = silent
+        """Called by what takes long; it may raise to end that."""
         self._writers = writers
         self._losses = writers or RegisterWriters(history, program)
         starts = [it for it in history.events if isinstance(it.fact, Start) and it.fact.reason.resumes]
@@ -45,7 +48,7 @@ class TracedPast:
     def last_register_write(self, position: int, number: int) -> PastWrite | NoWrite:
         """Return the last write to a register before a position."""
         if self._writers is not None or self.past is None:
-            return self._losses.last(position, number)
+            return self._losses.last(position, number, progress=self.progress)
         return self.past.register_writer(position, number)
 
     def register_value(self, position: int, number: int) -> int | None:
