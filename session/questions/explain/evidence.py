@@ -17,12 +17,13 @@ from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstructio
 from rvtrace_gdb.decode.search import ExecutionSearch, executions
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.questions.explain.code import Code
+from rvtrace_gdb.session.questions.explain.code import Code, Role
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history, functions_of
 from rvtrace_gdb.support.errors import Progress
 
 VALUES_MOST = 2_000_000
 """Instructions of a history whose values are asked for; those of a longer one take too long for a first answer."""
+_FOLLOWED_MOST = 64
 _TAIL, _TAIL_MOST, _KEPT, _KEPT_LEAST = 1 << 14, 1 << 17, 4000, 0.02
 
 
@@ -88,6 +89,34 @@ class Evidence:
             return self.image.instruction(pc).itype
         except (CodeMissing, UndecodableInstruction):
             return None
+
+    def is_stuck_at(self, pc: int) -> bool:
+        """Return whether whoever runs the instruction at an address sleeps then, or comes back by jumps alone."""
+        way, again = self._only_way(pc)
+        return again or (bool(way) and self.code.effect(way[-1]).role is Role.WAIT)
+
+    def jump_cycle(self, pc: int) -> tuple[int, ...]:
+        """Return the instructions of a loop of jumps alone to which the one at an address leads, () if it leads to
+        none. Some traces do not say how often such a loop runs.
+        """
+        way, again = self._only_way(pc)
+        return tuple(way[way.index(self._next(way[-1])) :]) if again else ()
+
+    def _only_way(self, pc: int) -> tuple[list[int], bool]:
+        """Return the instructions that certainly run from an address on, and whether they come back to one of them."""
+        way = list[int]()
+        at: int | None = pc
+        while at is not None and at not in way and len(way) < _FOLLOWED_MOST and self.image.knows(at):
+            way.append(at)
+            at = None if self.code.effect(at).role is Role.WAIT else self._next(at)
+        return way, at in way
+
+    def _next(self, pc: int) -> int:
+        """Return what runs after an instruction, -1 if the code alone does not say that."""
+        itype, op = self.itype(pc), self.code.operation(pc)
+        if itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
+            return pc + op.imm
+        return pc + op.length if itype is IType.NONE else -1
 
     # -- traps
 

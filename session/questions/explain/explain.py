@@ -9,7 +9,6 @@ from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason, Sto
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
@@ -109,21 +108,10 @@ def _stays(evidence: Evidence) -> bool:
     """Return whether the program stays where the part ends: it sleeps, or has only jumps before it that lead back."""
     if evidence.last < 0:
         return bool(evidence.exceptions)
-    pc, seen = evidence.history.pc(evidence.last), set[int]()
+    pc = evidence.history.pc(evidence.last)
     if evidence.exceptions and evidence.exceptions[-1].position >= evidence.part.stop:
         pc = evidence.exceptions[-1].next_pc or pc
-    while pc not in seen and len(seen) < _STOP_MOST and evidence.image.knows(pc):
-        seen.add(pc)
-        effect, itype, op = evidence.code.effect(pc), evidence.itype(pc), evidence.code.operation(pc)
-        if effect.role is Role.WAIT:
-            return True
-        if itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
-            pc += op.imm
-        elif itype is IType.NONE:
-            pc += op.length
-        else:
-            return False
-    return pc in seen
+    return evidence.is_stuck_at(pc)
 
 
 def _aborted(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:

@@ -55,7 +55,8 @@ def ending_loop(evidence: Evidence) -> EndingLoop | None:
         again = len(late) <= _VARIED_MOST and min(late.values()) >= _ROUNDS_LEAST
         if again and late.keys() >= set(ending.pcs[half // 2 : half]):
             return _loop(evidence, ending, (), ending.pcs[half:])
-    return None
+    cycle = evidence.jump_cycle(ending.pcs[-1]) if ending.pcs else ()
+    return _loop(evidence, ending, cycle, cycle) if cycle else None
 
 
 def cycle_length(pcs: Sequence[int]) -> int:

@@ -166,7 +166,8 @@ def storm(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
     program = list(_outside_handlers(evidence, begin, stop))
     if len(program) > (1 - _STORM_SHARE) * (stop - begin) or any(_waits(evidence, pc) for pc in program):
         return None
-    if program and any(_waits(evidence, it.last_pc) for it in last if it.last_pc is not None):
+    interrupted = [it.last_pc for it in last if it.last_pc is not None]
+    if program and any(_waits(evidence, it) or evidence.is_stuck_at(it) for it in interrupted):
         return None
     share, handler = 100 * len(program) / (stop - begin), evidence.history.pc(last[-1].position)
     name = places.function_name(handler)

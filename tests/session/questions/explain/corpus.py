@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
@@ -16,6 +17,32 @@ from tests.session.questions.explain.observer import CodeSymbols, Observer
 BUFFER = 1 << 20
 RUN = 60_000
 """How many instructions run, and how many after that, to see whether it goes on."""
+
+
+_ETRACE = """[component.etrace]
+iaddress_width = 64
+ecause_width = 5
+bpred_size = 6
+cache_size = 5
+return_stack_size = 5
+f0s_width = 1
+iret_ext = true
+support = "standard"
+
+[[component]]
+name = "ram0"
+"""
+
+
+def described(target: Board, size: int, *, etrace: bool) -> Context:
+    """The context of requests about a target; *etrace*: with the parameters of its encoder, as `rvtrace sim` writes
+    them.
+    """
+    context = target.describe(size=size, extra=RAM)
+    if etrace:
+        file = Path(context.target_file or "")
+        file.write_text(file.read_text().replace('[[component]]\nname = "ram0"\n', _ETRACE))
+    return context
 
 
 class Observed(NamedTuple):
@@ -61,7 +88,7 @@ def observed(
     machine = build(elf, memory_map=memory, formats=formats)
     machine.halt_at_start()
     target, hart = Board(machine, elf, folder, registers=True), machine.hart
-    session, context = Session(target.connect, {}), target.describe(size=BUFFER, extra=RAM)
+    session, context = Session(target.connect, {}), described(target, BUFFER, etrace=etrace)
     session.start(context, {"timestamps": True, **({"format": "etrace"} if etrace else {})})
     observer = hart.witness = Observer(hart, CodeSymbols(elf))
     observer.endless = mutant.program in ENDLESS

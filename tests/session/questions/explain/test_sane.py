@@ -9,8 +9,8 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import compile_program
-from tests.helpers.example_captures import RAM
 from tests.session.board import Board
+from tests.session.questions.explain.corpus import described
 from tests.session.questions.explain.mutants import FOLDER
 from tests.session.questions.explain.test_mutants import kind_of
 
@@ -30,7 +30,7 @@ def captured(
     machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=size), formats=formats)
     machine.halt_at_start()
     target = Board(machine, elf, folder, registers=registers)
-    session, context = Session(target.connect, {}), target.describe(size=size, extra=RAM)
+    session, context = Session(target.connect, {}), described(target, size, etrace=etrace)
     session.start(context, {"format": "etrace"} if etrace else {})
     target.run(RUN.get(case, run))
     capture = folder / "it.rvt"
