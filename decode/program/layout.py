@@ -33,7 +33,7 @@ class ProgramLayout:
         self._image = image
 
     @cached_property
-    def _read(self) -> tuple[list[tuple[PlacedObject, int]], list[PlacedObject], list[int]]:
+    def _contents(self) -> tuple[list[tuple[PlacedObject, int]], list[PlacedObject], list[int]]:
         """The sections with their flags, the objects, and the ends of stacks that the program names."""
         sections: list[tuple[PlacedObject, int]] = []
         objects: list[PlacedObject] = []
@@ -51,11 +51,11 @@ class ProgramLayout:
 
     def section_at(self, address: int) -> PlacedObject | None:
         """Return the section that an address is in."""
-        return next((it for it, _ in self._read[0] if it.start <= address < it.end), None)
+        return next((it for it, _ in self._contents[0] if it.start <= address < it.end), None)
 
     def object_at(self, address: int) -> PlacedObject | None:
         """Return the object, a variable or a table, that an address is in."""
-        objects = self._read[1]
+        objects = self._contents[1]
         at = bisect_right(objects, address, key=lambda it: it.start) - 1
         for it in reversed(objects[max(at - 8, 0) : at + 1]):
             if it.start <= address < it.end:
@@ -64,7 +64,7 @@ class ProgramLayout:
 
     def is_code(self, pc: int) -> bool:
         """Return whether there is code at an address, as far as the sections say."""
-        sections = self._read[0]
+        sections = self._contents[0]
         if not sections:
             return True
         holding = [flags for it, flags in sections if it.start <= pc < it.end]
@@ -72,7 +72,7 @@ class ProgramLayout:
 
     def stack_room(self, top: int) -> PlacedObject | None:
         """Return where a stack may be that begins below an address; None: that is not known."""
-        sections, _, limits = self._read
+        sections, _, limits = self._contents
         own = self.object_at(top - 1)
         if own is not None:
             return own

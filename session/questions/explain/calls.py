@@ -30,7 +30,7 @@ def recursion(evidence: Evidence, places: ProgramPlaces, position: int) -> Expla
     return ExplainedFinding("endless-recursion", text, places.place_at(inner.call), [], {"depth": depth})
 
 
-def _target(evidence: Evidence, position: int) -> int:
+def _return_target(evidence: Evidence, position: int) -> int:
     """Return where a return went: where the trap hit that came at once, if one did."""
     trap = next((it for it in evidence.trap_events if it.position == position and it.last_pc is not None), None)
     return evidence.history.pc(position) if trap is None or trap.last_pc is None else trap.last_pc
@@ -42,7 +42,7 @@ def smashed_return(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindin
     for event in found:
         if event.position in evidence.part and isinstance(event.fact, MismatchedReturn):
             at = event.position - 1
-            source, target = evidence.history.pc(at), _target(evidence, event.position)
+            source, target = evidence.history.pc(at), _return_target(evidence, event.position)
             where = places.function_name(target) if places.is_code(target) else places.code_problem(target)
             text = f"{places.function_name(source)} returns to 0x{target:x} ({where}), where no call came from"
             expected = places.function_name(event.fact.expected)

@@ -24,7 +24,7 @@ _FIRST, _SECOND = re.compile(r"\{[suw]?a\}"), re.compile(r"\{[suw]?b\}")
 """The operands in templates of `decode.semantics.operations`."""
 
 
-class Role(Enum):
+class CodeRole(Enum):
     """What an instruction does, as far as a loop depends on it."""
 
     BRANCH = "branch"
@@ -48,7 +48,7 @@ class CodeEffect(NamedTuple):
     counts    the CSR that it reads counts by itself
     """
 
-    role: Role
+    role: CodeRole
     name: str
     sources: tuple[int, ...] = ()
     targets: tuple[int, ...] = ()
@@ -61,8 +61,10 @@ class CodeEffect(NamedTuple):
 class Code:
     """The instructions of a program, by their addresses. An instruction that is not known may read and write all."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, words: Mapping[int, int] | None = None) -> None:
+        """*words*: what ran at some addresses, as the trace says it."""
         self.image, self.xlen = image, image.xlen
+        self._words = words or {}
         self._effects: dict[int, CodeEffect] = {}
         self._operations: dict[int, Operation] = {}
 
@@ -70,14 +72,18 @@ class Code:
         """Return the decoded instruction at an address."""
         found = self._operations.get(pc)
         if found is None:
-            found = self._operations[pc] = _decoder(self.xlen, self.image.zcm).decode(word_at(self.image, pc))
+            found = self._operations[pc] = _decoder(self.xlen, self.image.zcm).decode(self._code_word(pc))
         return found
+
+    def _code_word(self, pc: int) -> int:
+        found = self._words.get(pc)
+        return word_at(self.image, pc) if found is None else found
 
     def effect(self, pc: int) -> CodeEffect:
         """Return what the instruction at an address does."""
         found = self._effects.get(pc)
         if found is None:
-            word = word_at(self.image, pc)
+            word = self._code_word(pc)
             several = zcmp.operations(word, self.xlen) if self.image.zcm and word & 3 != 3 else ()
             found = self._effects[pc] = _together([effect_of(it) for it in several or (self.operation(pc),)])
         return found
@@ -88,7 +94,7 @@ class Code:
         """
         if SP not in self.effect(pc).targets:
             return None
-        word = word_at(self.image, pc)
+        word = self._code_word(pc)
         several = zcmp.operations(word, self.xlen) if self.image.zcm and word & 3 != 3 else ()
         moves = [it for it in several or (self.operation(pc),) if it.rd == SP and it.name in ("addi", "add")]
         if len(moves) != 1 or SP not in (moves[0].rs1, moves[0].rs2 if moves[0].name == "add" else SP):
@@ -110,28 +116,28 @@ def effect_of(op: Operation) -> CodeEffect:
     name = op.name
     targets = (op.rd,) if op.rd else ()
     if name == "illegal":
-        return CodeEffect(Role.UNKNOWN, name)
+        return CodeEffect(CodeRole.UNKNOWN, name)
     if name in operations.BRANCHES:
-        return CodeEffect(Role.BRANCH, name, _registers(op.rs1, op.rs2))
+        return CodeEffect(CodeRole.BRANCH, name, _registers(op.rs1, op.rs2))
     if name in operations.LOADS:
-        return CodeEffect(Role.LOAD, name, _registers(op.rs1), targets, op.rs1, op.imm, _size(name))
+        return CodeEffect(CodeRole.LOAD, name, _registers(op.rs1), targets, op.rs1, op.imm, _size(name))
     if name in operations.FP_LOADS:
-        return CodeEffect(Role.LOAD, name, _registers(op.rs1), (), op.rs1, op.imm, operations.FP_LOADS[name])
+        return CodeEffect(CodeRole.LOAD, name, _registers(op.rs1), (), op.rs1, op.imm, operations.FP_LOADS[name])
     if name in operations.STORES:
-        return CodeEffect(Role.STORE, name, _registers(op.rs1, op.rs2), (), op.rs1, op.imm, operations.STORES[name])
+        return CodeEffect(CodeRole.STORE, name, _registers(op.rs1, op.rs2), (), op.rs1, op.imm, operations.STORES[name])
     if name in operations.FP_STORES:
-        return CodeEffect(Role.STORE, name, _registers(op.rs1), (), op.rs1, op.imm, operations.FP_STORES[name])
+        return CodeEffect(CodeRole.STORE, name, _registers(op.rs1), (), op.rs1, op.imm, operations.FP_STORES[name])
     if name.startswith(("lr.", "sc.", "amo")):
         size = 8 if name.endswith(".d") else 4
-        return CodeEffect(Role.ATOMIC, name, _registers(op.rs1, op.rs2), targets, op.rs1, 0, size)
+        return CodeEffect(CodeRole.ATOMIC, name, _registers(op.rs1, op.rs2), targets, op.rs1, 0, size)
     if name.startswith("csrr"):
         sources = () if name.endswith("i") else _registers(op.rs1)
-        return CodeEffect(Role.CSR, name, sources, targets, offset=op.imm, counts=op.imm in _COUNTERS)
+        return CodeEffect(CodeRole.CSR, name, sources, targets, offset=op.imm, counts=op.imm in _COUNTERS)
     if name == "wfi":
-        return CodeEffect(Role.WAIT, name)
+        return CodeEffect(CodeRole.WAIT, name)
     if _is_floating(name):
         return _floating(op)
-    role = Role.DIVISION if name.rstrip("uw") in ("div", "rem") else Role.OTHER
+    role = CodeRole.DIVISION if name.rstrip("uw") in ("div", "rem") else CodeRole.OTHER
     return CodeEffect(role, name, _source_registers(op), targets)
 
 
@@ -146,8 +152,8 @@ def _is_floating(name: str) -> bool:
 def _floating(op: Operation) -> CodeEffect:
     """Return what an instruction of floating point does to integer registers: others are not followed."""
     if fp_template(op).to_integer:
-        return CodeEffect(Role.UNKNOWN, op.name, (), _registers(op.rd))
-    return CodeEffect(Role.OTHER, op.name)
+        return CodeEffect(CodeRole.UNKNOWN, op.name, (), _registers(op.rd))
+    return CodeEffect(CodeRole.OTHER, op.name)
 
 
 def _source_registers(op: Operation) -> tuple[int, ...]:
@@ -167,7 +173,7 @@ def _together(several: Sequence[CodeEffect]) -> CodeEffect:
         return several[0]
     sources = tuple(dict.fromkeys(source for it in several for source in it.sources))
     targets = tuple(dict.fromkeys(target for it in several for target in it.targets))
-    return CodeEffect(Role.OTHER, several[0].name, sources, targets)
+    return CodeEffect(CodeRole.OTHER, several[0].name, sources, targets)
 
 
 def constant_of(op: Operation, pc: int, registers: Mapping[int, int], xlen: int) -> int | None:

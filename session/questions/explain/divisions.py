@@ -2,7 +2,7 @@
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
-from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 
@@ -16,7 +16,7 @@ def division_by_zero(evidence: Evidence, places: ProgramPlaces) -> ExplainedFind
     if evidence.past is None:
         return None
     code, found, asked = evidence.code, None, 0
-    addresses = tuple(pc for pc in evidence.executed if code.effect(pc).role is Role.DIVISION)
+    addresses = tuple(pc for pc in evidence.executed if code.effect(pc).role is CodeRole.DIVISION)
     at = evidence.last_execution(addresses, evidence.part.stop) if addresses else None
     while at is not None and asked < _ASKED_MOST:
         op = code.operation(evidence.history.pc(at))

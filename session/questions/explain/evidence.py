@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstructio
 from rvtrace_gdb.decode.search import ExecutionSearch, executions
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.questions.explain.code import Code, Role
+from rvtrace_gdb.session.questions.explain.code import Code, CodeRole
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history, functions_of
 from rvtrace_gdb.support.errors import Progress
 
@@ -50,8 +50,14 @@ class Evidence:
         self.history: History = selected.history
         self.program: ContextImages = selected.program
         self.image: Image = self.program.image_of(self.history.context_at(max(part.stop - 1, 0)))
-        self.code = Code(self.image)
+        self.code = Code(self.image, self._traced_words())
         self.search = AddressSearch(self.history)
+
+    def _traced_words(self) -> dict[int, int]:
+        """Return the instructions that ran last, where the trace itself has them."""
+        stop = self.part.stop
+        traced = self.history.code(max(self.part.start, stop - _TAIL), stop)
+        return {self.history.pc(at): int.from_bytes(word, "little") for at, word in traced.items()}
 
     def up_to(self, stop: int) -> "Evidence":
         """Return what there is up to a position."""
@@ -93,14 +99,14 @@ class Evidence:
     def is_stuck_at(self, pc: int) -> bool:
         """Return whether whoever runs the instruction at an address sleeps then, or comes back by jumps alone."""
         way, again = self._only_way(pc)
-        return again or (bool(way) and self.code.effect(way[-1]).role is Role.WAIT)
+        return again or (bool(way) and self.code.effect(way[-1]).role is CodeRole.WAIT)
 
     def jump_cycle(self, pc: int) -> tuple[int, ...]:
         """Return the instructions of a loop of jumps alone to which the one at an address leads, () if it leads to
         none. Some traces do not say how often such a loop runs.
         """
         way, again = self._only_way(pc)
-        return tuple(way[way.index(self._next(way[-1])) :]) if again else ()
+        return tuple(way[way.index(self._next_address(way[-1])) :]) if again else ()
 
     def _only_way(self, pc: int) -> tuple[list[int], bool]:
         """Return the instructions that certainly run from an address on, and whether they come back to one of them."""
@@ -108,10 +114,10 @@ class Evidence:
         at: int | None = pc
         while at is not None and at not in way and len(way) < _FOLLOWED_MOST and self.image.knows(at):
             way.append(at)
-            at = None if self.code.effect(at).role is Role.WAIT else self._next(at)
+            at = None if self.code.effect(at).role is CodeRole.WAIT else self._next_address(at)
         return way, at in way
 
-    def _next(self, pc: int) -> int:
+    def _next_address(self, pc: int) -> int:
         """Return what runs after an instruction, -1 if the code alone does not say that."""
         itype, op = self.itype(pc), self.code.operation(pc)
         if itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
@@ -219,7 +225,7 @@ class Evidence:
             return 0
         return None if self.past is None else self.past.integers(position).get(number)
 
-    def function(self, pc: int) -> int | None:
+    def function_start(self, pc: int) -> int | None:
         """Return the start of the function at an address."""
         return self.image.function(pc)
 

@@ -14,8 +14,9 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.pages import RangeError
 from rvtrace_gdb.session.questions.explain import calls, divisions, stack, traps, waits
-from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
+from rvtrace_gdb.session.questions.explain.locks import with_other_harts
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, ending_loop
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -44,8 +45,9 @@ def explanations(
     if args and len(shown) > 1:
         numbers = ", ".join(str(it.hart) for it in shown)
         raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
-    found = [explanation(session, it, args, progress) for it in shown]
-    return [_with_other_harts(it, found) for it in found]
+    each = [_evidence(session, it, args, progress) for it in shown]
+    found = [_explanation(it) for it in each]
+    return [with_other_harts(it, found, each) for it in found]
 
 
 def explanation(
@@ -54,10 +56,17 @@ def explanation(
     """Return how the run of a hart ended. *args*: a RANGE of its history. Raises RangeError, and what *progress*
     raises.
     """
+    return _explanation(_evidence(session, selected, args, progress))
+
+
+def _evidence(session: Session, selected: SelectedHistory, args: str, progress: Progress) -> Evidence:
     length = len(selected.history)
     part = positions_of_numbers(args, length) if args else range(length)
-    evidence = Evidence(session, selected, part, progress)
-    places = ProgramPlaces(evidence)
+    return Evidence(session, selected, part, progress)
+
+
+def _explanation(evidence: Evidence) -> Explanation:
+    selected, part, places = evidence.selected, evidence.part, ProgramPlaces(evidence)
     loop = ending_loop(evidence)
     findings = list(_findings(evidence, places, loop))
     return Explanation(
@@ -93,7 +102,7 @@ def _how_it_stays(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
     repeated = traps.trap_loop(evidence, places) or traps.storm(evidence, places)
     if repeated is not None:
         return repeated
-    is_stuck = loop is not None and not loop.flow.exits
+    is_stuck = loop is not None and not loop.flow.exits and not loop.flow.stores
     stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence), is_stuck=is_stuck)
     if stopped is not None:
         return stopped
@@ -201,7 +210,7 @@ def _ended(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -
         if place.pc in loop.body:
             return f"{where}, {inside}"
         return f"{where}, which interrupted {places.function_name(loop.head)} {inside}"
-    if evidence.code.effect(place.pc).role is Role.WAIT:
+    if evidence.code.effect(place.pc).role is CodeRole.WAIT:
         return f"{where}, waiting for an interrupt (wfi)"
     return where
 
@@ -213,7 +222,7 @@ def _last_calls(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | No
     for run in islice(_runs_before(evidence, _function_number(evidence, stop)), _RUNS_MOST):
         if run.begin < evidence.part.start:
             break
-        if run.pc == GAP or evidence.function(run.pc) != run.pc:
+        if run.pc == GAP or evidence.function_start(run.pc) != run.pc:
             continue
         if run.pc == last:
             found[-1] = found[-1]._replace(times=found[-1].times + 1)
@@ -295,16 +304,3 @@ _NEXT = {
     "interrupt-storm": ("events interrupt",),
     "endless-recursion": ("functions",),
 }
-
-
-def _with_other_harts(one: Explanation, all_of_them: Sequence[Explanation]) -> Explanation:
-    """Return an explanation that says which other harts wait for a lock, too."""
-    waiting = [it.hart for it in all_of_them if any(that.kind == "waits-for-lock" for that in it.findings)]
-    if one.hart not in waiting or len(waiting) < 2:
-        return one
-    others = ", ".join(str(hart) for hart in waiting if hart != one.hart)
-    more = f"Hart {others} waits for a lock, too: each may hold what the other wants (a deadlock)."
-    findings = [
-        it._replace(details=[*it.details, more]) if it.kind == "waits-for-lock" else it for it in one.findings
-    ]
-    return one._replace(findings=findings)

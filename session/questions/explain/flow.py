@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from rvtrace_gdb.session.questions.explain.code import SP, Code, CodeEffect, Role, constant_of
+from rvtrace_gdb.session.questions.explain.code import SP, Code, CodeEffect, CodeRole, constant_of
 
 _SWAPS = ("amoswap", "amoor", "lr.", "sc.", "amoand")
 """What takes locks. Other atomics count."""
@@ -82,9 +82,9 @@ class _Dependences:
         found |= {self._writers[it] for it in effect.sources if it in self._writers}
         if effect.address is not None:
             self._access(pc, effect, found)
-        if effect.role is Role.STORE:
+        if effect.role is CodeRole.STORE:
             return
-        known = None if effect.role is not Role.OTHER else constant_of(
+        known = None if effect.role is not CodeRole.OTHER else constant_of(
             self.code.operation(pc), pc, self._known, self.code.xlen
         )
         self._move_stack(pc, effect)
@@ -100,13 +100,13 @@ class _Dependences:
             self.bases.setdefault(pc, set()).add(self._writers[base])
         place = self.places[pc] = self._memory_place(base, effect.offset)
         key = place, effect.size
-        if effect.role is Role.STORE:
+        if effect.role is CodeRole.STORE:
             self.stored.add(pc)
             value = effect.sources[1:] or effect.sources
             self._memory[key] = {self._writers[it] for it in value if it in self._writers} | {pc}
             return
         sources |= self._memory.get(key, set())
-        if effect.role is Role.ATOMIC and not effect.name.startswith(_SWAPS):
+        if effect.role is CodeRole.ATOMIC and not effect.name.startswith(_SWAPS):
             sources.add(pc)  # it counts in memory
 
     def _memory_place(self, base: int, offset: int) -> MemoryPlace:
@@ -144,7 +144,7 @@ def loop_flow(code: Code, pcs: Sequence[int]) -> LoopFlow:
     above = {pc: graph.reached(graph.sources.get(pc, ())) for pc in used}
     for pc in used:
         effect = code.effect(pc)
-        if effect.role is Role.UNKNOWN or effect.counts:
+        if effect.role is CodeRole.UNKNOWN or effect.counts:
             changes.add(Change.COUNTS)
         elif pc in above[pc]:
             cycle = [it for it in above[pc] if pc in above[it]]
@@ -165,7 +165,7 @@ def loop_flow(code: Code, pcs: Sequence[int]) -> LoopFlow:
 def leaves(code: Code, pc: int, body: frozenset[int]) -> bool:
     """Return whether an instruction is a branch that leads out of a loop."""
     effect = code.effect(pc)
-    if effect.role is not Role.BRANCH:
+    if effect.role is not CodeRole.BRANCH:
         return False
     op = code.operation(pc)
     return not {pc + op.length, pc + op.imm} <= body
@@ -173,16 +173,16 @@ def leaves(code: Code, pc: int, body: frozenset[int]) -> bool:
 
 def _follows(graph: _Dependences, cycle: Sequence[int]) -> list[int]:
     """Return the loads of a cycle whose results become addresses: not those that read a counter back from memory."""
-    loads = [pc for pc in cycle if graph.code.effect(pc).role in (Role.LOAD, Role.ATOMIC)]
+    loads = [pc for pc in cycle if graph.code.effect(pc).role in (CodeRole.LOAD, CodeRole.ATOMIC)]
     inside = set(cycle)
     return [pc for pc in loads if graph.bases.get(pc, set()) & inside]
 
 
 def _waits(graph: _Dependences, pc: int, effect: CodeEffect, above: Mapping[int, set[int]]) -> bool:
     """Return whether an instruction reads what the loop does not change, from a place that it does not change."""
-    if effect.role is Role.CSR:
+    if effect.role is CodeRole.CSR:
         return True
-    if effect.role not in (Role.LOAD, Role.ATOMIC):
+    if effect.role not in (CodeRole.LOAD, CodeRole.ATOMIC):
         return False
     moved = graph.reached(graph.bases.get(pc, ()))
     return not any(it in above.get(it, graph.reached(graph.sources.get(it, ()))) for it in moved)

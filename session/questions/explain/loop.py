@@ -95,7 +95,7 @@ def _loop_begin(evidence: Evidence, body: frozenset[int]) -> int:
 
 def neutral(evidence: Evidence, body: frozenset[int]) -> frozenset[int]:
     """Return the instructions that may run in between without leaving a loop: those of handlers."""
-    functions, of = evidence.handler_functions, evidence.function
+    functions, of = evidence.handler_functions, evidence.function_start
     own = {of(pc) for pc in body}
     return evidence.ending.handlers | {
         pc for pc in evidence.executed if (start := of(pc)) in functions and start not in own
@@ -139,10 +139,10 @@ class _Stays:
     def span_of(self, part: PathPart) -> _LoopSpan:
         found = self._known.get(id(part))
         if found is None:
-            found = self._known[id(part)] = self._new(part)
+            found = self._known[id(part)] = self._new_span(part)
         return found
 
-    def _new(self, part: PathPart) -> _LoopSpan:
+    def _new_span(self, part: PathPart) -> _LoopSpan:
         if isinstance(part, tuple):
             return self._in_tuple(part)
         if not isinstance(part, RepeatPath):
@@ -166,7 +166,7 @@ class _Stays:
             first, last = -(-start // size), stop // size
             if first >= last:
                 return reduce(_joined_spans, map(self._in_tuple, part.chunks(start, stop)), _NOTHING)
-            whole = self._new(RepeatPath(part.path, last - first))
+            whole = self._new_span(RepeatPath(part.path, last - first))
             edges = part.chunks(start, first * size), part.chunks(last * size, stop)
             before, behind = (reduce(_joined_spans, map(self._in_tuple, it), _NOTHING) for it in edges)
             return _joined_spans(_joined_spans(before, whole), behind)

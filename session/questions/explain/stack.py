@@ -55,10 +55,10 @@ class _StackMoves:
     def moves_of(self, part: PathPart) -> _PartStack:
         found = self._known.get(id(part))
         if found is None:
-            found = self._known[id(part)] = self._new(part)
+            found = self._known[id(part)] = self._new_moves(part)
         return found
 
-    def _new(self, part: PathPart) -> _PartStack:
+    def _new_moves(self, part: PathPart) -> _PartStack:
         if isinstance(part, tuple):
             return self._in_tuple(part)
         if isinstance(part, RepeatPath):
@@ -95,7 +95,7 @@ class _StackMoves:
         for index, pc in enumerate(pcs):
             by = None if pc == GAP else self._code.stack_move(pc, constants)
             if by is not None:
-                moves[-1] = _moved(moves[-1], by, index)
+                moves[-1] = _moved_by(moves[-1], by, index)
             if pc == GAP or (by is None and SP in self._code.effect(pc).targets):
                 settings.append((index, None if pc == GAP else self._constant(pc, constants)))
                 moves.append(_Moves())
@@ -114,7 +114,7 @@ class _StackMoves:
             constants[targets[0]] = value
 
 
-def _moved(moves: _Moves, by: int, at: int) -> _Moves:
+def _moved_by(moves: _Moves, by: int, at: int) -> _Moves:
     now = moves.by + by
     return _Moves(now, now, at) if now < moves.lowest else moves._replace(by=now)
 

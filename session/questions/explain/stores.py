@@ -1,17 +1,20 @@
 """Which instruction wrote some memory last: by values where they are known, else by addresses that the code says."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import X
 from rvtrace_gdb.session.past.past import INSTRUCTION, NoWrite, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
-from rvtrace_gdb.session.questions.explain.code import Code, Role, constant_of
+from rvtrace_gdb.session.questions.explain.code import SP, CodeRole, constant_of
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.support.errors import RvtraceError
 
 _DEPTH_MOST = 6
 _STORES_MOST = 2000
 """Instructions that store whose address is looked for in the code."""
+_TRIES_MOST = 500
+"""Stores that are looked at, the last ones."""
 
 
 class LastStore(NamedTuple):
@@ -67,38 +70,37 @@ def last_store(evidence: Evidence, address: int, size: int, before: int) -> Last
 
 
 def _by_code(evidence: Evidence, address: int, size: int, before: int) -> LastStore | None:
-    """Return the last execution of an instruction whose address is this one wherever it runs."""
-    stores = constant_stores(evidence)
-    matching = [pc for pc, (at, bytes_) in stores.items() if at < address + size and address < at + bytes_]
-    position = evidence.last_execution(tuple(matching), before) if matching else None
-    return None if position is None else LastStore(position, False)
+    """Return the last store to some memory among those whose address the code that ran before them says."""
+    known = _constant_stores(evidence)
+    position: int | None = before
+    for _ in range(_TRIES_MOST):
+        position = evidence.last_execution(known, position) if known and position is not None else None
+        if position is None:
+            return None
+        at, width = address_at(evidence, position), evidence.code.effect(evidence.history.pc(position)).size
+        if at is not None and at < address + size and address < at + width:
+            return LastStore(position, False)
+    return None
 
 
 class _ConstantStores(NamedTuple):
-    places: dict[int, tuple[int, int]]
+    """The instructions that ran and store at an address that the code says, the last time they ran at least."""
+
+    addresses: tuple[int, ...]
 
 
-def constant_stores(evidence: Evidence) -> dict[int, tuple[int, int]]:
-    """Return the address and the size of each instruction that ran and stores at an address that the code says."""
+def _constant_stores(evidence: Evidence) -> tuple[int, ...]:
     return evidence.session.cached(
-        _ConstantStores, evidence.history, lambda: _ConstantStores(_constant_stores(evidence))
-    ).places
+        _ConstantStores, evidence.history, lambda: _ConstantStores(tuple(_found_stores(evidence)))
+    ).addresses
 
 
-def _constant_stores(evidence: Evidence) -> dict[int, tuple[int, int]]:
-    code, found = evidence.code, dict[int, tuple[int, int]]()
-    ran = [pc for pc in sorted(evidence.executed) if code.effect(pc).role in (Role.STORE, Role.ATOMIC)]
+def _found_stores(evidence: Evidence) -> Iterator[int]:
+    code = evidence.code
+    ran = [pc for pc in sorted(evidence.executed) if code.effect(pc).role in (CodeRole.STORE, CodeRole.ATOMIC)]
     for pc in ran[:_STORES_MOST]:
-        effect, base = code.effect(pc), _base_in_code(evidence, code, pc)
-        if base is not None:
-            found[pc] = base + effect.offset & (1 << code.xlen) - 1, effect.size
-    return found
-
-
-def _base_in_code(evidence: Evidence, code: Code, pc: int) -> int | None:
-    """Return the constant with which an instruction forms its address, at its last execution."""
-    register = code.effect(pc).address
-    at = evidence.last_execution((pc,), evidence.part.stop)
-    if at is None or register is None or register == 2:
-        return None
-    return _constant(evidence, _writers(evidence), at, register, _DEPTH_MOST)
+        register, at = code.effect(pc).address, evidence.last_execution((pc,), evidence.part.stop)
+        if at is None or register in (None, SP):
+            continue
+        if _constant(evidence, _writers(evidence), at, register or 0, _DEPTH_MOST) is not None:
+            yield pc

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
-from rvtrace_gdb.session.questions.explain.code import Role
+from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 
@@ -20,6 +20,8 @@ _LOOP_LEAST, _LOOP_HANDLER_MOST = 4, 300
 _STORM_LEAST, _STORM_HANDLER_MOST, _STORM_SHARE = 8, 300, 0.85
 _WALK_MOST = 256
 _FRAMES_MOST = 64
+_ECALLS = range(8, 12)
+_SKIPPED_MOST = 64
 _NO_CODE = (LossCause.NO_CODE, LossCause.ABSENT_CODE)
 
 
@@ -39,7 +41,7 @@ def exception_text(evidence: Evidence, event: Event) -> str:
     """Return what is known of an exception: its cause, else the instruction that had it, and its address."""
     fact, pc = event.fact, event.last_pc
     effect = None if pc is None or not evidence.image.knows(pc) else evidence.code.effect(pc)
-    accesses = effect is not None and effect.role in (Role.LOAD, Role.STORE, Role.ATOMIC)
+    accesses = effect is not None and effect.role in (CodeRole.LOAD, CodeRole.STORE, CodeRole.ATOMIC)
     address = fault_address(evidence, event) if accesses else None
     where = "" if address is None else f" at address 0x{address:x}"
     if isinstance(fact, Trap) and fact.cause is not None:
@@ -121,7 +123,7 @@ def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
 
 def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: bool) -> ExplainedFinding | None:
     """Return the exception whose handler never returned. *stays*: the program stays where it is at the end; *is_stuck*:
-    in a loop that no branch leads out of.
+    in a loop that no branch leads out of, and that does nothing: one that stores may tell a host that all is done.
     """
     if not stays or not evidence.exceptions:
         return None
@@ -130,13 +132,23 @@ def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: b
         return None
     pc, cause = event.last_pc, exception_text(evidence, event)
     name = evidence.code.operation(pc).name if evidence.image.knows(pc) else ""
-    if name == "ecall" and not is_stuck:
+    if (_is_request(event, name) and not is_stuck) or _is_jump(event):
         return None
     handler = evidence.history.pc(event.position) if event.position < evidence.part.stop else event.next_pc
     text = f"{'ebreak' if name == 'ebreak' else cause} in {places.function_name(pc)}"
     details = [] if handler is None else [f"Its handler, {places.function_name(handler)}, never returns."]
     facts = {"cause": cause, "number": history_number(event.position)}
     return ExplainedFinding("fault", text, places.place_of(pc, history_number(event.position)), details, facts)
+
+
+def _is_request(event: Event, name: str) -> bool:
+    return name == "ecall" or (isinstance(event.fact, Trap) and event.fact.cause in _ECALLS)
+
+
+def _is_jump(event: Event) -> bool:
+    """Return whether a trap leads a few instructions on: start-up code skips so what a hart may not have."""
+    pc, handler = event.last_pc, event.next_pc
+    return pc is not None and handler is not None and 0 < handler - pc <= _SKIPPED_MOST
 
 
 def _open_exception(evidence: Evidence) -> Event | None:
@@ -204,4 +216,4 @@ def _outside_handlers(evidence: Evidence, begin: int, stop: int) -> Iterator[int
 def _waits(evidence: Evidence, pc: int) -> bool:
     """Return whether an instruction is wfi, or the one behind it: where the interrupt that ends it hits."""
     near = [pc, *(pc - size for size in (2, 4) if evidence.image.knows(pc - size))]
-    return any(evidence.image.knows(it) and evidence.code.effect(it).role is Role.WAIT for it in near)
+    return any(evidence.image.knows(it) and evidence.code.effect(it).role is CodeRole.WAIT for it in near)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
-from rvtrace_gdb.session.questions.explain.code import SP, Role
+from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.flow import Change, LoopFlow, MemoryPlace
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, Stays, stays_before
@@ -22,7 +22,7 @@ _ENDLESS = 1 << 29
 _CHASED_MOST = 4096
 _MAIN = re.compile(r"main|idle|task|thread|loop|^_?_?start|reset", re.IGNORECASE)
 """Functions that are not meant to return."""
-ENDS = frozenset({"_exit", "exit", "_Exit", "__exit", "_fini", "done", "finish", "shutdown", "poweroff", "halt"})
+_ENDS = re.compile(r"exit|tohost|^_*(done|finish|finished|halt|fini|end)$|shut_?down|power_?off", re.IGNORECASE)
 """Functions in which a program stays that has ended."""
 
 
@@ -31,7 +31,7 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
     flow = loop.flow
     if _has_ended(evidence, loop):
         return None
-    if any(evidence.code.effect(pc).role is Role.WAIT for pc in loop.body):
+    if any(evidence.code.effect(pc).role is CodeRole.WAIT for pc in loop.body):
         return None  # see `sleep`
     if not flow.exits:
         return _tested_once(evidence, places, loop) or _alone(evidence, places, loop)
@@ -46,7 +46,7 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
 
 def _has_ended(evidence: Evidence, loop: EndingLoop) -> bool:
     symbol = evidence.image.symbol(min(loop.body))
-    return symbol is not None and symbol[0].strip("_") in {it.strip("_") for it in ENDS}
+    return symbol is not None and _ENDS.search(symbol[0]) is not None
 
 
 def _no_way_out(places: ProgramPlaces, loop: EndingLoop, why: str) -> ExplainedFinding:
@@ -58,8 +58,8 @@ def _no_way_out(places: ProgramPlaces, loop: EndingLoop, why: str) -> ExplainedF
 def _tested_once(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
     """Return a loop whose condition was tested before it, and never in it: that of a variable without `volatile`."""
     code, line = evidence.code, set(places.same_line(loop.head))
-    tests = [pc for pc in line - loop.body if code.effect(pc).role is Role.BRANCH]
-    loads = [pc for pc in line - loop.body if code.effect(pc).role is Role.LOAD]
+    tests = [pc for pc in line - loop.body if code.effect(pc).role is CodeRole.BRANCH]
+    loads = [pc for pc in line - loop.body if code.effect(pc).role is CodeRole.LOAD]
     at, entered = loop.begin - 1, False
     while at >= max(evidence.part.start, loop.begin - 8):
         pc = evidence.history.pc(at)
@@ -76,13 +76,13 @@ def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
     """Return a loop that has no branch out of it, in a function that should return, while no interrupt does the work:
     no main loop, which calls functions, nor one that reads devices.
     """
-    function, inside = evidence.function(loop.head), {evidence.function(pc) for pc in loop.body}
+    function, inside = evidence.function_start(loop.head), {evidence.function_start(pc) for pc in loop.body}
     symbol = evidence.image.symbol(loop.head)
     if function is None or len(inside) > 1 or symbol is None or _MAIN.search(symbol[0]):
         return None
     late = [it for it in evidence.interrupts if it.position > loop.begin]
     callers = [it for it in evidence.frames(max(evidence.last, 0), 2) if it.call is not None]
-    if late or not callers or any(_reads_device(evidence, places, pc) for pc in loop.body):
+    if late or not callers or loop.flow.stores or any(_reads_device(evidence, places, pc) for pc in loop.body):
         return None
     return _no_way_out(places, loop, "it has no branch out of it, and no interrupt came since")
 
@@ -229,7 +229,7 @@ def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
 
 def _address(evidence: Evidence, loop: EndingLoop, pc: int, place: MemoryPlace) -> int | None:
     """Return the address that a load of a loop reads."""
-    if evidence.code.effect(pc).role is Role.CSR:
+    if evidence.code.effect(pc).role is CodeRole.CSR:
         return None
     if place.base is None:
         return place.offset
@@ -249,7 +249,7 @@ def _names(evidence: Evidence, places: ProgramPlaces, flow: LoopFlow, reads: dic
     found = []
     for pc, address in reads.items():
         effect = evidence.code.effect(pc)
-        if effect.role is Role.CSR:
+        if effect.role is CodeRole.CSR:
             found.append(f"the CSR {csrs.get(effect.offset, hex(effect.offset))}")
         elif address is not None:
             name = places.data_name(address)
@@ -303,7 +303,7 @@ def sleep(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) ->
         return None
     pc = evidence.history.pc(last)
     body = [pc] if loop is None else sorted(loop.body)
-    sleeping = [it for it in body if evidence.code.effect(it).role is Role.WAIT]
+    sleeping = [it for it in body if evidence.code.effect(it).role is CodeRole.WAIT]
     if not sleeping or (loop is not None and _has_ended(evidence, loop)):
         return None
     enabled = _enabled_interrupts(evidence)
