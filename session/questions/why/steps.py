@@ -13,7 +13,7 @@ from rvtrace_gdb.session.questions.why.frames import Activations
 from rvtrace_gdb.session.questions.why.links import Origin, UseRole, ValueLink, ValueLinks
 from rvtrace_gdb.session.questions.why.names import ProgramNames
 
-SP = X + 2
+SP, FP = X + 2, X + 8
 _NO_REASONS = frozenset({SP, X + 3, X + 4})
 """sp, gp, tp."""
 _PASSED_AT_MOST = 256
@@ -47,6 +47,12 @@ class Use(NamedTuple):
     crossed: tuple[int, int] | None = None
     way: tuple[int, ...] = ()
     others: tuple[ValueMaker, ...] = ()
+
+
+PassedValue = tuple[ValueMaker | None, tuple[int, int] | None, ValueLink | None]
+"""What made a value that was only handed on; where it went from one activation to another; and if no instruction made
+it, where it comes from.
+"""
 
 
 class ChainStep(NamedTuple):
@@ -84,6 +90,8 @@ class ChainSteps:
                 kind = UseRole.ADDRESS if UseRole.ADDRESS in (role, link.role) else UseRole.VALUE
                 if self._is_left_out(link, kind) and maker.result not in _NO_REASONS:
                     continue
+                if maker.result != FP and self._is_frame(link):
+                    continue
                 at = link.position
                 if link.register is not None and link.origin is Origin.INSTRUCTION and at is not None:
                     if at in group:
@@ -97,7 +105,19 @@ class ChainSteps:
                     uses += self._of_bytes(copied, link, user, kind, way)
                 else:
                     uses.append(self._use(link, user, kind, way))
-        return frozenset(group), uses
+        return frozenset(group), [it for it in uses if maker.result == FP or not self._is_frame_use(it)]
+
+    def _is_frame(self, link: ValueLink) -> bool:
+        """Return whether a register is the frame pointer: s0, made of nothing but sp."""
+        if link.register != FP or link.origin is not Origin.INSTRUCTION or link.position is None:
+            return False
+        return self._links.reads(link.position).registers == {SP}
+
+    def _is_frame_use(self, use: Use) -> bool:
+        """Return whether it is the frame pointer that was saved and loaded again."""
+        if use.link.register != FP or use.maker is None:
+            return False
+        return self._links.reads(use.maker.position).registers == {SP}
 
     def _is_left_out(self, link: ValueLink, role: UseRole) -> bool:
         return link.register in _NO_REASONS or (self._thin and role is UseRole.ADDRESS)
@@ -119,15 +139,17 @@ class ChainSteps:
         if link.origin is not Origin.INSTRUCTION or link.position is None:
             return Use(link, user, None, role, way=way)
         if link.register is None:
+            given = self._given_argument(link)
+            if given is not None:
+                maker, crossed, last = given
+                return Use(last or link, user, maker, role, crossed, way)
             address = link.address or 0
             read = frozenset(range(address, address + link.size))
             return Use(link, user, ValueMaker(link.position, MEMORY, read), role, way=way)
         maker, crossed, last = self.through(ValueMaker(link.position, link.register), user)
         return Use(last or link, user, maker, role, crossed, way)
 
-    def through(
-        self, maker: ValueMaker, user: int
-    ) -> tuple[ValueMaker | None, tuple[int, int] | None, ValueLink | None]:
+    def through(self, maker: ValueMaker, user: int) -> PassedValue:
         """Return what made a value, behind moves and what was saved on the stack and loaded again. Then where it first
         went from one activation to another; and where it comes from, if that is no instruction.
         """
@@ -168,6 +190,21 @@ class ChainSteps:
         if not is_saved or not stored[0].is_copy or not stored[0].registers or self._is_variable(position, link):
             return None
         return self._links.register(link.position or 0, stored[0].registers[0])
+
+    def _given_argument(self, link: ValueLink) -> PassedValue | None:
+        """Return where an argument comes from that was stored into its variable: code that is not optimized does so."""
+        position = link.position or 0
+        stored = [it for it in self._links.reads(position).results if it.stored is not None]
+        if len(stored) != 1 or not stored[0].is_copy or link.doubts or stored[0].base not in (SP, FP):
+            return None
+        called = self._activations.activation_at(position).maker
+        if len(stored[0].registers) != 1 or called is None:
+            return None
+        given = self._links.register(position, stored[0].registers[0])
+        if given.origin is not Origin.INSTRUCTION or given.doubts or given.position is None:
+            return None
+        passed = self.through(ValueMaker(given.position, given.register), position)
+        return passed if passed[0] is not None and passed[0].position < called else None
 
     def _is_variable(self, position: int, link: ValueLink) -> bool:
         return self._names.variable(position, link.address or 0, link.size) is not None

@@ -23,6 +23,7 @@ from rvtrace_gdb.session.questions.why.names import ProgramNames
 from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of
+from tests.helpers.amounts import long_only
 from tests.helpers.compiled import elf_bytes
 from tests.transport.simulated.hart.spike import run_spike
 
@@ -87,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("answers")
 
 
-@pytest.fixture(params=["Og", "O2"])
+@pytest.fixture(params=["Og", "O2", *long_only("O0")])
 def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -131,6 +132,7 @@ def test_overwritten_flag(level: str, folder: Path) -> None:
     assert rows[-1].inside == "main"
 
 
+@pytest.mark.parametrize("level", ["Og", "O2"])
 def test_left_on_the_stack(level: str, folder: Path) -> None:
     """It is seen behind two calls into the library, each one step, and the two calls before."""
     it = asked(PROGRAMS / "leftover.c", level, folder)
