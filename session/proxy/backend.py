@@ -44,6 +44,9 @@ or that of the nearest of some breakpoints on the way. The hart is then where th
 class Hit(NamedTuple):
     """A watchpoint that triggers at *position*; *address* is the accessed byte in it.
 
+    *others*: kinds and accessed bytes of others that the same instruction triggers, in which *address* is not; for a
+    debugger that takes several.
+
     Forward that is before the instruction that makes the access, backward after it: gdb, which assumes that RISC-V
     harts stop before an access, makes one more step in the same direction, without watchpoints, and compares then.
     """
@@ -51,6 +54,12 @@ class Hit(NamedTuple):
     position: int
     kind: str
     address: int
+    others: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """The accessed byte of each watchpoint that is reported."""
+        return self.address, *(address for _, address in self.others)
 
 
 class MovementStop(NamedTuple):
@@ -72,7 +81,11 @@ class ReplayBackend(Protocol):
     A position is that of `decode.history.history`: of the instruction that runs next. The length of the history is the
     position after the last instruction: the present, as seen from the past. A hart that is in the present has no
     position.
+
+    takes_several: whether the debugger takes several watchpoints in one stop, if one instruction triggers them.
     """
+
+    takes_several: bool
 
     def enter(self, hart: int | None, progress: Progress) -> None:
         """Read out and decode the trace, and move the hart to the end of its history. Raises RvtraceError."""

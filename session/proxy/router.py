@@ -23,6 +23,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 _SILENT_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first
 _SECOND_CLIENT_SECONDS = 0.5  # until it is refused: it may be this gdb, whose earlier end has not been read yet
+_SEVERAL_WATCHPOINTS = b"multi-wp-addr+"  # in one stop reply; gdb 17 and later: General Query Packets, qSupported
 _Side = Wire | socket.socket
 
 
@@ -46,6 +47,7 @@ class Router:
         """
         try:
             self._state.present.shown()  # what another gdb has left is not for this one
+            self._note_features(b"")
             self._replay.begin()
             self._state.connection = self._gdb
             while not self._state.shutdown.requested:
@@ -189,6 +191,8 @@ class Router:
         body, mode = item.body, self._state.mode()
         self._gdb.is_lldb = self._gdb.is_lldb or is_from_lldb(body)
         self._editor_steps.begins(body)
+        if body.startswith(b"qSupported"):
+            self._note_features(body)
         if body.startswith(THREAD_LIST_QUERIES):
             self._stepper.user_sees()
             if self._state.setup.tell is not None:  # nobody else says that a stop is shown
@@ -207,6 +211,11 @@ class Router:
         else:
             self._live.take(item)
         self._editor_steps.ends()
+
+    def _note_features(self, offer: bytes) -> None:
+        """Note what gdb says of itself in qSupported."""
+        with self._gdb.lock:
+            self._gdb.past.takes_several = _SEVERAL_WATCHPOINTS in offer.partition(b":")[2].split(b";")
 
     def _answers(self, body: bytes) -> bool:
         """Answer a query with the description of the target, or as an extension does. False: neither does."""

@@ -11,7 +11,8 @@ then goes further.
 
 Progress of long work is printed on gdb's console while gdb waits for a stop, and Ctrl-C in gdb ends the work.
 
-Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse-execution history." for both ends).
+Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse-execution history." for both ends;
+several watchpoints in one reply).
 """
 
 import re
@@ -370,7 +371,8 @@ class Stepper:
         if at_end:
             parts.append(f"replaylog:{at_end};".encode())
         if hit is not None:
-            parts.append(f"{hit.kind}:{hit.address:x};".encode())
+            reasons = ((hit.kind, hit.address), *hit.others)
+            parts += [f"{kind}:{address:x};".encode() for kind, address in reasons]
         hart = self._gdb.threads.hart(thread)
         with self._gdb.lock:
             position = self._past.position(hart)

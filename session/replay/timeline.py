@@ -56,6 +56,7 @@ class Timeline:
         self._nearest: dict[int | None, tuple[History, AddressSearch]] = {}
         self._watchpoints: dict[int | None, tuple[History, Past | None, ReplayWatchpoints]] = {}
         self.regions = StepRegions()
+        self.takes_several = False
 
     def prepare(self, hart: int | None, progress: Progress) -> None:
         """Do what takes long before a hart can enter the past. Raises RvtraceError, and what the progress raises."""
@@ -311,6 +312,7 @@ class Timeline:
         known = self._watchpoints.get(hart)
         if known is None or known[0] is not history or known[1] is not past:
             known = self._watchpoints[hart] = history, past, ReplayWatchpoints(past)
+        known[2].takes_several = self.takes_several
         return known[2]
 
     def _next_position(

@@ -33,13 +33,15 @@ class _Passed(NamedTuple):
 class ReplayWatchpoints:
     """The watchpoints of one debugger in one history. *past*: its accesses; without any, no watchpoint triggers.
 
-    A stop reply contains one address. gdb checks only the watchpoints that contain it, not others that the same
-    instruction triggers. These are reported at the position to which gdb steps next, without watchpoints; gdb's
-    following step, after which it compares values, then does not move.
+    gdb checks only the watchpoints that contain an address of the stop reply. From version 17 on it takes several of
+    them (*takes_several*), one for each watchpoint that the instruction triggers. To other debuggers a stop reply says
+    one. What else the same instruction triggers is reported at the position to which gdb steps next, without
+    watchpoints; gdb's following step, after which it compares values, then does not move.
     """
 
     def __init__(self, past: Past | None) -> None:
         self._past = past if past is not None and past.has_accesses else None
+        self.takes_several = False
         self._gap_noted = self._unknown_noted = self._misplaced_noted = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
         self._due: _Passed | None = None  # at the position where that step led
@@ -61,18 +63,22 @@ class ReplayWatchpoints:
             return None
         first = min(hit.position * direction for hit in hits.values()) * direction
         there = {point: hit for point, hit in hits.items() if hit.position == first}
-        return max(there.values(), key=lambda hit: sum(_covers(point, hit.address) for point in there))
+        if self.takes_several:
+            changed = {point for point, hit in there.items() if self._is_changed_read(point, hit, direction)}
+            there = {point: hit for point, hit in there.items() if point not in changed} or there
+        hit = max(there.values(), key=lambda hit: sum(_covers(point, hit.address) for point in there))
+        return hit._replace(others=_other_bytes(there, hit)) if self.takes_several else hit
 
     def reported(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> None:
         """Note that a hit was reported to the debugger, which will step over the instruction next."""
         due = self._due_at(hit.position, direction, watchpoints)
         if due:
-            self._due = _Passed((hit.position, direction), _without(due, hit.address))
+            self._due = _Passed((hit.position, direction), _without(due, hit))
             self._stays, self._passed = self._due.place, None
             return
         hits = self._hits(hit.position, direction, watchpoints)
         triggered = {point: found.address for point, found in hits.items() if found.position == hit.position}
-        self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit.address)), None
+        self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit)), None
         self._were_read |= {point: self._is_readable(point, self._after(hit, direction)) for point in triggered}
 
     def passed_over(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> tuple[int, str] | None:
@@ -81,13 +87,35 @@ class ReplayWatchpoints:
         Of a store, gdb compares the value that it has read last with the one that is there now. It goes on if it could
         read neither.
         """
-        there = [point for point in watchpoints if _covers(point, hit.address)]
-        if self._past is None or any(point.kind != "watch" or self._were_read.get(point) for point in there):
+        if self._past is None:
             return None
         after = self._after(hit, direction)
-        if any(self._is_readable(point, after) for point in there):
+        there = [point for point in watchpoints if _contains(point, hit)]
+        compared = [point for point in there if self._is_compared(point, after)]
+        if len(compared) == len(there) or any(self._is_shown(point, hit.position, after) for point in compared):
             return None
-        return after, _UNREADABLE.format(max(min(hit.position, after), 0) + 1, hit.address)
+        unread = [byte for byte in hit.addresses if not any(_covers(point, byte) for point in compared)]
+        return after, _UNREADABLE.format(max(min(hit.position, after), 0) + 1, next(iter(unread), hit.address))
+
+    def _is_compared(self, point: Watchpoint, after: int) -> bool:
+        """Return whether the debugger has a value of it, before or after, or needs none."""
+        return point.kind != "watch" or self._were_read.get(point, False) or self._is_readable(point, after)
+
+    def _is_shown(self, point: Watchpoint, before: int, after: int) -> bool:
+        """Return whether the debugger stops for one that it compares."""
+        past = self._past
+        if past is None or point.kind != "watch" or not self._were_read.get(point, False):
+            return True
+        return known_bytes(past, before, *point[1:]) != known_bytes(past, after, *point[1:])
+
+    def _is_changed_read(self, point: Watchpoint, hit: Hit, direction: int) -> bool:
+        """Return whether a watchpoint for loads has another value afterwards: the load tells what was unknown. gdb
+        takes that for a store, and shows only the others that are reported with it.
+        """
+        if self._past is None or point.kind != "rwatch":
+            return False
+        before, after = (known_bytes(self._past, at, *point[1:]) for at in (hit.position, self._after(hit, direction)))
+        return before != after
 
     def _after(self, hit: Hit, direction: int) -> int:
         """Return where the debugger compares values after a hit."""
@@ -163,8 +191,24 @@ def _hit(history: History, by: int, address: int, direction: int, kind: str) -> 
     return Hit(position, kind, address)
 
 
-def _without(triggered: dict[Watchpoint, int], address: int) -> dict[Watchpoint, int]:
-    return {point: byte for point, byte in triggered.items() if not _covers(point, address)}
+def _other_bytes(hits: dict[Watchpoint, Hit], hit: Hit) -> tuple[tuple[str, int], ...]:
+    """Return kinds and accessed bytes of the watchpoints of *hits* in which the byte of *hit* is not: as few as follow
+    from their order.
+    """
+    others: list[tuple[str, int]] = []
+    for point, other in hits.items():
+        if not any(_covers(point, address) for address in (hit.address, *(byte for _, byte in others))):
+            others.append((other.kind, other.address))
+    return tuple(others)
+
+
+def _without(triggered: dict[Watchpoint, int], hit: Hit) -> dict[Watchpoint, int]:
+    return {point: byte for point, byte in triggered.items() if not _contains(point, hit)}
+
+
+def _contains(point: Watchpoint, hit: Hit) -> bool:
+    """Return whether the debugger checks a watchpoint for a hit."""
+    return any(_covers(point, address) for address in hit.addresses)
 
 
 def _covers(point: Watchpoint, address: int) -> bool:

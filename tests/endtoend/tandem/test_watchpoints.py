@@ -6,6 +6,7 @@ program is asked everything: each test begins without watchpoints, at the end.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.endtoend.reverse.walk_model import Code
-from tests.gdbext.gdb_process import GDB, GDB16, HOME, NEWEST, SOURCE, KeptGdb
+from tests.gdbext.gdb_process import GDB, GDB16, GDB18, HOME, NEWEST, SOURCE, KeptGdb
 from tests.helpers.amounts import long_only
 from tests.helpers.gdb_mi import GdbMi
 from tests.session.spike_program import Spiked, changes
@@ -33,9 +34,10 @@ class Stop(NamedTuple):
 class Program:
     """What ran, and gdb in its past, until it is closed."""
 
-    def __init__(self, folder: Path, march: str, gdb: str) -> None:
+    def __init__(self, folder: Path, march: str, gdb: str, of: "Program | None" = None) -> None:
         self.gdb = gdb
-        self.script, self.spiked = folder / "commands.txt", Spiked(folder, march)
+        self.script = folder / "commands.txt"
+        self.spiked: Spiked = Spiked(folder, march) if of is None else of.spiked
         self.code = Code(self.spiked.elf)
         self.steps = self.spiked.steps
         self.first = next(i for i, step in enumerate(self.steps) if step.pc == self.code.symbols["main"])
@@ -76,6 +78,14 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     program = Program(tmp_path_factory.mktemp("watched"), *request.param)
     yield program
     program.close()
+
+
+@pytest.fixture(scope="module")
+def newest(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """The same in the newest gdb."""
+    newest = Program(tmp_path_factory.mktemp("newest"), "", NEWEST, of=program)
+    yield newest
+    newest.close()
 
 
 def stops(rows: Iterable[tuple[str, int, str]], command: str, first: int) -> list[Stop]:
@@ -126,6 +136,96 @@ def test_each_kind_both_ways(program: Program) -> None:
             assert len(wanted) > (0 if "table" in setup[0] else 2)
             assert stops(rows, command, program.first) == wanted, (setup, command)
         assert not any("note:" in said for _, _, said in rows)
+
+
+OVERLAPPING = [
+    ("watch", "parts.bytes[0]"), ("watch", "parts.words[0]"), ("awatch", "parts.bytes[3]"), ("watch", "parts.all"),
+    ("watch", "*((char *) &shared)"), ("awatch", "*((char *) &shared + 1)"), ("watch", "shared"),
+    ("rwatch", "*((char *) &limit)"), ("rwatch", "*((short *) &limit + 1)"), ("awatch", "*((char *) &limit + 1)"),
+]  # fmt: skip
+_OF_EACH = re.compile(r"^Hardware (?:read |access \(read/write\) )?watchpoint (\d+): ", re.M)
+
+
+def _touched(program: Program, place: str) -> tuple[int, int]:
+    """The address and the size of what a watchpoint of OVERLAPPING watches."""
+    symbol = re.findall("parts|shared|limit", place)[0]
+    offset = 2 if "short" in place else 1 if place.endswith("+ 1)") else 3 if "[3]" in place else 0
+    size = 1 if "char" in place or "bytes" in place else 2 if "short" in place else 8 if "all" in place else 4
+    return program.code.symbols[symbol] + offset, size
+
+
+def _held(program: Program, address: int, size: int) -> list[bytes | None]:
+    """What is there before each step. Nothing stores `limit`: it is known when it was loaded first."""
+    limit = program.code.symbols["limit"]
+    if not limit <= address < limit + 4:
+        return program.spiked.values(address, size)
+    first = next(i for i, step in enumerate(program.steps) if step.touches("rwatch", limit, 4))
+    data = (5).to_bytes(4, "little")[address - limit :][:size]
+    return [data if i > first else None for i in range(len(program.steps) + 1)]
+
+
+def _printed(data: bytes | None, place: str) -> str:
+    if data is None:
+        return "<unreadable>"
+    if len(data) == 1:
+        return _character(data[0])
+    return str(int.from_bytes(data, "little", signed="parts" not in place))
+
+
+def _triggered(program: Program, direction: int) -> dict[int, dict[int, tuple[str, ...]]]:
+    """What is shown at each number, by the watchpoint's place in OVERLAPPING."""
+    found: dict[int, dict[int, tuple[str, ...]]] = {}
+    for which, (kind, place) in enumerate(OVERLAPPING):
+        held = _held(program, *_touched(program, place))
+        for i, step in enumerate(program.steps):
+            if i < program.first or not step.touches(kind, *_touched(program, place)):
+                continue
+            before, after = held[i : i + 2][::direction]
+            if before == after and kind == "watch":
+                continue
+            both = kind != "rwatch" and before != after and (kind == "watch" or before is not None)
+            values = tuple(_printed(data, place) for data in ((before, after) if both else (after,)))
+            found.setdefault(i + (2 if direction > 0 else 1), {})[which] = values
+    return found
+
+
+def _shown(rows: Iterable[tuple[str, int, str]], command: str) -> list[tuple[int, dict[int, tuple[str, ...]]]]:
+    """The number of each stop, and the values that are printed of each watchpoint, by its place in OVERLAPPING."""
+    shown: list[tuple[int, dict[int, tuple[str, ...]]]] = []
+    numbers: list[int] = []
+    for done, number, said in rows:
+        if done.startswith(("watch ", "awatch ", "rwatch ")):
+            numbers += map(int, _OF_EACH.findall(said))
+        elif done == command:
+            parts = _OF_EACH.split(said)[1:]
+            each = zip(parts[::2], parts[1::2], strict=True)
+            shown.append((number, {numbers.index(int(one)): tuple(_VALUE.findall(text)) for one, text in each}))
+    return shown
+
+
+def test_several_watchpoints_of_one_instruction(newest: Program) -> None:
+    """Of different kinds and sizes, over each other and side by side: all are shown, by gdb 17 and later in one stop.
+
+    But for watchpoints for loads whose value is known only since: with others gdb would not show them.
+    """
+    often, limit = 24, newest.code.symbols["limit"]  # the first two turns of the loop
+    watching = (" ".join(one) for one in OVERLAPPING)
+    moves = [command for command in ("continue", "reverse-continue") for _ in range(often)]
+    rows = newest.run([f"trace goto {newest.first + 1}", *watching, *moves])
+    learnt = next(i for i, step in enumerate(newest.steps) if step.touches("rwatch", limit, 4))
+    last = len(newest.steps)
+    for command, direction in (("continue", 1), ("reverse-continue", -1)):
+        stops = _shown(rows, command)
+        together: dict[int, dict[int, tuple[str, ...]]] = {}
+        for number, values in stops:
+            together.setdefault(number, {}).update(values)
+        begin, end = (newest.first, stops[-1][0]) if direction > 0 else (stops[-1][0], last)
+        wanted = sorted(_triggered(newest, direction).items())
+        found = {number: values for number, values in together.items() if begin < number < end}
+        assert found == {number: values for number, values in wanted if begin < number < end}
+        apart = {number for number, count in Counter(number for number, _ in stops).items() if count > 1}
+        assert apart <= {learnt + 2, learnt + 1} or not GDB18
+        last = stops[-1][0]
 
 
 def _character(value: int) -> str:

@@ -26,7 +26,7 @@ from tests.transport.simulated.debug.dmi import JtagProbe
 _PATIENCE = 60.0  # seconds; whoever takes that long does not end
 _MOST_MEMORY = 1 << 16  # that a stub reads at once
 _GDB = (
-    ["qSupported:multiprocess+;swbreak+;vContSupported+", "QStartNoAckMode", "?",
+    ["qSupported:multiprocess+;swbreak+;vContSupported+;multi-wp-addr+", "QStartNoAckMode", "?",
      "qXfer:features:read:target.xml:0,fff", "g", "bs", "bs", "g", "bc", "p20", "p4000", "m1000,8", "c"],
     ["qSupported:swbreak+", "Hg1", "qfThreadInfo", "qsThreadInfo", "bs", "Z0,1004,2", "bc", "z0,1004,2", "vCont;c"],
     ["bs", "vCont?", "vCont;s:p1.1", "Z2,2000,4", "bc", "z2,2000,4", "vCont;r1000,1008:1", "D"],

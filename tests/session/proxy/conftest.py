@@ -39,11 +39,13 @@ class Between:
         self.proxy.start()
         self._ends.callback(self.proxy.close)
 
-    def client(self, *, acknowledges: bool = False, reads_target: bool = True) -> Client:
+    def client(
+        self, *, acknowledges: bool = False, reads_target: bool = True, feature: bytes = b"swbreak+"
+    ) -> Client:
         """A gdb that has looked at its target."""
         if not self.proxy.port:
             self.start()
-        client = Client(self.proxy.port, acknowledges=acknowledges)
+        client = Client(self.proxy.port, acknowledges=acknowledges, feature=feature)
         self._ends.callback(client.close)
         if reads_target:
             client.read_target()

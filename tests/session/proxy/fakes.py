@@ -126,7 +126,7 @@ class FakeStub:
 class Client:
     """A gdb that a test drives."""
 
-    def __init__(self, port: int, *, acknowledges: bool = True) -> None:
+    def __init__(self, port: int, *, acknowledges: bool = True, feature: bytes = b"swbreak+") -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(60)
@@ -134,7 +134,7 @@ class Client:
         self.acknowledges = True
         self.output: list[bytes] = []  # of O packets
         self.socket.sendall(b"+")
-        self.features = self.ask(b"qSupported:multiprocess+;swbreak+")
+        self.features = self.ask(b"qSupported:multiprocess+;" + feature)
         if not acknowledges:
             assert self.ask(b"QStartNoAckMode") == b"OK"
             self.acknowledges = False

@@ -33,6 +33,7 @@ class ListedPast:
         self.pcs: dict[int | None, Sequence[int]] = {}
         self.places: dict[int | None, int] = {}
         self.entered = self.left = 0
+        self.takes_several = False
         self.working = threading.Event()
         """That it works on something was told, since this was cleared."""
         self.accesses: list[tuple[int, str, int]] | None = None
@@ -67,10 +68,15 @@ class ListedPast:
 
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         made_at = self.places[hart] - (direction < 0)
-        for position, kind, address in self.accesses or ():
-            for it in watchpoints:
-                if position == made_at and it.kind in (_KINDS[kind], "awatch") and 0 <= address - it.address < it.size:
-                    return MovementStop(hit=Hit(self.places[hart], it.kind, address))
+        hits = [
+            (it.kind, address)
+            for position, kind, address in self.accesses or ()
+            for it in sorted(watchpoints)
+            if position == made_at and it.kind in (_KINDS[kind], "awatch") and 0 <= address - it.address < it.size
+        ]
+        if hits:
+            others = hits[1:] if self.takes_several else ()
+            return MovementStop(hit=Hit(self.places[hart], *hits[0], tuple(others)))
         position = self.places[hart] + direction
         if position < 0:
             return MovementStop("begin")

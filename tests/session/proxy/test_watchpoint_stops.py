@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from rvtrace_gdb.session.proxy import stepping
-from tests.helpers.wait import PATIENCE
+from tests.helpers.wait import PATIENCE, until
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.test_replay_target import BEGIN, END, at
@@ -45,6 +45,29 @@ def test_at_the_end_the_hit_is_in_the_present(between: Between) -> None:
     assert client.ask(b"bs") == at(END - 1)
     client.ask(b"Z2,80000010,4")
     assert client.ask(b"c") == hit(END - 1, b"watch", STORE)
+
+
+SEVERAL = b"watch:80000010;rwatch:80000020;"
+
+
+def test_who_takes_several_in_one_stop_gets_them(between: Between) -> None:
+    """GDB manual, "Stop Reply Packets": if gdb offered multi-wp-addr. What one client said is not said of the next."""
+    between.past.accesses = [(1, "store", STORE), (1, "load", LOAD)]
+    for feature, reasons in (
+        (b"multi-wp-addr+", SEVERAL), (b"swbreak+", SEVERAL[:15]), (b"swbreak+;multi-wp-addr+;x=1", SEVERAL),
+        (b"multi-wp-addr-", SEVERAL[:15]), (b"no-multi-wp-addr+", SEVERAL[:15]),
+    ):  # fmt: skip
+        client = between.client(feature=feature)
+        client.ask(b"Z2,80000010,4")
+        client.ask(b"Z3,80000020,4")
+        assert client.ask(b"bc") == at(2, at_end=reasons), feature
+        between.stub.answers[b"c"] = b"T05" + SEVERAL + b"thread:p01.01;"
+        client.ask(b"z2,80000010,4")
+        client.ask(b"z3,80000020,4")
+        client.ask(b"c")
+        assert client.ask(b"c").startswith(b"T05" + SEVERAL + b"thread:"), "the target's own reply is changed"
+        client.close()
+        until(lambda: not between.proxy.connected)
 
 
 @pytest.mark.parametrize("packet", [b"Z2,x,4", b"Z2,80000010,x", b"Z2", b"Z5,1,1"])

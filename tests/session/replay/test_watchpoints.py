@@ -224,6 +224,53 @@ def test_one_instruction_that_triggers_several() -> None:
     assert watching.nearest(2, 1, frozenset([low, both])) is None
 
 
+def test_all_that_one_instruction_triggers_in_one_stop(ran: tuple[Spiked, DecodedTandem]) -> None:
+    """For a gdb that takes several: an address in each that the model's instruction accessed, of what it accessed."""
+    it, found = ran
+    rng, watching, several = random.Random(2), watching_in(found), 0
+    watching.takes_several = True
+    for _ in range(8):
+        step = rng.choice([step for step in it.steps if step.accesses])
+        near = [step.accesses[0].address + rng.randint(-2, 6) for _ in range(6)]
+        kinds = ("watch", "rwatch", "awatch")
+        some = frozenset(Watchpoint(rng.choice(kinds), at, rng.choice((1, 2, 4))) for at in near)
+        by = [{point for point in some if step.touches(*point)} for step in it.steps]
+        for direction in (1, -1):
+            expected = [i for i, triggered in enumerate(by) if triggered][::direction]
+            position = 0 if direction > 0 else len(found.history)
+            while (hit := watching.nearest(position, direction, some)) is not None:
+                made = hit.position if direction > 0 else hit.position - 1
+                assert made == expected.pop(0)
+                for point in by[made]:
+                    assert any(point.address <= byte < point.address + point.size for byte in hit.addresses)
+                for kind, byte in ((hit.kind, hit.address), *hit.others):
+                    assert it.steps[made].touches(kind, byte, 1)
+                several += len(hit.addresses) > 1
+                watching.reported(hit, direction, some)
+                position = hit.position + direction
+                watching.stepped(hit.position, position, direction)
+            assert not expected
+    assert several > 20
+
+
+def test_a_store_that_cannot_be_compared_is_not_passed_with_one_that_can() -> None:
+    """Of two that one store triggers, gdb can read the other one alone, and that one does not change."""
+    known, unread = Watchpoint("watch", 0x104, 4), Watchpoint("watch", 0x0FC, 8)
+    for value, stops in ((0, True), (5, False)):
+        line = Line()
+        line.add(RESET)
+        line(store(0x104, 4, value), instr=sw())
+        line(store(0x100, 8, 1), instr=Instr(0x0053_3023, 4))
+        line()
+        watching, both = watching_in(line.decoded()), frozenset([known, unread])
+        watching.takes_several = True
+        hit = watching.nearest(1, 1, both)
+        assert hit is not None and hit.position == 1 and len(hit.addresses) == 2
+        stopped = watching.passed_over(hit, 1, both)
+        assert (stopped is not None) == stops
+        assert stopped is None or (stopped[0] == 2 and "2 stores to the watched memory, at 0x100" in stopped[1])
+
+
 def test_what_cannot_be_seen_is_told_once() -> None:
     line = Line()
     line.add(RESET)
