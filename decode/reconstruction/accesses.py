@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 _LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
 _CELL = 8  # bytes whose stores are found together
+_CELL_BITS = 1 << 17
 
 
 class ReconstructedAccess(NamedTuple):
@@ -15,6 +16,20 @@ class ReconstructedAccess(NamedTuple):
 
     position: int
     address: int
+
+
+class StoredCells:
+    """Which cells stores were to, in little memory: some cells count as well that none was to."""
+
+    def __init__(self, cells: Iterable[int]) -> None:
+        self._bits = bytearray(_CELL_BITS // 8)
+        for cell in cells:
+            self._bits[cell % _CELL_BITS >> 3] |= 1 << (cell & 7)
+
+    def may_include(self, address: int, size: int) -> bool:
+        """Return whether a store may have been to any of some bytes."""
+        cells = range(address // _CELL, (address + size - 1) // _CELL + 1)
+        return len(cells) > _CELL_BITS or any(self._bits[it % _CELL_BITS >> 3] >> (it & 7) & 1 for it in cells)
 
 
 class AccessLog:
@@ -60,6 +75,11 @@ class AccessLog:
         cells = {address // _CELL, (address + size - 1) // _CELL}
         found = [self._stores[cell] for cell in cells if cell in self._stores]
         return merge(*(reversed(one[: bisect_left(one, number)]) for one in found), reverse=True)
+
+    def stored_cells(self) -> StoredCells:
+        """Return which cells the stores were to."""
+        self._index_stores()
+        return StoredCells(self._stores)
 
     def _index_stores(self) -> None:
         """Note the stores to each cell: what is asked of one store is asked of others, too."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, AnyPath, Event, History, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
-from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
+from rvtrace_gdb.decode.reconstruction.accesses import AccessLog, StoredCells
 from rvtrace_gdb.decode.reconstruction.beliefs import BELIEFS, Belief, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints, KeptExecution
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
@@ -85,6 +85,7 @@ class Forward:
         self._observed = False
         self._logs: dict[int, AccessLog] = {}
         self._unknown: dict[int, array[int]] = {}
+        self._cells: dict[int, StoredCells] = {}
 
     def _use(self, image: Image) -> None:
         self._image = image
@@ -216,8 +217,13 @@ class Forward:
         return self._checkpoints.all[segment].position, self._checkpoints.all[segment + 1].position
 
     def may_store(self, segment: int, address: int, size: int) -> bool:
-        """Return whether stores at known addresses in a stretch may be to some bytes: one was to the same page."""
-        return self._checkpoints.all[segment + 1].stored.may_include(address, size)
+        """Return whether stores at known addresses in a stretch may be to some bytes: one was to the same page, and to
+        these, as far as is known of a stretch whose accesses have been looked at.
+        """
+        if not self._checkpoints.all[segment + 1].stored.may_include(address, size):
+            return False
+        cells = self._cells.get(segment)
+        return cells is None or cells.may_include(address, size)
 
     def is_translated(self, first: int, last: int) -> bool:
         """Return whether addresses are not those of memory anywhere from *first* to *last* - 1, as far as reached."""
@@ -259,6 +265,7 @@ class Forward:
         finally:
             self._observed, hart.seen = False, unobserved
         self._unknown[segment] = array("Q", sorted({position for position, _ in log.unknown}))
+        self._cells[segment] = log.stored_cells()
         return log
 
     def _begin(self) -> None:
