@@ -6,7 +6,7 @@ from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 
-_ASKED_MOST = 4000
+_ASKED_MOST = 2000
 """Divisions whose divisors are looked at, the last ones."""
 _USED_WITHIN = 2000
 
@@ -15,17 +15,25 @@ def division_by_zero(evidence: Evidence, places: ProgramPlaces) -> ExplainedFind
     """Return the first of the last divisions whose divisor is 0, and whose result is used."""
     if evidence.past is None:
         return None
-    code, found, asked = evidence.code, None, 0
-    addresses = tuple(pc for pc in evidence.executed if code.effect(pc).role is CodeRole.DIVISION)
-    at = evidence.last_execution(addresses, evidence.part.stop) if addresses else None
-    while at is not None and asked < _ASKED_MOST:
+    code = evidence.code
+    for at in _last_divisions(evidence):
         op = code.operation(evidence.history.pc(at))
         divisor = evidence.register(at, op.rs2)
-        if divisor is not None and not divisor & (0xFFFF_FFFF if op.name.endswith("w") else -1):
-            found = at if _is_used(evidence, at, op.rd) else found
-        asked += 1
+        is_zero = divisor is not None and not divisor & (0xFFFF_FFFF if op.name.endswith("w") else -1)
+        if is_zero and _is_used(evidence, at, op.rd):
+            return _finding(evidence, places, at)
+    return None
+
+
+def _last_divisions(evidence: Evidence) -> list[int]:
+    """Return the positions of the last divisions, in order: values are computed forward."""
+    code, found = evidence.code, list[int]()
+    addresses = tuple(pc for pc in evidence.executed if code.effect(pc).role is CodeRole.DIVISION)
+    at = evidence.last_execution(addresses, evidence.part.stop) if addresses else None
+    while at is not None and len(found) < _ASKED_MOST:
+        found.append(at)
         at = evidence.last_execution(addresses, at)
-    return None if found is None else _finding(evidence, places, found)
+    return found[::-1]
 
 
 def _finding(evidence: Evidence, places: ProgramPlaces, position: int) -> ExplainedFinding:

@@ -6,6 +6,7 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, Explanation
 from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.questions.explain.loop import ending_loop
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.explain.stores import last_store
 
@@ -38,7 +39,8 @@ def _with_holders(
 def _holds(evidence: Evidence, addresses: Sequence[int]) -> Iterator[str]:
     """Yield where a hart took a lock that it has not released, as far as its stores are known."""
     for address in addresses:
-        found = last_store(evidence, address, _BYTES, evidence.part.stop)
+        loop = ending_loop(evidence)
+        found = last_store(evidence, address, _BYTES, evidence.part.stop if loop is None else loop.begin)
         if found is None:
             continue
         pc = evidence.history.pc(found.position)

@@ -195,15 +195,18 @@ def stays_before(evidence: Evidence, loop: EndingLoop) -> Stays:
         return Stays(0, 0)
     spans = _Stays(loop.head, loop.body, neutral(evidence, loop.body))
     (first, begin), (last, end) = history.entry_at(evidence.part.start), history.entry_at(stop - 1)
-    total, entries = _OUTSIDE, history.entries
+    number_of_stays = longest = rounds = 0
     for number in range(first, last + 1):
         if (number - first) % _PROGRESS_INTERVAL == 0:
             evidence.progress("looking for earlier waits (parts)", number - first, last + 1 - first)
-        if number in (first, last):
-            start = max(evidence.part.start - begin, 0) if number == first else 0
-            until = stop - end if number == last else entries[number].count
-            total = _joined_spans(total, spans.span_of_piece(entries[number], start, until))
-        else:
-            total = _joined_spans(total, spans.span_of(entries[number]))
-    total = _joined_spans(total, _OUTSIDE)
-    return Stays(total.stays, total.longest)
+        entry = history.entries[number]
+        start = evidence.part.start - begin if number == first else 0
+        until = stop - end if number == last else entry.count
+        span = spans.span_of(entry) if until - start == entry.count else spans.span_of_piece(entry, start, until)
+        if span.unbroken:
+            rounds += span.before
+            continue
+        middle = rounds + span.before
+        number_of_stays += span.stays + (middle > 0)
+        longest, rounds = max(longest, span.longest, middle), span.behind
+    return Stays(number_of_stays + (rounds > 0), max(longest, rounds))

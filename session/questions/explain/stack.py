@@ -45,6 +45,9 @@ class _PartStack(NamedTuple):
     settings: tuple[_SetStack, ...] = ()
 
 
+_UNMOVED = _PartStack(_Moves())
+
+
 class _StackMoves:
     """What parts do to sp, each looked at once."""
 
@@ -55,7 +58,8 @@ class _StackMoves:
     def moves_of(self, part: PathPart) -> _PartStack:
         found = self._known.get(id(part))
         if found is None:
-            found = self._known[id(part)] = self._new_moves(part)
+            moves = self._new_moves(part)
+            found = self._known[id(part)] = _UNMOVED if moves == _UNMOVED else moves
         return found
 
     def _new_moves(self, part: PathPart) -> _PartStack:
@@ -83,11 +87,22 @@ class _StackMoves:
             return self.moves_of(part)
         if isinstance(part, tuple):
             return self._in_tuple(part[start:stop])
+        if isinstance(part, RepeatPath) and (rounds := stop // part.path.count - -(-start // part.path.count)) > 1:
+            return self._rounds_of_piece(part, start, stop, rounds)
         found, at = _PartStack(_Moves()), 0
         for chunk in part.chunks(start, stop):
             found = _joined_moves(found, self._in_tuple(chunk), at)
             at += len(chunk)
         return found
+
+    def _rounds_of_piece(self, part: RepeatPath, start: int, stop: int, rounds: int) -> _PartStack:
+        """Return the same of a piece in which there are whole rounds."""
+        size = part.path.count
+        first = -(-start // size) * size
+        behind = first + rounds * size
+        found = self.moves_of_piece(part, start, first)
+        found = _joined_moves(found, self._repeated_moves(RepeatPath(part.path, rounds)), first - start)
+        return _joined_moves(found, self.moves_of_piece(part, behind, stop), behind - start)
 
     def _in_tuple(self, pcs: tuple[int, ...]) -> _PartStack:
         moves, settings = [_Moves()], list[tuple[int, int | None]]()
@@ -139,8 +154,8 @@ def _shifted(moves: _Moves, at: int) -> _Moves:
     return moves if moves.at < 0 else moves._replace(at=moves.at + at)
 
 
-class LowestStack(NamedTuple):
-    """The lowest value of sp that is known, at a position, in the *room* of its stack."""
+class _StackPlace(NamedTuple):
+    """A value of sp at a position, in the *room* of its stack."""
 
     value: int
     position: int
@@ -156,8 +171,8 @@ class _StackPointer:
         self._base: int | None = None
         self._room: PlacedObject | None = None
         self._moves = _Moves()
-        self.lowest: LowestStack | None = None
-        self.outside: LowestStack | None = None
+        self.lowest: _StackPlace | None = None
+        self.outside: _StackPlace | None = None
         self.begin_at(evidence.part.start, None)
 
     def begin_at(self, position: int, to: int | None) -> None:
@@ -185,7 +200,7 @@ class _StackPointer:
     def _note_value(self, value: int, position: int) -> None:
         if self._room is None:
             return
-        here = LowestStack(value, position, self._room)
+        here = _StackPlace(value, position, self._room)
         if self.lowest is None or value < self.lowest.value:
             self.lowest = here
         if value < self._room.start and self.outside is None:
@@ -195,25 +210,22 @@ class _StackPointer:
 def _followed_stack(evidence: Evidence, places: ProgramPlaces) -> _StackPointer:
     history, part = evidence.history, evidence.part
     parts, pointer = _StackMoves(evidence.code), _StackPointer(evidence, places)
-    (first, begin), (last, _) = history.entry_at(part.start), history.entry_at(part.stop - 1)
+    (first, begin), (last, end) = history.entry_at(part.start), history.entry_at(part.stop - 1)
     for number in range(first, last + 1):
         if (number - first) % _PROGRESS_INTERVAL == 0:
             evidence.progress("following the stack pointer (parts)", number - first, last + 1 - first)
         entry = history.entries[number]
-        start, stop = max(part.start - begin, 0), min(part.stop - begin, entry.count)
+        start, stop = part.start - begin if number == first else 0, part.stop - end if number == last else entry.count
         moved = parts.moves_of_piece(entry, start, stop)
-        pointer.move(moved.first, begin + start)
+        if moved is _UNMOVED:
+            continue
+        at = history.position_of(number) + start
+        pointer.move(moved.first, at)
         for setting in moved.settings:
-            pointer.begin_at(begin + start + setting.at + 1, setting.to)
-            pointer.move(setting.moves, begin + start)
-        begin += entry.count
+            pointer.begin_at(at + setting.at + 1, setting.to)
+            pointer.move(setting.moves, at)
     pointer.end_at(part.stop)
     return pointer
-
-
-def lowest_stack(evidence: Evidence, places: ProgramPlaces) -> LowestStack | None:
-    """Return the lowest known value of sp in the part of a history; None: none is known."""
-    return _followed_stack(evidence, places).lowest if evidence.part else None
 
 
 def stack_overflow(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:

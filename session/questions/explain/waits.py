@@ -233,8 +233,8 @@ def _address(evidence: Evidence, loop: EndingLoop, pc: int, place: MemoryPlace) 
         return None
     if place.base is None:
         return place.offset
-    at = evidence.last_execution((pc,), evidence.part.stop)
-    return None if at is None else address_at(evidence, at)
+    at = evidence.search.find(loop.begin - 1, 1, frozenset((pc,)), evidence.progress)  # the same in all rounds
+    return None if at is None or at >= evidence.part.stop else address_at(evidence, at)
 
 
 def _may_be_clock(places: ProgramPlaces, flow: LoopFlow, reads: dict[int, int | None]) -> bool:
