@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.main import main
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.example_captures import example_capture
@@ -56,3 +57,11 @@ def test_page_and_shell(capture: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "fewer rows" in out["trace goto -why 99"]
     assert '^done,length="' in out[MI]
     assert 'kind="' in out[MI]
+
+
+def test_in_a_test_of_python(capture: Path) -> None:
+    with Bench(str(next(capture.parent.glob("*.elf")))) as bench:
+        bench.open(str(capture))
+        rows = bench.why(QUESTION, branches=True, depth=2)
+    assert (rows[0]["value"], rows[0]["code"]) == (30, "calibration.gain[slot[channel]] = scaled;")
+    assert {"branch", "called", "before"} <= {row["kind"] for row in rows}
