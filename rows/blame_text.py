@@ -13,7 +13,7 @@ _TEXT = 40  # columns of the source text
 
 def lines(answer: BlameAnswer, top: int, paint: TextPaint) -> Iterator[str]:
     """Yield the answer. *top*: how many rows of a kind, 0: all."""
-    runs = f"{_counted(answer.bad, 'bad run')} against {_counted(answer.good, 'good one')}"
+    runs = f"{_number_of(answer.bad, 'bad run')} against {_number_of(answer.good, 'good one')}"
     yield paint("heading", f"{runs}. A hint where to look first, no proof.")
     if not answer.suspects:
         yield "Nothing that ran in a bad run tells it from the good ones."
@@ -25,10 +25,10 @@ def lines(answer: BlameAnswer, top: int, paint: TextPaint) -> Iterator[str]:
         yield from _code_lines(answer.missing, top, paint)
     if answer.unknown:
         lost = "may have run in lost trace of a run, which does not count for them then"
-        yield f"{_counted(answer.unknown, 'line')} {lost}."
+        yield f"{_number_of(answer.unknown, 'line')} {lost}."
 
 
-def _counted(number: int, what: str) -> str:
+def _number_of(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 

@@ -62,6 +62,7 @@ class DiffAnswer(NamedTuple):
     waits               how many loops that wait went round a different number of times
     lost                how many times lost trace hides whether they did the same
     differences         how many stretches differ
+    rough               whether they differ so much that the last stretch is all that was left of them
     rest, other_rest    how many instructions one ran on after the trace of the other one had ended
     first               where they part, None: they do not
     lines               are printed before it
@@ -82,6 +83,7 @@ class DiffAnswer(NamedTuple):
     waits: int
     lost: int
     differences: int
+    rough: bool
     rest: int
     other_rest: int
     first: DivergenceRow | None

@@ -27,15 +27,15 @@ def lines(answer: DiffAnswer, symbols: TextSymbols) -> Iterator[str]:
         yield from _first_lines(first, symbols)
     yield from _aside_lines(answer)
     if first is not None:
-        yield f"{_same_text(answer)}; {_counted(answer.differences, 'stretch', 'stretches')} that differ:"
+        yield f"{_same_text(answer)}; {_number_of(answer.differences, 'stretch', 'stretches')} that differ:"
 
 
 def _same_text(answer: DiffAnswer) -> str:
     what = "instruction" if answer.by == "instructions" else "source line"
-    return f"{_counted(answer.same, what)} in both"
+    return f"{_number_of(answer.same, what)} in both"
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
+def _number_of(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
@@ -69,20 +69,22 @@ def _way(side: str, to: Place | None, number: int, line: str, trap: str, symbols
 def _aside_lines(answer: DiffAnswer) -> Iterator[str]:
     """Yield what was set aside, and what one cannot know."""
     found = [
-        f"{_counted(number, 'interrupt')} of {side}"
+        f"{_number_of(number, 'interrupt')} of {side}"
         for side, number in zip(_SIDES, (answer.interrupts, answer.other_interrupts))
         if number
     ]
     if answer.waits:
-        found.append(f"{_counted(answer.waits, 'loop')} that waited longer in one of them")
+        found.append(f"{_number_of(answer.waits, 'loop')} that waited longer in one of them")
     if found:
         yield f"Set aside: {', '.join(found)}."
     if answer.lost:
-        yield f"Lost trace hides what ran {_counted(answer.lost, 'time')}: whether it differs is not known."
+        yield f"Lost trace hides what ran {_number_of(answer.lost, 'time')}: whether it differs is not known."
+    if answer.rough:
+        yield "They differ so much that the last row below is all that was left of both."
     for side, rest in zip(_SIDES, (answer.rest, answer.other_rest)):
         if rest:
             other = _SIDES[side == "A"]
-            yield f"The trace of {other} ends before that of {side}, which has {_counted(rest, 'more instruction')}."
+            yield f"The trace of {other} ends before that of {side}, which has {_number_of(rest, 'more instruction')}."
 
 
 def fields(answer: DiffAnswer, symbols: FieldSymbols) -> RowFields:
@@ -92,6 +94,7 @@ def fields(answer: DiffAnswer, symbols: FieldSymbols) -> RowFields:
         for name, value in answer._asdict().items()
         if name not in ("first", "lines") and value is not None
     }
+    found["rough"] = int(answer.rough)
     found["same-runs"] = int(answer.first is None and answer.begin is not None)
     if answer.first is not None:
         found["first"] = _first_fields(answer.first, symbols)

@@ -59,7 +59,7 @@ def blame(
         raise ValueError("the runs are of several programs")
     source = ProgramSource(runs[0].elf)
     files = list(_files(source, runs, progress))
-    counted = _counted(files, len(bad))
+    counted = _run_counts(files, len(bad))
     functions = _LineFunctions(files[0])
     rows = list(_code_rows(counted, source, functions))
     rows.sort(key=lambda row: (-row.score, bool(row.way), row.good, row.file, row.line))
@@ -78,7 +78,7 @@ def _files(
         yield {file.path: file for file in source.files(run)}
 
 
-def _counted(files: Sequence[dict[str, FileCoverage]], bad: int) -> dict[_CodeElement, _RunCounts]:
+def _run_counts(files: Sequence[dict[str, FileCoverage]], bad: int) -> dict[_CodeElement, _RunCounts]:
     """Return in how many runs each line, and each way of a branch, ran. The first *bad* runs are bad."""
     sums: dict[_CodeElement, list[int]] = {}
     for number, run in enumerate(files):

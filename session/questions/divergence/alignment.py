@@ -17,11 +17,15 @@ ENOUGH = 32
 """So many symbols in a row are the same where two flows have come together."""
 _SURE = 4
 """They are the same for so many times as long as what they skip."""
-_AROUND = 16
+_AROUND = 6
 """So many times as far is looked for a better place than one that is not sure."""
+_MEETINGS, _DOUBLED_AT_MOST = 1 << 7, 6
+"""After so many stretches that differ, what is the same in between has to be twice as long; and how often so."""
+_SYMBOLS_AT_MOST, _SEARCHES_AT_MOST = 1 << 24, 1 << 5
+"""So much is looked at of two runs in all, some twenty seconds long."""
 _GRAM = 8
 _SAME_AT_MOST = 4  # places of the same symbols in a window that are looked at
-_WINDOWS = tuple(1 << bits for bits in range(6, 16, 2))  # symbols behind the place where they part
+_WINDOWS = tuple(1 << bits for bits in range(6, 18, 2))  # symbols behind the place where they part
 _LOCAL = (1 << 11, 1 << 14)  # the same behind something lost
 _RARE = (1 << 6, 1 << 10, 1 << 14)
 _PLACES_AT_MOST = 256
@@ -105,9 +109,45 @@ def is_meeting(one: Flow, i: int, other: Flow, j: int) -> bool:
     return most > 0 and common(one, i, other, j, min(most, ENOUGH)) == min(most, ENOUGH)
 
 
-def meeting(one: FlowSide, i: int, other: FlowSide, j: int, progress: Progress = silent) -> Meeting | None:
-    """Return where two flows come together that have parted at these indices. None: nowhere before something is lost.
-    Raises what *progress* raises.
+class MeetingEffort:
+    """How much may still be looked at to find where two flows come together: runs that differ nearly everywhere would
+    take longer and longer, and nobody reads a list of a million differences.
+    """
+
+    def __init__(self) -> None:
+        self._symbols, self._searches, self._meetings = _SYMBOLS_AT_MOST, _SEARCHES_AT_MOST, 0
+
+    @property
+    def enough(self) -> int:
+        """How many symbols in a row are the same where two flows come together: the more often they have parted, the
+        more.
+        """
+        return ENOUGH << min(self._meetings // _MEETINGS, _DOUBLED_AT_MOST)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is looked for."""
+        return self._symbols <= 0
+
+    def begin_meeting(self) -> None:
+        """Note that the flows have parted once more."""
+        self._meetings += 1
+
+    def spend(self, symbols: int) -> None:
+        """Note that so many symbols are looked at."""
+        self._symbols -= symbols
+
+    def may_search(self) -> bool:
+        """Return whether all that is left of both may be searched once more."""
+        self._searches -= 1
+        return self._searches >= 0
+
+
+def meeting(
+    one: FlowSide, i: int, other: FlowSide, j: int, effort: MeetingEffort, progress: Progress = silent
+) -> Meeting | None:
+    """Return where two flows come together that have parted at these indices. None: nowhere before something is lost,
+    or the *effort* is spent. Raises what *progress* raises.
 
     It is the nearest place from which on they are the same for longer than what they skip, in the same call if they are
     there. What is nearer and shorter is taken if there is no such place around: so the work is no more than a multiple
@@ -115,20 +155,24 @@ def meeting(one: FlowSide, i: int, other: FlowSide, j: int, progress: Progress =
     """
     left, right = one.flow.next_break(i) - i, other.flow.next_break(j) - j
     best: _MeetingPlace | None = None
-    for window in _WINDOWS:
+    effort.begin_meeting()
+    for window in () if effort.is_spent else _WINDOWS:
         sizes = min(window, left), min(window, right)
-        for candidate in _meeting_places(one, i, other, j, sizes):
-            if candidate.is_certain:
+        effort.spend(sum(sizes))
+        for candidate in _meeting_places(one, i, other, j, sizes, effort.enough):
+            if candidate.is_certain(effort.enough):
                 return Meeting(i + candidate.skipped, j + candidate.other_skipped)
             best = max((it for it in (best, candidate) if it is not None), key=lambda it: it.score)
-        if best is not None and best.score > -1 and window >= _AROUND * best.distance + _WINDOWS[0]:
+        if best is not None and window >= best.around:
             break
         if window >= max(left, right):
             break
         progress("looking for where the runs come together (instructions)", window, None)
     if best is not None:
         return Meeting(i + best.skipped, j + best.other_skipped)
-    return _by_rare_symbols(one, i, other, j, progress) if max(left, right) > _WINDOWS[-1] else None
+    if max(left, right) <= _WINDOWS[-1] or effort.is_spent or not effort.may_search():
+        return None
+    return _by_rare_symbols(one, i, other, j, progress)
 
 
 class _MeetingPlace(NamedTuple):
@@ -146,9 +190,14 @@ class _MeetingPlace(NamedTuple):
     def distance(self) -> int:
         return self.skipped + self.other_skipped
 
+    def is_certain(self, enough: int) -> bool:
+        """Return whether no better place is looked for."""
+        return self.reaches_end or self.length >= max(enough, _SURE * self.distance) * (1 if self.in_call else 8)
+
     @property
-    def is_certain(self) -> bool:
-        return self.reaches_end or self.length >= max(ENOUGH, _SURE * self.distance) * (1 if self.in_call else 8)
+    def around(self) -> int:
+        """How far is looked for a better place."""
+        return _AROUND * (1 if self.in_call else 4) * self.distance + _WINDOWS[0]
 
     @property
     def score(self) -> int:
@@ -156,7 +205,7 @@ class _MeetingPlace(NamedTuple):
 
 
 def _meeting_places(
-    one: FlowSide, i: int, other: FlowSide, j: int, sizes: tuple[int, int]
+    one: FlowSide, i: int, other: FlowSide, j: int, sizes: tuple[int, int], enough: int
 ) -> Iterator[_MeetingPlace]:
     """Yield where two flows have enough in common, the nearest first; each way to lay one beside the other once."""
     first, second = one.flow.take(i, sizes[0]), other.flow.take(j, sizes[1])
@@ -174,16 +223,16 @@ def _meeting_places(
                 nearest[at - k] = at + k, at, k
     tried = 0
     for distance, at, k in sorted(nearest.values()):
-        there = min(ENOUGH, len(first) - at, len(second) - k)
+        there = min(enough, len(first) - at, len(second) - k)
         if first[at : at + there] != second[k : k + there]:
             continue
         tried += 1
         if tried > _TRIED_AT_MOST:
             return
         most = min(one.flow.next_break(i + at) - i - at, other.flow.next_break(j + k) - j - k)
-        looked = min(most, 8 * _SURE * max(distance, ENOUGH))
+        looked = min(most, 8 * _SURE * max(distance, enough))
         length = common(one.flow, i + at, other.flow, j + k, looked)
-        if length >= min(ENOUGH, most):
+        if length >= min(enough, most):
             yield _MeetingPlace(at, k, length, levels[at] == others[k], length == most)
 
 

@@ -3,7 +3,14 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvtrace_gdb.session.questions.divergence.alignment import FlowSide, Meeting, is_meeting, meeting, resumption
+from rvtrace_gdb.session.questions.divergence.alignment import (
+    FlowSide,
+    Meeting,
+    MeetingEffort,
+    is_meeting,
+    meeting,
+    resumption,
+)
 from rvtrace_gdb.session.questions.divergence.flow import common
 from rvtrace_gdb.session.questions.divergence.waiting import WaitingLoops, WaitingRounds
 from rvtrace_gdb.support.errors import Progress, silent
@@ -31,6 +38,7 @@ class FlowComparison:
     begin, other_begin  where both flows begin to be compared, None: nothing of one is in the other
     same      how many symbols are the same
     stretches in order
+    rough     whether they differ so much that the last stretch is all that was left of them
     waits     how many waiting loops went round a different number of times, by the index at which the first is left
     """
 
@@ -39,6 +47,7 @@ class FlowComparison:
     same: int = 0
     stretches: list[FlowStretch] = field(default_factory=list)
     waits: int = 0
+    rough: bool = False
 
     @property
     def divergence(self) -> FlowStretch | None:
@@ -67,6 +76,7 @@ class _Comparer:
         self._a, self._b = one.side.flow, other.side.flow
         self._i = self._j = 0
         self._found = FlowComparison()
+        self._effort = MeetingEffort()
 
     def result(self) -> FlowComparison:
         found = self._found
@@ -147,13 +157,14 @@ class _Comparer:
             if last == len(self._a) and end == len(self._b):
                 self._add_stretch(WAITS, last, end)
                 return False
-        found = meeting(self._one.side, self._i, self._other.side, self._j, self._progress)
+        found = meeting(self._one.side, self._i, self._other.side, self._j, self._effort, self._progress)
         if found is not None:
             self._add_stretch(DIFFERS, *found)
             return True
         last, end = self._a.next_break(self._i), self._b.next_break(self._j)
-        if last == len(self._a) and end == len(self._b):
-            self._add_stretch(DIFFERS, last, end)
+        if self._effort.is_spent or (last == len(self._a) and end == len(self._b)):
+            self._found.rough = self._effort.is_spent
+            self._add_stretch(DIFFERS, len(self._a), len(self._b))
             return False
         return self._behind_loss(self._i, self._j, parted=True)
 

@@ -99,6 +99,7 @@ class HartComparison:
             waits=found.waits,
             lost=sum(it.kind == LOST for it in found.stretches),
             differences=sum(it.kind in (DIFFERS, WAITS) for it in found.stretches),
+            rough=found.rough,
             rest=sum(it.end - it.begin for it in ends),
             other_rest=sum(it.other_end - it.other_begin for it in ends),
             first=None if first is None else divergence_row(mine, its, first, progress),
