@@ -38,7 +38,7 @@ def show_log(
     if not first.length:
         print_row_line(first.notice or "")
         return
-    if first.hart != selected_hart():
+    if selected_hart() not in (None, first.hart):
         raise gdb.GdbError(why)
     rows = _numbered_rows(places, first.length, first.hart)
     if not parameters["condition"]:

@@ -242,7 +242,7 @@ def string_at(moment: ExpressionMoment, address: int, most: int) -> FoundString 
     """Return the string at an address, at most so many characters; None: its first one is not known."""
     found = bytearray()
     while len(found) < most:
-        piece = moment.memory(address + len(found), min(32, most - len(found)))
+        piece = moment.memory(address + len(found), min(8, most - len(found)))
         for byte in piece:
             if byte is None:
                 return FoundString(bytes(found), ended=False) if found else None

@@ -14,7 +14,6 @@ from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
 _FLOATS, _CSRS = 32, 4096
 """Where the numbers of the debug information have floating-point registers, and CSRs."""
 _CSR_NAMES = {number: name for name, number in CSRS.items()}
-_PIECE = 64  # bytes, so aligned, that are read at once
 
 
 class MomentValues(Protocol):
@@ -61,7 +60,7 @@ class PastMoment:
     def __init__(self, past: MomentValues, position: int, pc: int, entries: "FunctionEntries | None" = None) -> None:
         self._past, self.position, self.pc, self._entries = past, position, pc, entries
         self._registers: Mapping[str, int] | None = None
-        self._pieces: dict[int, Sequence[int | None]] = {}
+        self._pieces: dict[tuple[int, int], Sequence[int | None]] = {}
 
     def register(self, number: int) -> int | None:
         """Return a register by its number of the debug information."""
@@ -82,18 +81,10 @@ class PastMoment:
 
     def memory(self, address: int, size: int) -> Sequence[int | None]:
         """Return each byte of memory."""
-        if size > _PIECE:
-            return self._past.memory(self.position, address, size)
-        found: list[int | None] = []
-        while len(found) < size:
-            begin, offset = (address + len(found)) & -_PIECE, (address + len(found)) % _PIECE
-            found += self._piece(begin)[offset : offset + size - len(found)]
+        found = self._pieces.get((address, size))  # no more: what is unknown takes long to look for
+        if found is None:
+            found = self._pieces[address, size] = self._past.memory(self.position, address, size)
         return found
-
-    def _piece(self, begin: int) -> Sequence[int | None]:
-        if begin not in self._pieces:
-            self._pieces[begin] = self._past.memory(self.position, begin, _PIECE)
-        return self._pieces[begin]
 
     def _register_values(self) -> Mapping[str, int]:
         if self._registers is None:

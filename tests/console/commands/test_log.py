@@ -1,7 +1,9 @@
 """`rvtrace log` of a program of which each value can be told from its source."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +88,53 @@ def test_a_part_of_the_history(capture: Path, capsys: pytest.CaptureFixture[str]
 def test_what_is_not_known_is_said(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row, *_) = logged(capture, capsys, "fact", "n if $mcycle > 3", "--values", "off")
     assert row == "[$mcycle > 3 is not known] n = <unavailable>"
+
+
+def called(capture: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    assert main(["calls-of", str(capture), *words, "--json", "--quiet"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_each_call_of_a_recursion(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = called(capture, capsys, "fact")
+    assert [it["arguments"] for it in rows] == [[{"what": "n", "value": str(n)}] for n in (5, 4, 3, 2, 1)]
+    assert [it["returned"]["value"] for it in rows] == ["120", "24", "6", "2", "1"]
+    assert [it.get("depth", 0) for it in rows] == [0, 1, 2, 3, 4]
+    assert [it["from"]["func"] for it in rows] == ["main", *["fact"] * 4]
+    assert [it.get("called", []) for it in rows] == [*[["fact"]] * 4, []]
+    assert all(one["end"] > other["end"] for one, other in pairwise(rows))
+    assert all(it["end"] - it["position"] == it["instructions"] for it in rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "value"),
+    [
+        ("make", {"x": "3", "y": "4"}, "{x = 3, y = 4}"),  # in one register
+        ("half", {"v": "3"}, "1.5"),
+        ("third", {"v": "2"}, "0.666666687"),
+        ("low", {"n": "300"}, "44 ','"),  # of a register with more
+        ("next_color", {"c": "RED"}, "GREEN"),
+        ("tail1", {"n": "4"}, None),
+        ("tail2", {"n": "4"}, None),  # entered by a jump
+    ],
+)
+def test_arguments_and_what_was_returned(
+    capture: Path, function: str, arguments: dict[str, str], value: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = called(capture, capsys, function)
+    assert {it["what"]: it["value"] for it in row["arguments"]} == arguments
+    assert row.get("returned", {}).get("value") == value and "why" not in row
+
+
+def test_a_structure_that_is_returned_in_memory(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = called(capture, capsys, "bignode")
+    assert ", value = 3, name = " in row["returned"]["value"] and 'buf = "abcdefgh"' in row["returned"]["value"]
+
+
+def test_a_call_that_had_not_returned(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = called(capture, capsys, "main")
+    assert row["why"] == "had not returned" and row["called"][0] == "work" and row["more"] == 1
+    assert not {"returned", "end", "instructions"} & row.keys()
 
 
 @pytest.mark.parametrize(
