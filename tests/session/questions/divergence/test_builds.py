@@ -44,7 +44,8 @@ def test_a_line_that_changed(original: Run, original_trace: ComparedTrace, tmp_p
     assert answer.first.to_number == at + 1 and answer.first.to_line == f"parting.c:{named}"
     assert answer.first.other_to_line == f"parting.c:{named + 4}"
     image = Image.from_elf(changed.elf)
-    first = next(pc for pc in changed.pcs if is_line(SourceLines(image), pc, named + 4))
+    its_lines = SourceLines(image)
+    first = next(pc for pc in changed.pcs if is_line(its_lines, pc, named + 4))
     assert answer.first.other_to == (first, *(image.symbol(first) or ()))
 
 

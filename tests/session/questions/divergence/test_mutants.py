@@ -6,11 +6,11 @@ from random import Random
 import pytest
 
 from rvtrace_gdb.session.questions.divergence.question import ComparedTrace
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG
 from tests.session.questions.divergence.runs import Run, compared, opened, parted, with_inputs
 
 
-@pytest.mark.parametrize("seed", range(some_of(200, 20)))
+@pytest.mark.parametrize("seed", range(200 if LONG else 5))
 def test_first_divergence(seed: int, original: Run, original_trace: ComparedTrace, tmp_path: Path) -> None:
     random = Random(seed)
     changed = {random.randrange(24): random.randrange(256) for _ in range(random.choice((1, 1, 1, 3)))}
