@@ -1,5 +1,6 @@
 """What is said of the programs of the tutorials, whose bugs docs/tutorials/ explains: against the pages."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def test_the_page_shows_what_is_printed(
     page = (HOME / "docs" / "explain.md").read_text(encoding="utf-8").split("    $ rvtrace explain hang.rvt\n")[1]
     assert printed == [line[4:] for line in page.split("\n\n")[0].splitlines()]
     assert all(len(line) <= 80 for line in printed)
+
+
+def test_a_range_is_as_if_the_trace_ended_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the ring is full; and the fields for programs."""
+    file = str(example_capture(folder, "hang"))
+    assert main(["explain", file, "1,300", "--json", "--quiet"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert (fields["hart"], fields["first"], fields["last"], fields["findings"]) == (0, 1, 300, [])
+    assert fields["calls"][0] == {
+        "number": 285, "addr": fields["calls"][0]["addr"], "func": "on_timer", "offset": 0, "file": "hang.c",
+        "line": 16, "source": "{", "times": 1,
+    }  # fmt: skip
+    assert main(["explain", file, "nine", "--quiet"]) == 1
+    assert "no RANGE" in capsys.readouterr().err
 
 
 def test_a_trap_loop_is_at_the_instruction_of_the_tutorial(folder: Path) -> None:
