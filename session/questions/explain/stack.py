@@ -154,7 +154,7 @@ def _shifted(moves: _Moves, at: int) -> _Moves:
     return moves if moves.at < 0 else moves._replace(at=moves.at + at)
 
 
-class _StackPlace(NamedTuple):
+class _StackValue(NamedTuple):
     """A value of sp at a position, in the *room* of its stack."""
 
     value: int
@@ -171,8 +171,8 @@ class _StackPointer:
         self._base: int | None = None
         self._room: PlacedObject | None = None
         self._moves = _Moves()
-        self.lowest: _StackPlace | None = None
-        self.outside: _StackPlace | None = None
+        self.lowest: _StackValue | None = None
+        self.outside: _StackValue | None = None
         self.begin_at(evidence.part.start, None)
 
     def begin_at(self, position: int, to: int | None) -> None:
@@ -200,7 +200,7 @@ class _StackPointer:
     def _note_value(self, value: int, position: int) -> None:
         if self._room is None:
             return
-        here = _StackPlace(value, position, self._room)
+        here = _StackValue(value, position, self._room)
         if self.lowest is None or value < self.lowest.value:
             self.lowest = here
         if value < self._room.start and self.outside is None:
