@@ -17,6 +17,7 @@ from rvtrace_gdb.gdbext.dap import (
     one_hart,
     past_changes,
     places,
+    printed_lines,
     reverse,
     step_targets,
     thread_names,
@@ -36,6 +37,7 @@ class _Feature(NamedTuple):
 
 _FEATURES = (
     _Feature("stepBack and reverseContinue", "reverse-next`, `reverse-continue", reverse.add),
+    _Feature("lines that steps print", "continue", printed_lines.add),
     _Feature("steps of one hart", "set scheduler-locking on", one_hart.add),
     _Feature("names of threads", "info threads", thread_names.add),
     _Feature("unknown values", "info locals", variables.add),

@@ -48,6 +48,8 @@ if GDB16 is not None:  # gdb 13 has no DAP
             dap.stopped()
             yield dap
 
+    GAPS = Path(__file__).parents[2] / "data" / "cases" / "semihosting"
+
     def stop(dap: Dap, request: str, **arguments: Any) -> tuple[str, str, int]:
         """The reason of the stop after a request, what else was printed, and the pc there."""
         dap.events.clear()
@@ -341,8 +343,25 @@ if GDB16 is not None:  # gdb 13 has no DAP
         assert bodies[-2]["output"].startswith(("Target None does not support this command.", "Unknown thread 1."))
         assert "`trace connect`" in bodies[-2]["output"] and bodies[-1]["reason"] == "pause"
 
+    @pytest.mark.parametrize("gdb", SERVERS)
+    def test_what_gdb_prints_on_the_way_is_told(gdb: str) -> None:
+        """Which gaps were passed, and why it stops where a condition has no value: each once, in one line."""
+        with Dap(gdb, "-q", "-nx", "-i", "dap", "-ex", SOURCE, str(GAPS / "semi.elf")) as dap:
+            dap.request("initialize", adapterID="rvtrace")
+            for command in (f"trace open {GAPS / 'ntrace.rvt'}", "trace replay", "trace goto begin"):
+                dap.repl(command)
+            printed = stop(dap, "continue")[1]
+            assert len(re.findall(r"^\[.* and 2 more gaps were passed .*cannot be seen$", printed, re.M)) == 1, printed
+            condition = {"name": "semihost", "condition": "*(int *) 0x70000000 == 3"}
+            [it] = dap.request("setFunctionBreakpoints", breakpoints=[condition])["body"]["breakpoints"]
+            reason, printed, _ = stop(dap, "reverseContinue")
+            said = f"Error in testing condition for breakpoint {it['id']}: Cannot access memory at address 0x70000000"
+            assert reason == "breakpoint" and printed.splitlines().count(said) == 1, printed
+            assert "Continuing" not in printed
+
     BROKEN = (
         ("events", "exec_and_expect_stop", "stepBack and reverseContinue, goto, stepInTargets"),
+        ("events", "exec_and_log", "lines that steps print"),
         ("next", "_handle_thread_step", "steps of one hart"),
         ("sources", "make_source", "the scope rvtrace"),
         ("varref", "VariableReference", "unknown values"),
@@ -355,8 +374,9 @@ if GDB16 is not None:  # gdb 13 has no DAP
         ("varref", "unknown values, data breakpoints, the scope rvtrace"),
         (
             "server",
-            "stepBack and reverseContinue, steps of one hart, names of threads, unknown values, refusals to change the"
-            " past, goto, data breakpoints, stepInTargets, rvtrace/history and other lists, the scope rvtrace",
+            "stepBack and reverseContinue, lines that steps print, steps of one hart, names of threads, unknown values,"
+            " refusals to change the past, goto, data breakpoints, stepInTargets, rvtrace/history and other lists, the"
+            " scope rvtrace",
         ),
     )
     """Modules of a gdb to come, which has others in their place."""
@@ -375,7 +395,7 @@ if GDB16 is not None:  # gdb 13 has no DAP
                 assert {key: value for key, value in whole.items() if key in declared} == declared
                 dap.repl(f"python m.{name} = k")
             dap.repl("python s = sys.modules['gdb.dap.server']; k = s._capabilities; del s._capabilities")
-            assert "it is without stepBack and reverseContinue, steps of one hart, names of" in dap.repl(SOURCE)
+            assert "it is without stepBack and reverseContinue, lines that steps print, steps of" in dap.repl(SOURCE)
             dap.repl("python s._capabilities = k")
             for module, features in RENAMED:
                 dap.repl(f"python m = sys.modules.pop('gdb.dap.{module}')")
