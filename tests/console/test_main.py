@@ -153,7 +153,8 @@ def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.Ca
     command = f"rvtrace {words.split()[0]}"
     said = capsys.readouterr().err
     assert said.startswith(f"usage: {command} ")
-    assert said.endswith(f"{command}: error: unrecognized arguments: --pcs app.elf\n")
+    # Pythons differ in whether app.elf is a place in the trace.
+    assert re.search(rf"^{command}: error: unrecognized arguments: --pcs( app\.elf)?\n\Z", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", ["", "tandem", *VERBS])
