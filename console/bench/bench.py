@@ -373,6 +373,21 @@ class Bench(BenchTarget):
         """
         return trace_queries.why_rows(self.engine, expression, branches=branches, thin=thin, depth=depth)
 
+    def log(
+        self, where: str, *expressions: str, condition: str = "", letter: str = "", numbers: str = ""
+    ) -> list[dict[str, Any]]:
+        """Return what a dprintf would have printed each time a place ran, as `rvtrace log --json` prints it.
+
+        *letter*: as of `print /x`. *numbers*: a RANGE of the history. Raises `RvtraceError`.
+        """
+        return trace_queries.log_rows(self.engine, where, expressions, condition, letter, numbers)
+
+    def calls_of(self, function: str, numbers: str = "") -> list[dict[str, Any]]:
+        """Return each call of a function, as `rvtrace calls-of --json` prints it. *numbers*: a RANGE of the history in
+        which they begin. Raises `RvtraceError`.
+        """
+        return trace_queries.call_rows(self.engine, function, numbers)
+
     def top(self, rows: int | None = None) -> dict[str, Any]:
         """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each
         section, 0: all. Without, it is the next table after the one before, with what is new since then.

@@ -149,6 +149,25 @@ def why_rows(engine: Engine, expression: str, *, branches: bool, thin: bool, dep
     return [_numbered(row) for row in pages(engine, command, "why")]
 
 
+def log_rows(
+    engine: Engine, where: str, expressions: Sequence[str], condition: str, letter: str, numbers: str
+) -> list[dict[str, Any]]:
+    """Return what a dprintf would have printed; see `Bench.log`."""
+    given = (("if", condition), ("letter", letter), ("range", numbers))
+    options = [f"--{name} {quoted(value)}" for name, value in given if value]
+    command = " ".join(["-rvtrace-log", *options, "--", quoted(where), *map(quoted, expressions)])
+    return [{**_numbered(row), "values": row.get("values", [])} for row in pages(engine, command, "log")]
+
+
+def call_rows(engine: Engine, function: str, numbers: str) -> list[dict[str, Any]]:
+    """Return the calls of a function; see `Bench.calls_of`."""
+    options = [f"--range {quoted(numbers)}"] if numbers else []
+    command = " ".join(["-rvtrace-calls-of", *options, "--", quoted(function)])
+    texts = ("arguments", "returned")  # values are texts, numbers or not
+    rows = pages(engine, command, "calls_of")
+    return [{**_numbered(row), **{name: row[name] for name in texts if name in row}} for row in rows]
+
+
 def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:
     """Note something at a place of the past; see `Bench.note`."""
     options = [f"--{name} {value}" for name, value in (("at", at), ("hart", hart)) if value is not None]

@@ -136,7 +136,8 @@ class Evaluator:
         """Return what a reference refers to, or the value itself."""
         kind = stripped(value.type)
         if isinstance(kind, Pointer) and kind.sign != "*":
-            return TypedValue(kind.target, int(scalar_of(value, moment)) & (1 << 8 * self._width) - 1)
+            address = int(scalar_of(value, moment)) & (1 << 8 * self._width) - 1
+            return TypedValue(kind.target, address, reference=value.type)
         return value
 
     def _lookup(self, node: VariableName, scope: CodeScope | None) -> DebugVariable | Constant | CodeAddress | None:

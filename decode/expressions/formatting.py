@@ -53,7 +53,10 @@ class Formatter:
         kind = stripped(value.type)
         if language == RUST and isinstance(kind, (Struct, Array, Enum, Pointer)):
             raise BadExpression("values of Rust that are no numbers are printed by gdb alone")
-        return self._top(value, kind, language), self._known
+        text = self._top(value, kind, language)
+        if value.reference is not None and value.address is not None and not self._letter:
+            text = f"({type_name(value.reference)}) @{value.address:#x}: {text}"
+        return text, self._known
 
     def _top(self, value: TypedValue, kind: ValueType, language: int) -> str:
         if not isinstance(kind, Pointer) or self._letter not in ("", "s") or value.bits is not None:

@@ -22,15 +22,17 @@ _QUAD_BIAS, _QUAD_FRACTION = 16383, 112
 class TypedValue(NamedTuple):
     """A value.
 
-    address  in memory, None: it has none
-    content  its bytes; None: those in memory
-    bits     (lowest bit, how many) of a bit-field
+    address    in memory, None: it has none
+    content    its bytes; None: those in memory
+    bits       (lowest bit, how many) of a bit-field
+    reference  the type of the reference that led to it, None: none did
     """
 
     type: ValueType
     address: int | None = None
     content: Sequence[int | None] | None = None
     bits: tuple[int, int] | None = None
+    reference: ValueType | None = None
 
 
 def content_of(value: TypedValue, moment: ExpressionMoment) -> Sequence[int | None]:

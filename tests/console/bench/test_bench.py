@@ -78,6 +78,15 @@ def test_type_checkers_read_the_same_names() -> None:
     assert taken == {name: getattr(rvtrace_gdb, name) for name in rvtrace_gdb.__all__}
 
 
+def test_values_each_time_a_place_ran(past: "Past") -> None:
+    """The demo computes fib(7) first: the arguments of its calls are in the order of the recursion."""
+    rows = past.bench.log("fib", "n", "n * 2", condition="n > 5")
+    assert [it["values"][0]["value"] for it in rows[:2]] == ["7", "6"] and rows[1]["text"] == "n = 6, n * 2 = 12"
+    calls = past.bench.calls_of("fib")
+    assert (calls[0]["arguments"], calls[0]["returned"]) == ([{"what": "n", "value": "7"}], {"value": "13"})
+    assert calls[0]["end"] - calls[0]["position"] == calls[0]["instructions"]
+
+
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """The demo program has come to its end."""

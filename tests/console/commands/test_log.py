@@ -1,6 +1,7 @@
 """`rvtrace log` of a program of which each value can be told from its source."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.session import Session
 from tests.helpers.cross_compiler import compile_program
-from tests.helpers.example_captures import RAM
+from tests.helpers.example_captures import RAM, example_capture
 from tests.session.board import board
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "logged.c"
@@ -69,6 +70,17 @@ def test_each_row_has_the_values_of_then(
 def test_values_of_a_narrow_hart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = logged(captured(tmp_path, "rv32gc"), capsys, "fact", "n", "sizeof(first.name)", "big - big", "&first", "1,1")
     assert rows[0].startswith("n = 5, sizeof(first.name) = 4, big - big = 0, &first = (struct node *) 0x8000")
+
+
+def test_members_and_references_of_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As gdb prints them there."""
+    capture = example_capture(tmp_path, "cpp_sensors")
+    (row, *_) = logged(capture, capsys, "sensors::next", "from", "from.raw", "1,1")
+    vptr = "_vptr.sensor = 0x[0-9a-f]+ <vtable for sensors::calibrated\\+16>"
+    assert re.fullmatch(rf"from = \(sensors::sensor &\) @0x[0-9a-f]+: {{{vptr}, raw = 200}}, from.raw = 200", row)
+    (row,) = logged(capture, capsys, "sensors::calibrated::read", "raw", "offset", "*this", "1,1")
+    inner = rf"{{<sensors::sensor> = {{{vptr}, raw = 200}}, offset = 180}}"
+    assert re.fullmatch(rf"raw = 200, offset = 180, \*this = {inner}", row)
 
 
 def test_programs_get_each_value_and_whether_it_is_known(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
