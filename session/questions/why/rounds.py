@@ -7,7 +7,7 @@ from rvtrace_gdb.session.questions.why.frames import Activations
 from rvtrace_gdb.session.questions.why.links import Origin, ValueLinks
 from rvtrace_gdb.session.questions.why.steps import ChainSteps, Use, ValueMaker
 
-_MOST = 2_000
+_MOST = 500
 """Rounds that are followed."""
 
 
