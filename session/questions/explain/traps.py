@@ -53,7 +53,9 @@ def jump_to_no_code(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindi
     """Return where the program left its code: by an exception where none is, or because the trace leads there."""
     for event in evidence.exceptions:
         if event.last_pc is not None and not places.is_code(event.last_pc):
-            return _jump_finding(evidence, places, event.position, event.last_pc)
+            return _no_handler(evidence, places, event) or _jump_finding(
+                evidence, places, event.position, event.last_pc
+            )
     for event in evidence.history.events_between(evidence.part.start, evidence.part.stop + 1):
         fact = event.fact
         if isinstance(fact, Loss) and fact.cause in _NO_CODE and isinstance(fact.detail[0], int):
@@ -62,6 +64,20 @@ def jump_to_no_code(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindi
     if last >= 0 and not places.is_code(evidence.history.pc(last)):
         return _jump_finding(evidence, places, last, evidence.history.pc(last))
     return None
+
+
+def _no_handler(evidence: Evidence, places: ProgramPlaces, event: Event) -> ExplainedFinding | None:
+    """Return that a trap led to where no code is, if the exception that came there is its first instruction's."""
+    before = [it for it in evidence.trap_events if it.position <= event.position and it.next_pc == event.last_pc]
+    first = before[0] if before else None
+    if first is None or first.last_pc is None or event.last_pc is None or not places.is_code(first.last_pc):
+        return None
+    pc, name = event.last_pc, places.function_name(first.last_pc)
+    text = f"a trap in {name} leads to 0x{pc:x}: {places.code_problem(pc)}"
+    details = [f"It is an {fact_text(first.fact)}. Is mtvec set?"]
+    number = history_number(first.position)
+    facts = {"number": number, "target": f"0x{pc:x}"}
+    return ExplainedFinding("wild-jump", text, places.place_of(first.last_pc, number), details, facts)
 
 
 def _jump_finding(evidence: Evidence, places: ProgramPlaces, position: int, pc: int) -> ExplainedFinding | None:

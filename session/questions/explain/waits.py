@@ -82,7 +82,9 @@ def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
         return None
     late = [it for it in evidence.interrupts if it.position > loop.begin]
     callers = [it for it in evidence.frames(max(evidence.last, 0), 2) if it.call is not None]
-    if late or not callers or loop.flow.stores or any(_reads_device(evidence, places, pc) for pc in loop.body):
+    reads = any(evidence.code.effect(pc).role is CodeRole.LOAD for pc in loop.body)
+    tells_host = loop.flow.stores and not reads  # that the program has ended, again and again
+    if late or not callers or tells_host or any(_reads_device(evidence, places, pc) for pc in loop.body):
         return None
     return _no_way_out(places, loop, "it has no branch out of it, and no interrupt came since")
 

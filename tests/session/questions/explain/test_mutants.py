@@ -20,8 +20,10 @@ from tests.session.questions.explain.observer import SANE
 
 SEED, OF_EACH = 20_261, 20
 FEW, FEW_RUN = 5, 12_000
-SHARE, KINDS = 0.9, 10
-"""The right answers among those that misbehave, and how many kinds of misbehaviour there are, at least."""
+SHARE, ETRACE_SHARE, KINDS = 0.9, 0.7, 10
+"""The right answers among those that misbehave, and how many kinds of misbehaviour there are, at least. E-Trace sends
+nothing for what ran last until something is not inferable: a loop, or a trap without end, can be missing.
+"""
 
 
 class Verdicts(NamedTuple):
@@ -86,4 +88,4 @@ def test_mutants(tmp_path: Path, etrace: bool) -> None:
     assert sum(result.pairs.values()) >= 100 + len(PROGRAMS)
     assert len(result.kinds) >= KINDS
     assert result.false_alarms == 0, figures
-    assert result.share >= SHARE, figures
+    assert result.share >= (ETRACE_SHARE if etrace else SHARE), figures
