@@ -47,6 +47,7 @@ COMMANDS = (
     Subcommand("log", "print what a dprintf would have printed, each time a place ran", "log"),
     Subcommand("why", "say why a value of the past is what it is: what made it, and what let that run", "why"),
     Subcommand("calls-of", "list each call of a function: arguments, what it returned, how long it took", "calls_of"),
+    Subcommand("sql", "ask a trace in SQL: calls, lines, branches, events and more as tables", "sql"),
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("pack", "put a trace, its program and its sources into one file for somebody else", "pack"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),

@@ -65,9 +65,17 @@ def event(hart: int, number: int, event: Event, history: History, program: Progr
 
 def accesses(hart: int, history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
     """Yield each access, or each to the memory *where*: (first byte, size in bytes)."""
+    for fields in access_fields(history, program, where):
+        yield json_line({"number": fields.pop("number"), "hart": hart, **fields})
+
+
+def access_fields(
+    history: History, program: Program, where: tuple[int, int] | None = None
+) -> Iterator[JsonFields]:
+    """Yield the fields of each access, or of each to the memory *where*, with its number among these."""
     shown = _Shown(history, program)
     for number, access in enumerate(accesses_to(history.accesses, where), 1):
-        yield json_line({"number": number, "hart": hart, **shown.access(access)})
+        yield {"number": number, **shown.access(access)}
 
 
 def message(sink: str, number: int, offset: int, text: str) -> str:

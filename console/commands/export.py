@@ -19,13 +19,15 @@ EXAMPLES = (
     ("export demo.rvt --to perfetto -o demo.pftrace", "as a timeline for Perfetto"),
     ("export demo.rvt --to spike -o demo.log", "as the log that Spike writes"),
     ("export demo.rvt --to riscv-dv -o demo.csv", "as the CSV of riscv-dv"),
+    ("export demo.rvt --sqlite -o demo.db", "as a database with the tables of `rvtrace sql`"),
 )
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace export`."""
     parser.usage = (
-        "%(prog)s FILE --to NAME -o OUT [--hart N]\n                      [--range A,B | --time T[,T]] [options]"
+        "%(prog)s FILE (--to NAME | --sqlite) -o OUT\n"
+        "                      [--hart N] [--range A,B | --time T[,T]] [options]"
     )
     parser.description = (
         "Writes what the harts ran in the form of another program, as `trace export` does in gdb: "
@@ -37,7 +39,9 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
     names = [row.name for row in export.EXPORTS]
     form = "the form: --help-forms explains them"
-    parser.add_argument("--to", required=True, choices=names, metavar="NAME", help=form)
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--to", choices=names, metavar="NAME", help=form)
+    to.add_argument("--sqlite", dest="to", action="store_const", const="sqlite", help="the same as --to sqlite")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     hart = inputs.number_from(0, (1 << 32) - 1)
     one = "the hart (default: all if the form can have several, else the first)"

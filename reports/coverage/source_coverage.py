@@ -208,7 +208,7 @@ class ProgramSource:
         return program_decisions(self.image, self.lines, self.branches)
 
     def _function_coverage(self, function: FunctionCode, row: LineTableRow, ran: ProgramCoverage) -> FunctionCoverage:
-        own = list(self._instructions(function))
+        own = list(self.instructions(function))
         instructions = share_of(map(ran.times_run, own))
         did = bool(instructions.covered) or (None if instructions.unknown else False)
         entered = ran.entered.get(function.start, 0)
@@ -219,7 +219,7 @@ class ProgramSource:
             entered=entered or (None if not did and function.start in ran.maybe_ran else 0),
             ran=did,
             instructions=instructions,
-            blocks=share_of(map(ran.times_run, self._blocks(own))),
+            blocks=share_of(map(ran.times_run, self.blocks(own))),
             branches=share_of(map(ran.times_of, self._outcomes(function))),
         )
 
@@ -237,7 +237,7 @@ class ProgramSource:
         taken, not_taken = (ran.times_of(BranchOutcome(pc, taken)) for taken in (True, False))
         return BranchCoverage(line, ran.identity, pc, taken, not_taken)
 
-    def _blocks(self, instructions: list[int]) -> list[int]:
+    def blocks(self, instructions: list[int]) -> list[int]:
         """Return where the basic blocks of a function begin."""
         inside = set(instructions)
         starts = set(instructions[:1])
@@ -247,7 +247,7 @@ class ProgramSource:
                 starts |= {pc + it.length, pc + (it.offset or 0), *self.tables.get(pc, ())} & inside - {pc}
         return sorted(starts)
 
-    def _instructions(self, function: FunctionCode) -> Iterator[int]:
+    def instructions(self, function: FunctionCode) -> Iterator[int]:
         pc = function.start
         while pc < function.end:
             try:

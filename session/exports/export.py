@@ -129,6 +129,7 @@ EXPORTS = (
     Export("chrome", "a timeline in Chrome's Trace Event Format", "timelines.chrome", several=True, options=_DRAWN),
     Export("csv", "a row for each instruction, and for gaps and traps", "tables.csv", several=True, options=_PART),
     Export("jsonl", "the same as JSON lines", "tables.jsonl", several=True, options=_PART),
+    Export("sqlite", "a database with the tables of `rvtrace sql`", "tables.sqlite", several=True),
 )
 """All exports, in the order of the help."""
 

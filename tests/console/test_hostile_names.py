@@ -29,6 +29,7 @@ LISTS = (
     ["who-wrote", "$a0", "--json"], ["why", "$a0", "--branches"], ["why", "$a0", "--branches", "--json"],
     ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
     ["calls-of", "ON_TRAP"], ["calls-of", "ON_TRAP", "--json"],
+    ["sql", "SELECT * FROM calls"], ["sql", "SELECT * FROM instructions", "--json"],
     ["gaps"], ["gaps", "--json"],
     ["intervals", "--traps"], ["intervals", "--traps", "--json"], ["intervals", "ON_TRAP", "ON_TRAP"],
 )  # fmt: skip
@@ -75,7 +76,7 @@ FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",
-    "log FILE main $a0", "calls-of FILE main", "note FILE", "pack FILE -o x",
+    "log FILE main $a0", "calls-of FILE main", "sql FILE", "note FILE", "pack FILE -o x",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "diff FILE FILE", "blame --good FILE --bad FILE", "serve FILE --port 0", "mcp FILE",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",

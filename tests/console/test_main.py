@@ -188,6 +188,7 @@ COMMANDS: list[list[object]] = [
     ["who-wrote", "SHORT", "$a0", *DAMAGED[1:]],
     ["why", "SHORT", "$a0", "--branches", *DAMAGED[1:]],
     ["calls-of", "SHORT", "main", *DAMAGED[1:]],
+    ["sql", "SHORT", "SELECT * FROM instructions", *DAMAGED[1:]],
     ["log", "SHORT", "0x80000000,0x80004000", "$a0", *DAMAGED[1:]],
     ["data", TANDEM[0], "--tandem", *TANDEM[1:]],
     ["tandem", "show", *TANDEM],

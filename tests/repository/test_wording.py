@@ -37,6 +37,7 @@ NOT_OURS = {
     "gdbext/expressions.py": "the text is the user's expression, the errors are gdb's",
     "gdbext/commands/who_wrote.py": "the text is the user's expression",
     "gdbext/past_values.py": "the errors are gdb's",
+    "session/questions/sql/database.py": "the errors are SQLite's",
     "support/text.py": "the error is Python's",
 }
 """Why what is compared there is not words of the program's own."""

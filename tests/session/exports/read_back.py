@@ -4,10 +4,12 @@ import csv
 import gzip
 import json
 import re
+import sqlite3
 import subprocess
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,6 +118,23 @@ def _table(file: Path) -> ReadBack:
     return _of_pcs(harts, sum("trace byte" in (row.get("event") or row.get("gap") or "") for row in rows))
 
 
+def _database(file: Path) -> ReadBack:
+    with closing(sqlite3.connect(file)) as database:
+        ask = database.execute
+        return ReadBack(
+            totals=dict(ask("SELECT hart, numbers - gaps FROM harts")),
+            pcs=_added(ask("SELECT addr, times FROM instructions WHERE times > 0")),
+            gaps=ask("SELECT count(*) FROM gaps WHERE what = 'gap'").fetchone()[0],
+        )
+
+
+def _added(rows: Iterable[tuple[str, int]]) -> Counter[int]:
+    found = Counter[int]()
+    for address, times in rows:
+        found[int(address, 16)] += times
+    return found
+
+
 def _ctf(file: Path) -> ReadBack:
     called, before, gaps = Counter[str](), Counter[str](), 0
     for event in babeltrace(file):
@@ -214,7 +233,7 @@ READERS: dict[str, Callable[[Path], ReadBack]] = {
     "lcov": _lcov, "cobertura": _cobertura, "gcov-json": _gcov_json, "coverage-html": _coverage_page,
     "perfetto": lambda file: _of_events(list(perfetto_events(file.read_bytes()))),
     "chrome": lambda file: _of_events(list(chrome_events(file.read_bytes()))),
-    "csv": _table, "jsonl": _table,
+    "csv": _table, "jsonl": _table, "sqlite": _database,
 }  # fmt: skip
 ONE_HART = ("spike", "riscv-dv", "rvvi", "tandem")
 OPTIONS = {"perfetto": ("--resolution", "0"), "chrome": ("--resolution", "0")}

@@ -16,6 +16,7 @@ READ_BY = {
     "speedscope": ("session/exports/profiles/test_speedscope.py", "test_speedscope_reads_what_ran"),
     "csv": ("session/exports/tables/test_tables.py", "test_the_rows_are_what_ran"),
     "jsonl": ("session/exports/tables/test_tables.py", "test_the_rows_are_what_ran"),
+    "sqlite": ("session/questions/sql/test_tables.py", "test_the_database_counts_what_ran"),
     "perfetto": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "chrome": ("session/exports/timelines/test_timelines.py", "test_the_slices_are_what_ran"),
     "report-html": ("reports/html/test_page.py", "test_an_export_has_the_figures_of_the_retired_list"),

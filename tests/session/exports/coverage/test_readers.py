@@ -3,8 +3,10 @@
 import gzip
 import json
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,17 @@ def check(lines: Lines, expected: Lines, *, ran: bool = False) -> None:
             assert branches == (their_branches if not ran else sorted(map(bool, their_branches))), (place, said)
         compared += 1
     assert compared > 40 and sum(len(it[1]) for it in lines.values()) > 20
+
+
+def test_the_tables_of_sqlite_are_those_of_gcov(capture: Path, expected: Lines) -> None:
+    lines: Lines = {}
+    with closing(sqlite3.connect(exported(capture, "sqlite"))) as database:
+        for file, line, times in database.execute("SELECT file, line, times FROM lines"):
+            lines[file, line] = times, []
+        for file, line, *outcomes in database.execute("SELECT file, line, taken, not_taken FROM branches"):
+            if (file, line) in lines:
+                lines[file, line][1].extend(outcomes)
+    check({place: (times, sorted(counts)) for place, (times, counts) in lines.items()}, expected)
 
 
 def test_lcov_reads_it(capture: Path, expected: Lines, tmp_path: Path) -> None:

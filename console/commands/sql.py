@@ -1,0 +1,149 @@
+"""`rvtrace sql`: a query in SQL about a trace, whose calls, lines, branches, events and more are tables."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
+from typing import Any
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.exports.export import named
+from rvtrace_gdb.session.exports.selection import ExportOptions, exported
+from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
+from rvtrace_gdb.session.questions.sql.schema import TABLES
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.text import json_line, printable
+
+_FIRST = 500  # rows that say how wide columns are
+NULL = "NULL"
+
+EXAMPLES = (
+    ("sql demo.rvt", "the tables and their columns"),
+    ("sql demo.rvt 'SELECT func, sum(calls) FROM calls GROUP BY func'", "how often each function was called"),
+    ("sql demo.rvt 'SELECT addr, func FROM branches WHERE taken = 0' --json", "branches never taken, for a program"),
+)
+
+
+@dataclass(frozen=True)
+class SqlRequest:
+    """What the command line asks for. *query*: "": the tables; *hart*: None: all."""
+
+    trace: RequestedTrace
+    query: str
+    hart: int | None
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace sql`."""
+    parser.usage = '%(prog)s FILE ["SELECT ..."] [--hart N] [options]'
+    parser.description = (
+        "Answers a query in SQL (SQLite's), which reads the tables of the trace and changes nothing:"
+        f" {', '.join(it.name for it in TABLES)}. What is not known is NULL. Without a query: the tables and their"
+        " columns. The export `sqlite` writes them for other programs."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument("query", nargs="?", default="", metavar="QUERY", help="the query (default: show the tables)")
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the tables have this hart alone (default: all harts)")
+    output.add_arguments(parser, "each row, or each column of the tables")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer. Raises SqlError, and as `raw.trace_request`, `Session.open_capture` and `Session.selected`."""
+    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        if not request.query.strip():
+            shown.say(about)
+            shown.rows(_schema_lines(shown))
+            return 0
+        trace = exported(session, Context(hart=request.hart), named("sqlite"), ExportOptions(), shown.progress)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        with TraceDatabase(trace, progress=shown.progress) as database:
+            shown.rows(_answer_lines(database.query(request.query), shown))
+    return 0
+
+
+def _schema_lines(shown: CommandOutput) -> Iterator[str]:
+    """Yield the tables, as what creates them, or an object for each column."""
+    for number, table in enumerate(TABLES):
+        if shown.json:
+            for column in table.columns:
+                text = {"text": column.help or None}
+                yield json_line({"table": table.name, "column": column.name, "type": column.kind, **text})
+            continue
+        if number:
+            yield ""
+        yield f"{shown.paint('function', table.name)}: {table.help}"
+        for column in table.columns:
+            yield f"  {column.name:<18}{column.kind:<8}{column.help}".rstrip()
+
+
+def _answer_lines(answer: QueryRows, shown: CommandOutput) -> Iterator[str]:
+    if shown.json:
+        names = _distinct_names(answer.columns)
+        for row in answer.rows:
+            yield json_line(dict(zip(names, map(_cell_in_json, row), strict=True)))
+        return
+    first = list(islice(answer.rows, _FIRST))
+    names = [printable(it) for it in answer.columns]
+    widths = [
+        max([len(name), *(len(_cell_text(row[column])) for row in first)]) for column, name in enumerate(names)
+    ]  # fmt: skip
+    numeric = [
+        any(isinstance(row[column], int | float) for row in first)
+        and all(row[column] is None or isinstance(row[column], int | float) for row in first)
+        for column in range(len(names))
+    ]
+    if names:
+        yield shown.paint("heading", _aligned(names, widths, numeric))
+    for rows in (first, answer.rows):
+        for row in rows:
+            yield _aligned([_cell_text(it) for it in row], widths, numeric)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    each = zip(cells, widths, numeric, strict=True)
+    return "  ".join(f"{cell:>{width}}" if right else f"{cell:<{width}}" for cell, width, right in each).rstrip()
+
+
+def _cell_text(value: Any) -> str:
+    if value is None:
+        return NULL
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else printable(str(value))
+
+
+def _cell_in_json(value: Any) -> object:
+    """Return a value that JSON can have."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _distinct_names(names: Sequence[str]) -> list[str]:
+    """Return names of which each is different: the second of the same is called `name:2`."""
+    found: list[str] = []
+    for name in names:
+        again, number = name, 1
+        while again in found:
+            number += 1
+            again = f"{name}:{number}"
+        found.append(again)
+    return found

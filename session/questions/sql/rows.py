@@ -1,0 +1,143 @@
+"""The rows of each table, as the lists have them: `TABLE_ROWS` makes those of a hart."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
+from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, row_fields
+from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.session.queries.functions import Coverage, FunctionList
+from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery, Searcher
+from rvtrace_gdb.session.questions.sql.code_rows import CountedCode
+from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.views import json_rows
+from rvtrace_gdb.views.addresses import digits
+
+_MOST = (1 << 63) - 1
+
+
+class HartTables:
+    """What the tables have of a hart. *progress*: is called while rows are made, and may raise."""
+
+    def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
+        self.trace, self.progress = trace, progress
+        self.symbols = _ColumnSymbols(trace.program)
+        self._code: CountedCode | None = None
+
+    @property
+    def code(self) -> CountedCode:
+        """Its code, which is counted when it is asked for first."""
+        if self._code is None:
+            self._code = CountedCode(self.trace, self.progress)
+        return self._code
+
+    def hart_rows(self) -> Iterator[RowFields]:
+        """Yield the row of the hart itself."""
+        history = self.trace.history
+        _, times = history.times.arrays
+        yield {
+            "numbers": len(history),
+            "gaps": len(history.gap_positions),
+            "overwritten": int(self.trace.selected.overwritten),
+            "first_time": times[0] if len(times) else None,
+            "last_time": times[-1] if len(times) else None,
+        }
+
+    def function_rows(self) -> Iterator[RowFields]:
+        """Yield the functions that ran."""
+        listed = self._function_list()
+        for begin in range(1, len(listed) + 1, ROWS_AT_ONCE):
+            rows = listed.rows(begin, min(begin + ROWS_AT_ONCE, len(listed) + 1))
+            yield from (row_fields(row, self.symbols) for row in rows)
+
+    def call_rows(self) -> Iterator[RowFields]:
+        """Yield the lines of the tree of calls, each with the number of its caller's."""
+        listed = self._function_list()
+        above: list[int] = []
+        for number in range(1, listed.tree(0, self.progress) + 1):
+            [row] = listed.tree_rows(number, number + 1)
+            del above[row.level :]
+            parent = above[-1] if above else None
+            above.append(number)
+            yield {"number": number, "parent": parent, **row_fields(row, self.symbols)}
+
+    def _function_list(self) -> FunctionList:
+        """Return the functions: the user's place in the list of the session stays where it is."""
+        trace = self.trace
+        return FunctionList(trace.history, trace.program, self.progress, trace.calls(self.progress))
+
+    def coverage_rows(self) -> Iterator[RowFields]:
+        """Yield the functions of the program."""
+        trace, xlen = self.trace, self.trace.program.xlen
+        if not len(trace.history):
+            return
+        counted = Coverage(trace.history, trace.program, trace.calls(self.progress))
+        counted.counted(self.progress)
+        for row in counted.functions():
+            place = {"addr": digits(row.start, xlen), "end": digits(row.end, xlen), "func": row.name}
+            yield {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}
+
+    def result_rows(self, query: ListQuery) -> Iterator[RowFields]:
+        """Yield what a query finds."""
+        trace = self.trace
+        searcher = Searcher(lambda: trace.calls(self.progress), self.progress)
+        results = query.results(trace.history, trace.program, searcher)
+        yield from (row_fields(results.row(index), self.symbols) for index in range(len(results)))
+
+    def access_rows(self) -> Iterator[RowFields]:
+        """Yield the accesses that the trace has."""
+        return json_rows.access_fields(self.trace.history, self.trace.program)
+
+
+class _ColumnSymbols(FieldSymbols):
+    """The symbols in fields, see `rows.list_text.FieldSymbols`."""
+
+    def __init__(self, program: ContextImages) -> None:
+        self._program = program
+
+    def place(self, place: Place) -> RowFields:
+        symbol = self._program.base.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+        return json_rows.place(place[0], symbol, self._program.xlen)
+
+    def function(self, pc: int, name: str | None) -> RowFields:
+        return self.place((pc,) if name is None else (pc, name, 0))
+
+
+TABLE_ROWS: Mapping[str, Callable[[HartTables], Iterator[RowFields]]] = {
+    "harts": HartTables.hart_rows,
+    "functions": HartTables.function_rows,
+    "calls": HartTables.call_rows,
+    "coverage": HartTables.coverage_rows,
+    "lines": lambda it: it.code.line_rows(),
+    "blocks": lambda it: it.code.block_rows(),
+    "branches": lambda it: it.code.branch_rows(),
+    "instructions": lambda it: it.code.instruction_rows(),
+    "events": lambda it: it.result_rows(EventQuery()),
+    "gaps": lambda it: it.result_rows(GapQuery()),
+    "accesses": HartTables.access_rows,
+}
+"""The rows of each table of `schema.TABLES`, by its name."""
+
+
+def stored_values(columns: Sequence[str], hart: int, fields: Mapping[str, Any]) -> list[object]:
+    """Return the values of a row for SQLite, in the order of the columns. *fields*: as in JSON."""
+    found: dict[str, object] = {"hart": hart}
+    for name, value in fields.items():
+        name = name.replace("-", "_")
+        if isinstance(value, Mapping):
+            found.update((f"{name}_{part}", _stored_value(one)) for part, one in value.items())
+        else:
+            found[name] = _stored_value(value)
+    return [found.get(name) for name in columns]
+
+
+def _stored_value(value: object) -> object:
+    """Return a value as SQLite can have it: its integers have 64 bits with a sign, its text is Unicode."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int) and value > _MOST:
+        return float(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return value

@@ -1,0 +1,185 @@
+"""The tables of a trace and their columns: the names stay as they are, for programs that ask.
+
+Columns have the names of the fields that the lists print with `--json`, with `_` for `-`; those of a place inside a row
+have its name before them: `from_addr`. An address is text with all digits that addresses of the target have, as in
+JSON, because SQLite's integers end at 2^63 - 1: compared as text, addresses are in their order. NULL is unknown, or not
+applicable.
+"""
+
+from typing import NamedTuple
+
+_INTEGER, _TEXT = "INTEGER", "TEXT"
+VERSION = 1
+"""The version of the schema (`PRAGMA user_version` of a file): it rises when a column gets another meaning."""
+
+
+class TableColumn(NamedTuple):
+    """A column of a table. *kind*: INTEGER or TEXT; *help*: what it has, "" if the name says it."""
+
+    name: str
+    kind: str
+    help: str = ""
+
+
+class TraceTable(NamedTuple):
+    """A table. *help*: what a row is."""
+
+    name: str
+    help: str
+    columns: tuple[TableColumn, ...]
+
+    def creation(self) -> str:
+        """Return what creates the table, with the explanations as comments, which SQLite keeps."""
+        names = [f'"{it.name}" {it.kind}' for it in self.columns]
+        ends = [*[","] * (len(names) - 1), ""]
+        notes = [f" -- {it.help}" if it.help else "" for it in self.columns]
+        lines = [f"  {name}{end}{note}" for name, end, note in zip(names, ends, notes, strict=True)]
+        return "\n".join([f"CREATE TABLE {self.name} ( -- {self.help}", *lines, ")"])
+
+
+def _place_columns(prefix: str = "", help: str = "") -> tuple[TableColumn, ...]:
+    """Return the columns of a place in the program."""
+    return (
+        TableColumn(f"{prefix}addr", _TEXT, help),
+        TableColumn(f"{prefix}func", _TEXT),
+        TableColumn(f"{prefix}offset", _INTEGER),
+    )
+
+
+_HART = TableColumn("hart", _INTEGER)
+_NUMBER = TableColumn("number", _INTEGER, "as in the list")
+_POSITION = TableColumn("position", _INTEGER, "the number of the instruction")
+_PROGRAM = TableColumn("program", _TEXT, "the ELF file, whose own addresses these are")
+_CODE = (_HART, _PROGRAM, *_place_columns(), TableColumn("file", _TEXT), TableColumn("line", _INTEGER))
+_FOUND = (
+    _HART,
+    _NUMBER,
+    _POSITION,
+    TableColumn("kind", _TEXT),
+    TableColumn("what", _TEXT, "in place of an address: gap, end"),
+    *_place_columns(),
+    TableColumn("text", _TEXT),
+    TableColumn("from_what", _TEXT, "in place of an address: gap, start"),
+    *_place_columns("from_", "of a trap, where it hit, else what ran before"),
+    *_place_columns("to_", "where execution went on"),
+    *_place_columns("expected_", "where a return should have gone"),
+    TableColumn("time", _INTEGER, "in ticks of the trace"),
+    TableColumn("trace_byte", _INTEGER, "the byte of the trace that says so"),
+    TableColumn("trace_byte_end", _INTEGER, "where decoding resumed"),
+    TableColumn("reason", _TEXT),
+    TableColumn("interrupt", _INTEGER, "of a trap: 1 for an interrupt, 0 for an exception"),
+    TableColumn("cause", _INTEGER),
+    TableColumn("value", _TEXT, "of xtval"),
+    TableColumn("from_hart", _INTEGER, "1: cause and value were read from the hart"),
+    TableColumn("changed", _TEXT, "of a context: what changed"),
+)
+
+TABLES = (
+    TraceTable(
+        "harts", "each hart of the trace",
+        (
+            _HART,
+            TableColumn("numbers", _INTEGER, "how many instructions and gaps its history has"),
+            TableColumn("gaps", _INTEGER, "how many of these are gaps: other tables do not have what is missing there"),
+            TableColumn("overwritten", _INTEGER, "1: older trace was overwritten"),
+            TableColumn("first_time", _INTEGER, "in ticks of the trace"),
+            TableColumn("last_time", _INTEGER),
+        ),
+    ),
+    TraceTable(
+        "functions", "each time a function ran, until it called, returned or was interrupted: the list `functions`",
+        (
+            _HART,
+            _NUMBER,
+            TableColumn("begin", _INTEGER, "the number of its first instruction"),
+            TableColumn("end", _INTEGER, "that of its last one"),
+            TableColumn("level", _INTEGER, "how many callers are known"),
+            TableColumn("addr", _TEXT),
+            TableColumn("func", _TEXT),
+            TableColumn("trap", _TEXT, "the trap that led here"),
+            TableColumn("gap", _TEXT, "why trace is missing here"),
+        ),
+    ),
+    TraceTable(
+        "calls", "each line of the tree of calls, to its last level: the list `calls --depth 0`",
+        (
+            _HART,
+            TableColumn("number", _INTEGER, "of the line"),
+            TableColumn("parent", _INTEGER, "the number of the caller's line"),
+            TableColumn("level", _INTEGER),
+            TableColumn("addr", _TEXT),
+            TableColumn("func", _TEXT),
+            TableColumn("calls", _INTEGER, "how often it was called from there"),
+            TableColumn("instructions", _INTEGER, "in it, and in what it called"),
+            TableColumn("own_instructions", _INTEGER, "in it alone"),
+            TableColumn("trap", _INTEGER, "1: traps led here"),
+        ),
+    ),
+    TraceTable(
+        "coverage", "each function of the program: the list `coverage --all`",
+        (
+            _HART,
+            TableColumn("addr", _TEXT),
+            TableColumn("end", _TEXT, "the address behind it"),
+            TableColumn("func", _TEXT),
+            TableColumn("instructions", _INTEGER),
+            TableColumn("ran", _INTEGER, "how many of them did"),
+            TableColumn("entered", _INTEGER, "how often"),
+        ),
+    ),
+    TraceTable(
+        "lines", "each source line that has code",
+        (
+            _HART,
+            TableColumn("file", _TEXT),
+            TableColumn("line", _INTEGER),
+            TableColumn("times", _INTEGER, "how often it ran; NULL: it may have run in a gap"),
+        ),
+    ),
+    TraceTable(
+        "blocks", "each basic block of the functions of the program",
+        (
+            *_CODE,
+            TableColumn("end", _TEXT, "the address of its last instruction"),
+            TableColumn("instructions", _INTEGER),
+            TableColumn("times", _INTEGER, "how often it was begun; NULL: it may have run in a gap"),
+        ),
+    ),
+    TraceTable(
+        "branches", "each conditional branch of the program",
+        (
+            *_CODE,
+            TableColumn("taken", _INTEGER, "how often; NULL: perhaps in a gap"),
+            TableColumn("not_taken", _INTEGER, "how often; NULL: perhaps in a gap"),
+        ),
+    ),
+    TraceTable(
+        "instructions", "each instruction of the program, not each time it ran",
+        (*_CODE, TableColumn("times", _INTEGER, "how often it ran; NULL: it may have run in a gap")),
+    ),
+    TraceTable("events", "what happened between the instructions: the list `events`", _FOUND),
+    TraceTable("gaps", "where trace is missing, and why: the list `gaps`", _FOUND),
+    TraceTable(
+        "accesses", "the accesses that the trace has: the list `data`",
+        (
+            _HART,
+            _NUMBER,
+            _POSITION,
+            *_place_columns(),
+            TableColumn("kind", _TEXT, "load, store, atomic, csr"),
+            TableColumn("operation", _TEXT, "add, swap, rs, ..."),
+            TableColumn("size", _INTEGER, "bytes"),
+            TableColumn("trace_byte", _INTEGER),
+            TableColumn("memory_addr", _TEXT, "what was accessed"),
+            TableColumn("memory_symbol", _TEXT),
+            TableColumn("memory_offset", _INTEGER),
+            TableColumn("csr", _TEXT),
+            TableColumn("value", _TEXT, "loaded or stored, in hexadecimal"),
+            TableColumn("operand", _TEXT),
+            TableColumn("failed", _INTEGER, "1: the load ended with an error"),
+            TableColumn("note", _TEXT),
+            TableColumn("text", _TEXT),
+        ),
+    ),
+)  # fmt: skip
+"""All tables, in the order in which they are listed."""
