@@ -37,6 +37,7 @@ COMMANDS = (
     Subcommand("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
     Subcommand("report", "say where the instructions and the time of a trace went", "report"),
     Subcommand("explain", "say how a run ended, and what went wrong", "explain"),
+    Subcommand("stack", "say how deep the stack was, and which calls and functions took it", "stack"),
     Subcommand("top", "show what runs most while a trace probe delivers it", "top"),
     Subcommand("intervals", "measure calls, traps, or from one place to another in a trace", "intervals"),
     Subcommand("diff", "say where two runs part, and what differs after that", "diff"),

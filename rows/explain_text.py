@@ -33,7 +33,7 @@ def explanation_lines(
     place = explanation.place
     at = "" if place is None or not place.line else f", {place.line}"
     number = "" if place is None or place.number is None else f"#{place.number} "
-    yield from _wrapped(symbols.paint("heading", f"{head} at {number}{explanation.ended}{at}."), "")
+    yield from wrapped(symbols.paint("heading", f"{head} at {number}{explanation.ended}{at}."), "")
     for finding in explanation.findings:
         yield from _finding_lines(finding, symbols)
     if explanation.calls:
@@ -41,9 +41,9 @@ def explanation_lines(
         for call in explanation.calls:
             yield _INDENT + _call_line(call, symbols)
     if explanation.lost:
-        yield from _wrapped(symbols.paint("gap", f"Missing: {explanation.lost}."), "")
+        yield from wrapped(symbols.paint("gap", f"Missing: {explanation.lost}."), "")
     for text in explanation.unknown:
-        yield from _wrapped(f"Not known: {text}.", "")
+        yield from wrapped(f"Not known: {text}.", "")
     for index, command in enumerate(next_commands(explanation, file)):
         yield f"{'      ' if index else 'Next: '}{command}"
 
@@ -67,11 +67,11 @@ def _shell_command(command: str, file: str, at: str) -> str:
 
 
 def _finding_lines(finding: ExplainedFinding, symbols: ExplainSymbols) -> Iterator[str]:
-    yield from _wrapped(f"{symbols.paint('event', finding.kind)}: {finding.text}.", "")
+    yield from wrapped(f"{symbols.paint('event', finding.kind)}: {finding.text}.", "")
     if finding.place is not None:
         yield from _place_lines(finding.place, symbols)
     for detail in finding.details:
-        yield from _wrapped(detail, _INDENT)
+        yield from wrapped(detail, _INDENT)
 
 
 def _place_lines(place: ExplainedPlace, symbols: ExplainSymbols) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _call_line(call: LastCall, symbols: ExplainSymbols) -> str:
     return f"#{place.number:<10}{name}{f'  {place.line}' if place.line else ''}{times}"
 
 
-def _wrapped(text: str, indent: str) -> Iterator[str]:
+def wrapped(text: str, indent: str) -> Iterator[str]:
     """Yield the lines of a sentence. What is coloured has no more than its own width."""
     line = ""
     for word in text.split(" "):

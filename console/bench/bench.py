@@ -388,6 +388,12 @@ class Bench(BenchTarget):
         """
         return trace_queries.call_rows(self.engine, function, numbers)
 
+    def stack(self, *, hart: int | None = None, numbers: str = "") -> list[dict[str, Any]]:
+        """Return how deep the stacks of each hart were, with the names of docs/stack.md, as `rvtrace stack --json`
+        prints it. *hart*: of this one alone. *numbers*: a RANGE of instructions, one hart's. Raises `RvtraceError`.
+        """
+        return trace_queries.stack_fields(self.engine, hart, numbers)
+
     def top(self, rows: int | None = None) -> dict[str, Any]:
         """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each
         section, 0: all. Without, it is the next table after the one before, with what is new since then.

@@ -168,6 +168,14 @@ def call_rows(engine: Engine, function: str, numbers: str) -> list[dict[str, Any
     return [{**_numbered(row), **{name: row[name] for name in texts if name in row}} for row in rows]
 
 
+def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[str, Any]]:
+    """Return how deep the stacks of each hart were; see `Bench.stack`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--range {quoted(numbers)}"] if numbers else []
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-stack", *options]))
+    return [_numbered(it) for it in found["depths"]]
+
+
 def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:
     """Note something at a place of the past; see `Bench.note`."""
     options = [f"--{name} {value}" for name, value in (("at", at), ("hart", hart)) if value is not None]

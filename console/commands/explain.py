@@ -87,14 +87,14 @@ def _explained_lines(each: Sequence[Explanation], shown: CommandOutput, file: st
     if shown.json:
         yield from (json_line(explanation_fields(it)) for it in each)
         return
-    symbols = _ShellExplainSymbols(shown)
+    symbols = ShellExplainSymbols(shown)
     for number, one in enumerate(each):
         if number:
             yield ""
         yield from explanation_lines(one, symbols, several=len(each) > 1, file=printable(file))
 
 
-class _ShellExplainSymbols:
+class ShellExplainSymbols:
     """The addresses and the colours of an explanation, see `rows.explain_text`."""
 
     def __init__(self, shown: CommandOutput) -> None:

@@ -71,7 +71,9 @@ class ProgramLayout:
         return not holding or (bool(holding[0] & _EXECUTABLE) and self.object_at(pc) is None)
 
     def stack_room(self, top: int) -> PlacedObject | None:
-        """Return where a stack may be that begins below an address; None: that is not known."""
+        """Return where a stack may be that begins below an address, or has come down to it; None: that is not known.
+        The end of one that is in no section is that address.
+        """
         sections, _, limits = self._contents
         own = self.object_at(top - 1)
         if own is not None:
@@ -83,7 +85,9 @@ class ProgramLayout:
         floor = below if section is None else section.start
         named = [it for it in limits if floor <= it < top]
         floor = max([floor, *named[-1:]])
-        return None if floor < 0 else PlacedObject(floor, top, "stack" if section is None else section.name)
+        if section is not None:
+            return PlacedObject(floor, section.end, section.name)
+        return None if floor < 0 else PlacedObject(floor, top, "stack")
 
 
 def _file_parts(path: str) -> Iterator[tuple[str, PlacedObject, int]]:

@@ -40,6 +40,7 @@ from rvtrace_gdb.gdbext.commands import (
     note,
     pgo,
     report,
+    stack,
     start,
     top,
     values,
@@ -154,8 +155,8 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    `reverse-step`, `reverse-continue` and the like
 
     Record         start, stop, status; info and regs show the hardware
-    Look           explain (how it ended), history, functions, calls, report,
-                   coverage, intervals, top, find, events, gaps, dump;
+    Look           explain (how it ended), history, functions, calls, stack,
+                   report, coverage, intervals, top, find, events, gaps, dump;
                    `layout trace`, and here in it
     Check          check: how sure one can be of the trace; diff: another run
     Go back        connect, goto, position, live; native for `record btrace`,
@@ -207,6 +208,7 @@ MODULES = (
     coverage,
     report,
     explain,
+    stack,
     pgo,
     top,
     intervals,

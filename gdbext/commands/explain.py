@@ -42,14 +42,14 @@ RANGE: look at what ran from number to number of `trace history` alone, of
 one hart: A, A,B or A,+N or A,-N."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        found = answer(*_arguments(argument))
+        found = answer(*range_and_options(argument, EXPLAIN, "trace explain"))
         print_lines(found)
         results.add({"explanations": [explanation_fields(it) for it in found["explanations"]]})
         several = len(found["explanations"]) > 1
         for number, one in enumerate(found["explanations"]):
             if number:
                 print()
-            for line in explanation_lines(one, _GdbExplainSymbols(), several=several):
+            for line in explanation_lines(one, GdbExplainSymbols(), several=several):
                 print_line(line)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
@@ -67,8 +67,8 @@ def answer(numbers: str, options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _arguments(argument: str) -> tuple[str, dict[str, Any]]:
-    """Return the RANGE and the options of an argument. Raises gdb.GdbError."""
+def range_and_options(argument: str, table: Table, command: str) -> tuple[str, dict[str, Any]]:
+    """Return the RANGE and the options of the argument of a command. Raises gdb.GdbError."""
     words = re.sub(r"\s*,\s*", ",", argument).split()
     numbers, options = list[str](), list[str]()
     while words:
@@ -79,14 +79,14 @@ def _arguments(argument: str) -> tuple[str, dict[str, Any]]:
         elif _RANGE.fullmatch(word) and not numbers:
             numbers.append(word)
         else:
-            raise gdb.GdbError(f"trace explain: {word} is no RANGE, or a second one. See `help trace explain`.")
+            raise gdb.GdbError(f"{command}: {word} is no RANGE, or a second one. See `help {command}`.")
     try:
-        return "".join(numbers), EXPLAIN.parse(options)
+        return "".join(numbers), table.parse(options)
     except OptionError as error:
-        raise gdb.GdbError(f"trace explain: {error}") from None
+        raise gdb.GdbError(f"{command}: {error}") from None
 
 
-class _GdbExplainSymbols:
+class GdbExplainSymbols:
     """The addresses and the colours of an explanation, see `rows.explain_text`."""
 
     def address_text(self, place: Place) -> str:

@@ -25,6 +25,7 @@ from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
 from rvtrace_gdb.gdbext.commands import note as commands_note
 from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
+from rvtrace_gdb.gdbext.commands import stack as commands_stack
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -50,6 +51,7 @@ from rvtrace_gdb.rows.explain_text import explanation_fields
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
+from rvtrace_gdb.rows.stack_text import stack_fields
 from rvtrace_gdb.rows.top_text import top_fields
 
 COUNT_MOST = 4096
@@ -210,6 +212,12 @@ def explain(given: Arguments) -> RowFields:
     """Return how the run of each hart ended."""
     found = commands_explain.answer("".join(given.options["range"]), {"hart": given.options["hart"]})
     return _with_messages({"explanations": [explanation_fields(it) for it in found["explanations"]]}, found["lines"])
+
+
+def stack_depths(given: Arguments) -> RowFields:
+    """Return how deep the stacks of each hart were."""
+    found = commands_stack.answer("".join(given.options["range"]), given.options["hart"])
+    return _with_messages({"depths": [stack_fields(it) for it in found["depths"]]}, found["lines"])
 
 
 def pgo(given: Arguments) -> RowFields:
@@ -395,6 +403,7 @@ TABLE = (
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
+    MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("diff", diff, (*PAGE, *_DIFF), "FILE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),

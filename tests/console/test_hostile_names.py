@@ -24,7 +24,7 @@ LISTS = (
     ["decode", "--events"], ["dump"], ["status", "--check"], ["functions", "--calls"], ["functions", "--json"],
     ["calls"], ["calls", "--json"], ["find", "ON_TRAP"], ["find", "ON_TRAP", "--json"], ["events"],
     ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["report"],
-    ["report", "--json", "--each"], ["explain"], ["explain", "--json"], ["values"],
+    ["report", "--json", "--each"], ["explain"], ["explain", "--json"], ["stack"], ["stack", "--json"], ["values"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
     ["who-wrote", "$a0", "--json"], ["why", "$a0", "--branches"], ["why", "$a0", "--branches", "--json"],
     ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
@@ -35,6 +35,7 @@ LISTS = (
 )  # fmt: skip
 NAMING = (
     "decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "report", "explain",
+    "stack",
     "gaps",
 )  # fmt: skip
 """Those of them that print a name that a terminal would obey."""
@@ -74,7 +75,8 @@ NO_ROWS = {
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
-    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "status FILE", "values FILE",
+    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE",
+    "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",
     "log FILE main $a0", "calls-of FILE main", "sql FILE", "note FILE", "pack FILE -o x",
     "export FILE --to spike -o x", "pgo FILE --to llvm -o x",

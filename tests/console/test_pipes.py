@@ -18,7 +18,7 @@ from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
 LISTS = (
-    "decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "report", "explain",
+    "decode", "dump", "functions", "calls", "find", "events", "gaps", "check", "coverage", "report", "explain", "stack",
     "status", "data",
 )  # fmt: skip
 RAW = "{raw} --etrace --type-bits 1 --parameters {parameters} --elf {elf}"

@@ -41,11 +41,19 @@ class LastInstructions(NamedTuple):
 
 
 class Evidence:
-    """What findings of a hart are made of: the positions *part* of its history. What takes long calls *progress*."""
+    """What findings of a hart are made of: the positions *part* of its history. What takes long calls *progress*.
+    *values_most*: no values are asked for in a longer history; None: in any.
+    """
 
     def __init__(
-        self, session: PastSource, selected: SelectedHistory, part: range, progress: Progress
+        self,
+        session: PastSource,
+        selected: SelectedHistory,
+        part: range,
+        progress: Progress,
+        values_most: int | None = VALUES_MOST,
     ) -> None:
+        self._values_most = values_most
         self.session, self.selected, self.part, self.progress = session, selected, part, progress
         self.history: History = selected.history
         self.program: ContextImages = selected.program
@@ -214,7 +222,7 @@ class Evidence:
     @cached_property
     def past(self) -> Past | None:
         """The values that are known, if there are any and they do not take too long."""
-        if len(self.history) > VALUES_MOST:
+        if self._values_most is not None and len(self.history) > self._values_most:
             return None
         found = past_of(self.session, self.selected, self.progress)
         return None if found is None or found.traced_registers() is None else found

@@ -71,7 +71,7 @@ def _explanation(evidence: Evidence) -> Explanation:
     findings = list(_findings(evidence, places, loop))
     return Explanation(
         selected.hart, history_number(part.start), part.stop, _ended(evidence, places, loop),
-        _last_place(evidence, places), findings, _last_calls(evidence, places, loop), _lost(evidence),
+        _last_place(evidence, places), findings, _last_calls(evidence, places, loop), lost_trace(evidence),
         list(_unknown(evidence, findings)), _commands(evidence, findings),
     )  # fmt: skip
 
@@ -255,7 +255,7 @@ def _function_number(evidence: Evidence, stop: int) -> int:
 # What is missing
 
 
-def _lost(evidence: Evidence) -> str:
+def lost_trace(evidence: Evidence) -> str:
     """Return what is missing in the trace, "" if nothing is."""
     history, texts = evidence.history, list[str]()
     gaps = [it for it in missing_parts(history, evidence.part) if it.event.kind is not EventKind.TRACE_OFF]

@@ -97,6 +97,15 @@ class ProgramPlaces:
         """Return where a stack may be that begins below an address; None: that is not known."""
         return self._layout.stack_room(top)
 
+    def section_name(self, address: int) -> str:
+        """Return the name of the section that an address is in, "" without one."""
+        found = self._layout.section_at(address)
+        return "" if found is None else printable(found.name)
+
+    def is_placed(self, address: int) -> bool:
+        """Return whether an address is in an object or a section of the program."""
+        return (self._layout.object_at(address) or self._layout.section_at(address)) is not None
+
     def below_stack(self, address: int) -> str:
         """Return the name of what is at an address that a stack has run into."""
         found = self._layout.object_at(address) or self._layout.section_at(address)

@@ -66,7 +66,7 @@ _COMMANDS = {
         "functions it.bin --ntrace --elf n.elf --calls", "calls it.bin --ntrace --elf n.elf --depth 0",
         "find it.bin 0x80000000,0x80002000 --ntrace --elf n.elf --json", "events it.bin --ntrace --elf n.elf",
         "coverage it.bin --ntrace --elf n.elf --all", "report it.bin --ntrace --elf n.elf",
-        "explain it.bin --ntrace --elf n.elf",
+        "explain it.bin --ntrace --elf n.elf", "stack it.bin --ntrace --elf n.elf",
         "status it.bin --ntrace --elf n.elf --json",
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
@@ -97,7 +97,7 @@ _COMMANDS = {
     ),
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
-        "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json",
+        "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json", "stack it.rvt --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
         "blame --good it.rvt --bad n.rvt --json",
         "values it.rvt", "who-wrote it.rvt $ra", "why it.rvt $a0 --branches", "note it.rvt --json",

@@ -1,0 +1,100 @@
+"""`rvtrace stack`: how deep the stacks of a program were, as `trace stack` says it in gdb."""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.explain import ShellExplainSymbols
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.stack_rows import StackDepth
+from rvtrace_gdb.rows.stack_text import SHOWN, stack_fields, stack_lines
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.questions.stack.depth import stack_depths
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import json_line
+
+_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
+
+EXAMPLES = (
+    ("stack demo.rvt", "how deep the stacks were, and what took them"),
+    ("stack demo.rvt 1,5000 --top 0", "the same of a part of what ran, with all frames and functions"),
+)
+
+
+class StackError(RvtraceError):
+    """Arguments of `rvtrace stack` that make no sense."""
+
+
+@dataclass(frozen=True)
+class StackRequest:
+    """What the command line asks for. *hart*: None: all; *numbers*: a RANGE, "" for
+    everything; *top*: how many frames and functions are shown, 0: all.
+    """
+
+    trace: RequestedTrace
+    hart: int | None
+    numbers: str
+    top: int
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace stack`."""
+    parser.usage = "%(prog)s FILE [RANGE] [--hart N] [options]"
+    parser.description = (
+        "Says how deep the stack was: of each area that sp was in, how much of it was used, by trap levels; the chain"
+        " of calls at the deepest place with the size of each frame; and the functions with the largest frames. As"
+        " `trace stack` does in gdb."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument(
+        "part", nargs="?", default="", metavar="RANGE",
+        help="look at these instructions alone: A,B or A,+N or A,-N, or A for all from A on",
+    )  # fmt: skip
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
+    parser.add_argument(
+        "--top", type=inputs.number_from(0, 1 << 31), default=SHOWN, metavar="N",
+        help=f"how many frames and functions of a stack are shown, 0: all (default: {SHOWN})",
+    )  # fmt: skip
+    output.add_arguments(parser, "each hart")
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print how deep the stacks were. Raises StackError, RangeError, and as `raw.trace_request` and `Session.harts`."""
+    if args.part and not _RANGE.fullmatch(args.part):
+        raise StackError(f"{args.part}: no RANGE, which is A,B or A,+N or A,-N, or A")
+    request = StackRequest(raw.trace_request(args, args.capture), args.hart, args.part, args.top)
+    with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        session = Session()
+        about = request.trace.open(session)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        found = stack_depths(session, Context(hart=request.hart), request.numbers, shown.progress)
+        shown.rows(_stack_lines(found, shown, request.top))
+    return 0
+
+
+def _stack_lines(each: Sequence[StackDepth], shown: CommandOutput, top: int) -> Iterator[str]:
+    if shown.json:
+        yield from (json_line(stack_fields(it)) for it in each)
+        return
+    symbols = ShellExplainSymbols(shown)
+    for number, one in enumerate(each):
+        if number:
+            yield ""
+        yield from stack_lines(one, symbols, several=len(each) > 1, most=top)

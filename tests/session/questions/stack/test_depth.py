@@ -1,0 +1,81 @@
+"""How deep the stacks were, against the simulated hart, which notes sp after each instruction."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rvtrace_gdb.rows.stack_rows import StackDepth
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.questions.stack.depth import stack_depths
+from rvtrace_gdb.session.session import Session
+from tests.session.questions.stack.runs import STACKS, ProgramSymbols, RunPoint, StackRun, stack_run
+
+
+def answer(run: StackRun, args: str = "") -> StackDepth:
+    session = Session()
+    session.open(run.capture, None)
+    [found] = stack_depths(session, Context(), args)
+    session.close()
+    return found
+
+
+PROGRAMS = (("rv64imac_zicsr", "-O2"), ("rv32imac_zicsr", "-O2"), ("rv64imac_zicsr", "-fno-omit-frame-pointer"))
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids="-".join)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StackRun:
+    return stack_run(tmp_path_factory.mktemp("stack"), *request.param)
+
+
+class HartTruth:
+    """What the hart says: {area: {what: lowest sp}}."""
+
+    def __init__(self, run: StackRun) -> None:
+        self.symbols = ProgramSymbols(run.elf)
+        self.top = self.symbols.places["__stack_top"]
+        begin = next(number for number, it in enumerate(run.points) if it.sp == self.top)
+        self.points: list[RunPoint] = run.points[begin:]
+
+    def area(self, sp: int) -> str:
+        ends = sorted((self.symbols.places[name], name) for name in STACKS)
+        named = [name for start, name in ends if start < sp]
+        last = self.symbols.places["__bss_end"]
+        return "stack" if sp > last else named[-1]
+
+    def lows(self) -> Iterator[tuple[tuple[str, object], int]]:
+        for pc, sp, level in self.points:
+            area = self.area(sp)
+            yield (area, ""), sp
+            yield (area, level), sp
+            yield (area, self.symbols.function(pc)), sp
+
+    def lowest(self) -> dict[tuple[str, object], int]:
+        found = dict[tuple[str, object], int]()
+        for what, sp in self.lows():
+            found[what] = min(sp, found.get(what, sp))
+        return found
+
+
+def answered(depth: StackDepth) -> dict[tuple[str, object], int]:
+    found = dict[tuple[str, object], int]()
+    for area in depth.areas:
+        found[area.name, ""] = area.lowest
+        found |= {(area.name, it.level): it.lowest for it in area.levels}
+        found |= {(area.name, it.name): it.lowest for it in area.functions}
+    return found
+
+
+def test_the_lowest_sp_of_each_area_level_and_function_is_the_harts(run: StackRun) -> None:
+    truth, depth = HartTruth(run), answer(run)
+    assert {it.name for it in depth.areas} == {"stack", *STACKS} and not depth.unknown
+    assert answered(depth) == truth.lowest()
+    for area in depth.areas:  # and where it was is where the hart first had it, or had it again
+        assert area.place is not None and area.place.number is not None
+        point = run.points[area.place.number - 1]
+        assert (point.pc, point.sp) == (area.place.pc, area.lowest)
+
+
+def test_the_frames_of_a_chain_add_up(run: StackRun) -> None:
+    for area in answer(run).areas:
+        taken = [it.bytes for it in area.chain for _ in range(it.times)]
+        assert sum(it or 0 for it in taken) == area.used and None not in taken
