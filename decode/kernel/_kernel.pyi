@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 SOURCE: str
+PYTHON: int
 
 _Buffer = bytes | bytearray | array[int]
 _Stack = tuple[int, Any, int] | None

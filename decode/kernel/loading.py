@@ -1,6 +1,7 @@
 """The kernel, if there is one that was made of this source."""
 
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -27,4 +28,6 @@ def _built() -> tuple[ModuleType | None, str]:
         return None, "it is not built"
     if source_hash(Path(__file__).parent) != _kernel.SOURCE:
         return None, "it was built from another source"
+    if sys.hexversion < _kernel.PYTHON:
+        return None, f"it was built for Python {_kernel.PYTHON >> 24}.{_kernel.PYTHON >> 16 & 0xff} and later"
     return _kernel, ""

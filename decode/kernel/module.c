@@ -16,7 +16,7 @@
 #include "tandem_module.h"
 
 #ifndef KERNEL_SOURCE
-#error "setup.py defines KERNEL_SOURCE, by which Python knows which source this was made of"
+#error "setup.py defines KERNEL_SOURCE, by which Python knows which source this was made of, and the limited API"
 #endif
 
 int is_busy(const Kernel *kernel)
@@ -449,7 +449,8 @@ PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
     if (!type || PyModule_AddObjectRef(module, "Kernel", type) ||
-        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) || counts_register(module) ||
+        PyModule_AddStringConstant(module, "SOURCE", KERNEL_SOURCE) ||
+        PyModule_AddIntConstant(module, "PYTHON", Py_LIMITED_API) || counts_register(module) ||
         calls_register(module) || tandem_register(module) || walker_register(module) || rows_register(module) ||
         add_encoder_types(module) || hart_register(module)) {
         Py_XDECREF(type);

@@ -1,6 +1,4 @@
 /* counts.c as Python has it: `Parts`, and `Executions`, which counts in them. Both keep the lock of the interpreter. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 #ifndef ENCODER_MODULE_H
 #define ENCODER_MODULE_H
 
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
 extern PyType_Spec chain_spec;

@@ -1,6 +1,4 @@
 /* The Python type RowWriter of the module _kernel: rows.c, with the entries of histories that it knows. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
 #include <stdlib.h>

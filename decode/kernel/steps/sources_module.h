@@ -2,8 +2,6 @@
 #ifndef SOURCES_MODULE_H
 #define SOURCES_MODULE_H
 
-#define Py_LIMITED_API 0x030b0000
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 PyObject *kernel_sort(PyObject *module, PyObject *args);

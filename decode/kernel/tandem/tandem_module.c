@@ -1,8 +1,6 @@
 /* The Python types TandemReader, TandemIndexer and PathBlocks: the loops of tandem.c. _kernel.pyi has the types.
  *
  * Python calls each for a piece of a trace, which takes a few milliseconds, and holds the lock of the interpreter. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
 #include "tandem.h"

@@ -2,10 +2,6 @@
 #ifndef RVTRACE_WALK_H
 #define RVTRACE_WALK_H
 
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030b0000
-#endif
 #include <Python.h>
 
 #include <stdint.h>

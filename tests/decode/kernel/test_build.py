@@ -51,6 +51,20 @@ def test_a_kernel_of_another_source_is_not_used(monkeypatch: pytest.MonkeyPatch)
         loading._built.cache_clear()
 
 
+def test_a_kernel_for_later_pythons_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled with the headers of Python 3.13 does not run in 3.11, which a checkout may be shared with."""
+    built = loading.kernel()
+    if built is None:
+        pytest.skip("there is no kernel")
+    assert sys.hexversion >= built.PYTHON and (built.PYTHON >= 0x030D0000) == (sys.version_info >= (3, 13))
+    monkeypatch.setattr(built, "PYTHON", 0x7F010000)
+    loading._built.cache_clear()
+    try:
+        assert (loading.kernel(), loading.absence()) == (None, "it was built for Python 127.1 and later")
+    finally:
+        loading._built.cache_clear()
+
+
 def test_it_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RVTRACE_KERNEL", "0")
     assert (loading.kernel(), loading.absence()) == (None, "RVTRACE_KERNEL is 0")
