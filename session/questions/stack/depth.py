@@ -36,7 +36,14 @@ def stack_depths(session: Session, context: Context, args: str = "", progress: P
     if args and len(shown) > 1:
         numbers = ", ".join(str(it.hart) for it in shown)
         raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
-    return [_HartStack(session, it, args, progress).depth() for it in shown]
+    return [stack_depth(session, it, args, progress) for it in shown]
+
+
+def stack_depth(
+    session: Session, selected: SelectedHistory, args: str = "", progress: Progress = silent
+) -> StackDepth:
+    """Return how deep the stacks of a hart were; see `stack_depths`. Raises RangeError, and what *progress* raises."""
+    return _HartStack(session, selected, args, progress).depth()
 
 
 class _HartStack:

@@ -120,12 +120,13 @@ class PartMoves:
                 segments.append(_OpenSegment(LOST, index, None))
                 constants.clear()
                 continue
-            by = self._code.stack_move(pc, constants)
             if self._is_first_half(pcs, index):
-                by, constants[SP] = None, self._stack_constant(pc, constants) or 0
+                constants[SP] = upper = self._stack_constant(pc, constants) or 0
+                to = upper + self._code.operation(pcs[index + 1]).imm & (1 << self._code.xlen) - 1
+                segments.append(_OpenSegment(SET, index, to))
                 continue
-            if by is not None and index and self._is_first_half(pcs, index - 1):
-                by = None
+            is_second_half = index > 0 and self._is_first_half(pcs, index - 1)
+            by = 0 if is_second_half else self._code.stack_move(pc, constants)
             if by is None and SP in self._code.effect(pc).targets:
                 segments.append(_OpenSegment(SET, index, self._stack_constant(pc, constants)))
             segments[-1].move(by or 0, index, self._function_at(pc))

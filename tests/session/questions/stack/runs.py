@@ -9,7 +9,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
-from tests.helpers.cross_compiler import compile_program
+from tests.helpers.cross_compiler import ABI, compile_program
 from tests.helpers.example_captures import RAM
 from tests.session.board import Board
 
@@ -70,6 +70,8 @@ class ProgramSymbols:
 class StackRun(NamedTuple):
     """A run: its program, its capture, and what the hart did."""
 
+    march: str
+    optimized: str
     elf: Path
     capture: Path
     points: list[RunPoint]
@@ -90,4 +92,14 @@ def stack_run(
     capture = elf.with_suffix(".rvt")
     session.save(capture, context)
     session.close()
-    return StackRun(elf, capture, witness.points)
+    return StackRun(march, optimized, elf, capture, witness.points)
+
+
+def compiled_usage(folder: Path, march: str, optimized: str) -> dict[str, tuple[int, str]]:
+    """Return what gcc says of the frames of depth.c: bytes, and "static" or "dynamic"."""
+    target = (f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-specs=picolibc.specs")
+    options = (*target, "-Og", "-g", optimized, "-w", "-fstack-usage")
+    compiled = folder / "depth.o"
+    subprocess.run(["riscv64-unknown-elf-gcc", *options, "-c", str(SOURCE), "-o", str(compiled)], check=True)
+    rows = (row.split() for row in compiled.with_suffix(".su").read_text().splitlines())
+    return {name.rpartition(":")[2]: (int(size), kind) for name, size, kind in rows}
