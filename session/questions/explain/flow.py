@@ -43,7 +43,7 @@ class LoopFlow(NamedTuple):
     changes   what changes them
     waited    the loads on which they wait, with the places that they read
     followed  the loads that follow pointers
-    stores    whether the loop stores anything
+    stores    whether the loop stores anything; *works*: outside of its stack
     swaps     whether a load that is waited for is one that takes a lock
     ordered   whether the exits compare by size
     """
@@ -53,6 +53,7 @@ class LoopFlow(NamedTuple):
     waited: Mapping[int, MemoryPlace]
     followed: tuple[int, ...]
     stores: bool
+    works: bool
     swaps: bool
     ordered: bool
 
@@ -157,6 +158,7 @@ def loop_flow(code: Code, pcs: Sequence[int]) -> LoopFlow:
     names = [code.effect(pc).name for pc in waited]
     return LoopFlow(
         exits, frozenset(changes), waited, tuple(sorted(set(followed))), bool(graph.stored),
+        any(graph.places[pc].base != "sp" for pc in graph.stored),
         any(name.startswith(_SWAPS) for name in names),
         any(code.operation(pc).name not in ("beq", "bne") for pc in exits),
     )  # fmt: skip

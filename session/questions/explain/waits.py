@@ -211,7 +211,10 @@ def _stays_text(stays: Stays) -> str:
 
 
 def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
-    flow, stays = loop.flow, stays_before(evidence, loop)
+    flow = loop.flow
+    if flow.works and len({evidence.function_start(pc) for pc in loop.body}) > 2:
+        return None  # a main loop that works, and waits for more besides
+    stays = stays_before(evidence, loop)
     reads = {pc: _address(evidence, loop, pc, place) for pc, place in flow.waited.items()}
     if not _is_too_long(loop, stays) or (not stays.longest and _may_be_clock(places, flow, reads)):
         return None
