@@ -27,6 +27,7 @@ _STEPS = {
     "reverse-stepi": "Go back one instruction.",
 }
 _RUN_BACK = "process continue --reverse"
+_THREAD_ID = "--thread-id"
 _OF_THREAD = "process plugin packet send Hc0"
 _ABOUT = "Show the trace that `rvtrace serve` serves, and go to places in it: `rvtrace help` lists the commands."
 _SETTINGS = (
@@ -44,9 +45,37 @@ def _executed(debugger: lldb.SBDebugger, command: str) -> tuple[bool, str]:
     return result.Succeeded(), (result.GetOutput() or "") + (result.GetError() or "")
 
 
+def _executed_for(thread: lldb.SBThread, command: str) -> str:
+    """Execute a command about a thread, whichever is selected; returns what it printed."""
+    result = lldb.SBCommandReturnObject()
+    interpreter = thread.GetProcess().GetTarget().GetDebugger().GetCommandInterpreter()
+    interpreter.HandleCommand(command, lldb.SBExecutionContext(thread), result, False)
+    return result.GetOutput() or ""
+
+
 def _thread(debugger: lldb.SBDebugger) -> lldb.SBThread:
     """Return the thread that the user has selected."""
     return debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+
+
+def _let_run(thread: lldb.SBThread) -> None:
+    """Let a thread run that `thread continue` of another one holds: LLDB passes over its stops and goes on."""
+    if thread.IsSuspended():
+        thread.Resume()
+
+
+def _selected(debugger: lldb.SBDebugger, name: str, arguments: str, result: lldb.SBCommandReturnObject) -> bool:
+    """Select the thread that the arguments of a command name, if they do; returns whether they are right."""
+    words = arguments.split()
+    if not words:
+        return True
+    if len(words) != 2 or words[0] != _THREAD_ID or not words[1].isdecimal():
+        result.SetError(f"{name} takes no arguments but {_THREAD_ID} and a number, as `thread select` does")
+        return False
+    if not debugger.GetSelectedTarget().GetProcess().SetSelectedThreadByID(int(words[1])):
+        result.SetError(f"there is no thread with the id {words[1]}: `thread list` shows them as tid")
+        return False
+    return True
 
 
 def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
@@ -60,7 +89,9 @@ def _asked(debugger: lldb.SBDebugger, command: str) -> tuple[bool, list[str]]:
 
 def _go_there(debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
     """Let LLDB step where the server leads it, and show where that is."""
-    _show_output(result, *_executed(debugger, f"thread step-inst {_thread(debugger).GetIndexID()}"))
+    thread = _thread(debugger)
+    _let_run(thread)
+    _show_output(result, *_executed(debugger, f"thread step-inst {thread.GetIndexID()}"))
 
 
 def _show_output(result: lldb.SBCommandReturnObject, succeeded: bool, printed: str) -> None:
@@ -70,14 +101,22 @@ def _show_output(result: lldb.SBCommandReturnObject, succeeded: bool, printed: s
         result.AppendMessage(printed.rstrip())
 
 
-def _answer(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandReturnObject, *, shows: bool) -> None:
-    """Answer a command. *shows*: what the server prints is shown also where LLDB shows the place itself."""
+def _answer(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandReturnObject) -> None:
+    """Answer a command with what the server prints; it may lead somewhere."""
     leads, lines = _asked(debugger, command)
-    if shows or not leads:
-        for line in lines:
-            result.AppendMessage(line)
+    for line in lines:
+        result.AppendMessage(line)
     if leads:
         _go_there(debugger, result)
+
+
+def _step(debugger: lldb.SBDebugger, command: str, result: lldb.SBCommandReturnObject) -> None:
+    """Make a step backward. LLDB shows where it led; where it cannot be made, that is an error."""
+    leads, lines = _asked(debugger, command)
+    if leads:
+        _go_there(debugger, result)
+    else:
+        result.SetError("\n".join(lines))
 
 
 class StopHook:
@@ -91,11 +130,12 @@ class StopHook:
         pass
 
     def handle_stop(self, context: lldb.SBExecutionContext, _stream: lldb.SBStream) -> bool:
-        debugger = context.GetTarget().GetDebugger()
-        plans = _executed(debugger, "thread plan list")[1].partition(_PLANS)[2].partition(_PLANS_END)[0]
-        left = _LEFT_PLAN.search(plans)
-        if left is not None:  # with those above it
-            _executed(debugger, f"thread plan discard {left[1]}")
+        for thread in context.GetProcess():
+            if thread.GetStopReason() != lldb.eStopReasonNone:
+                plans = _executed_for(thread, "thread plan list").partition(_PLANS)[2].partition(_PLANS_END)[0]
+                left = _LEFT_PLAN.search(plans)
+                if left is not None:  # with those above it
+                    _executed_for(thread, f"thread plan discard {left[1]}")
         return True
 
 
@@ -112,7 +152,7 @@ class ShownTrace:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        _answer(debugger, command, result, shows=True)
+        _answer(debugger, command, result)
 
     def get_short_help(self) -> str:
         return _ABOUT
@@ -136,7 +176,8 @@ class StepBack:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        _answer(debugger, self.name, result, shows=False)
+        if _selected(debugger, self.name, command, result):
+            _step(debugger, self.name, result)
 
     def get_short_help(self) -> str:
         return _STEPS[self.name]
@@ -176,8 +217,11 @@ class RunBack:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
+        if not _selected(debugger, self.name, command, result):
+            return
         thread = _thread(debugger)
         if thread.IsValid():
+            _let_run(thread)
             _executed(debugger, f"{_OF_THREAD}{thread.GetThreadID():x}")
         _show_output(result, *_executed(debugger, _RUN_BACK))
 

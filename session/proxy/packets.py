@@ -163,13 +163,14 @@ _PLAIN = re.compile(rb"([csCS])([0-9a-fA-F]{2})?$")
 
 class Resume(NamedTuple):
     """The meaning of a packet that resumes. *direction*: 1 or -1. *addresses*: a step continues within them. *thread*:
-    which moves, None: any.
+    which moves, None: any. *is_alone*: no other one may run.
     """
 
     direction: int
     is_step: bool
     thread: str | None
     addresses: range | None = None
+    is_alone: bool = False
 
 
 def resume_of(body: bytes, threads: Threads) -> Resume | None:
@@ -195,7 +196,8 @@ def _of_actions(text: bytes, threads: Threads) -> Resume | None:
     if first[1][:1] == b"r":
         begin, end = (int(number, 16) for number in first[1][1:].split(b","))
         addresses = range(begin, end)
-    return Resume(1, first[1][:1] in b"sSr", thread, addresses)
+    is_alone = len(actions) == 1 and canonical(first[2] or b"") is not None
+    return Resume(1, first[1][:1] in b"sSr", thread, addresses, is_alone)
 
 
 _CONDITION = re.compile(rb"X[0-9a-fA-F]+,([0-9a-fA-F]*)")

@@ -2,7 +2,7 @@
 
 A hart that comes to the end of its history is in the present again. The target runs only when all harts are; before
 that, a packet that resumes moves harts that are in the past, as in gdb's `record btrace`: the selected one if it is
-there, else the others.
+there, else the others. LLDB's `thread continue` and steps move the thread that they name, and no other.
 
 gdb 13 has a defect: if a stop reply says that the history ends while gdb steps over a breakpoint, gdb never completes
 that step: its next step sends nothing and never ends (infrun.c: NO_HISTORY leaves step_over_info). So a step forward to
@@ -191,7 +191,8 @@ class Stepper:
         self._gdb.wire.settle()  # the movement may take long
         with self._gdb.lock:
             self._state.present.moves(resume.direction)
-            self._go(self._to_move(resume.thread) if resume.direction > 0 else resume.thread, resume)
+            is_exact = resume.direction < 0 or self._is_alone(resume)
+            self._go(resume.thread if is_exact else self._to_move(resume.thread), resume)
 
     def is_live_again(self) -> bool:
         """Return whether all harts in the past are at its end, and the target can be resumed."""
@@ -200,6 +201,10 @@ class Stepper:
         harts = {self._gdb.threads.hart(thread) for thread in self._gdb.threads.harts_listed()}
         with self._gdb.lock:
             return all(self._past.is_at_end(hart) for hart in harts if self._past.position(hart) is not None)
+
+    def _is_alone(self, resume: Resume) -> bool:
+        """Return whether LLDB wants one thread to run. If another one stopped in its place, LLDB would ask again."""
+        return self._gdb.is_lldb and resume.is_alone
 
     def _to_move(self, thread: str | None) -> str | None:
         """Return the thread to move, which is in the past and not at its end: *thread*, if possible."""

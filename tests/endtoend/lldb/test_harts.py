@@ -29,7 +29,9 @@ LIVE = [
     SCRIPT, "rvtrace start", "breakpoint set --name finish", "process continue", "thread list", "reverse-stepi", WHERE,
     "thread select 2", "reverse-stepi ", f"{WHERE} ", "breakpoint set --name note", BACK, f"{WHERE}  ",
     "thread select 1", f"{WHERE}   ", f"{BACK} ", f"{WHERE}    ",
-    "watchpoint set expression --size 4 -- &balance", f"{BACK}  ", f"{WHERE}     ", "rvtrace save", "process detach",
+    "watchpoint set expression --size 4 -- &balance", f"{BACK}  ", f"{WHERE}     ",
+    "reverse-stepi --thread-id 2", f"{WHERE}      ", "reverse-stepi --thread-id 7", "reverse-next 3",
+    "rvtrace save", "process detach",
 ]  # fmt: skip
 with_lldb = pytest.mark.parametrize("lldb", LLDBS, scope="module")
 
@@ -71,6 +73,10 @@ def test_each_thread_goes_back_in_what_its_hart_ran(harts: Harts) -> None:
     [line] = re.findall(r"-> \d+ (.*)", harts.said[f"{BACK}  "])
     assert line.strip() == "balance = before + amount;"
     assert before < _place(harts, f"{WHERE}     ")[1] < _last(first, note), "payments are written between notes"
+    at = _last(second, note) - 1
+    assert _place(harts, f"{WHERE}      ") == (second[at - 1], at), "the thread that is named"
+    assert "error: there is no thread with the id 7" in harts.said["reverse-stepi --thread-id 7"]
+    assert "error: reverse-next takes no arguments but --thread-id" in harts.said["reverse-next 3"]
 
 
 @with_lldb
@@ -92,7 +98,7 @@ def test_random_commands_move_the_thread_that_is_selected_alone(lldb: str, harts
             places[thread] = _leads(walks[thread], places[thread], name, rest)
         assert it.number == places[thread] + 1, f"{it.command} on hart {thread}: {it.number} {it.error}"
     assert len(reached) == len(commands)
-    assert {"thread 2", "run-back", "reverse-stepi"} <= set(commands)
+    assert {"thread 2", "run-back", "reverse-stepi", "stepi"} <= set(commands)
 
 
 @with_lldb
@@ -116,16 +122,16 @@ def _leads(walk: Walk, here: int, name: str, rest: str) -> int:
     """Where a command leads."""
     if name == "goto":
         return int(rest) - 1
-    if name == "reverse-stepi":
-        return walk.stepi(here, -1)
-    return walk.run(here, -1)
+    if name.endswith("stepi"):
+        return walk.stepi(here, -1 if name.startswith("reverse") else 1)
+    return walk.run(here, -1 if name == "run-back" else 1)
 
 
 def _random(chance: random.Random, lengths: Sequence[int], note: int) -> Iterator[str]:
     yield from ("thread 1", "goto 200", "thread 2", "goto 300", f"break {note:#x}")
     thread = 1
     for _ in range(COMMANDS):
-        kind = chance.choice(["goto", "reverse-stepi", "run-back", "thread"])
+        kind = chance.choice(["goto", "reverse-stepi", "stepi", "run-back", "thread"])
         if kind == "thread":
             thread = chance.randrange(2)
             yield f"thread {thread + 1}"

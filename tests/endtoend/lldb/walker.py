@@ -12,7 +12,7 @@ import os
 import lldb
 
 _WORDS = {
-    "stepi": "thread step-inst", "continue": "process continue --forward",
+    "continue": "process continue --forward",
     "reverse-continue": "process continue --reverse", "run-back": "reverse-continue",
 }  # fmt: skip
 _PACKET = "process plugin packet send "
@@ -40,6 +40,8 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
         return _executed(debugger, f"rvtrace goto {rest}")
     if command == "run":
         return _executed(debugger, f"thread continue {_thread(debugger).GetIndexID()}")
+    if command == "stepi":
+        return _executed(debugger, f"thread step-inst {_thread(debugger).GetIndexID()}")
     if name == "thread":
         return _executed(debugger, f"thread select {rest}")
     if name == "break":
@@ -49,7 +51,7 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
     if command in _BUTTONS:
         thread = _thread(debugger).GetThreadID()
         errors = [_executed(debugger, _PACKET + it) for it in (f"Hc{thread:x}", *_BUTTONS[command])]
-        return "".join([*errors, _executed(debugger, "stepi")])
+        return "".join([*errors, _executed(debugger, "thread step-inst")])
     return _executed(debugger, _WORDS.get(command, command))
 
 
