@@ -52,6 +52,7 @@ COMMANDS = (
     Subcommand("note", "note something at a place of a trace, in its file; list the notes", "note"),
     Subcommand("pack", "put a trace, its program and its sources into one file for somebody else", "pack"),
     Subcommand("serve", "let gdb, LLDB and other debuggers go back in a trace", "serve"),
+    Subcommand("lldb-dap", "let editors that use lldb-dap step back in a trace", "lldb_dap"),
     Subcommand("mcp", "let a coding agent ask a trace: a server of the Model Context Protocol", "mcp"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
     Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),

@@ -1,0 +1,1 @@
+"""Tests of `rvtrace lldb-dap`."""
