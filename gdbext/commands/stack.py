@@ -15,7 +15,7 @@ from rvtrace_gdb.rows.stack_text import SHOWN, stack_fields, stack_lines
 
 HART = Option("-hart", ("this hart alone; default: all harts",), number="hart", least=0)
 """The option of the command of the machine interface, too."""
-_TOP = Option("-top", ("how many frames and functions are shown, 0: all;", "default: 10"), number="row", least=0)
+_TOP = Option("-top", ("how many frames and functions are shown, 0: all;", "default: 10"), number="rows", least=0)
 STACK = Table("trace stack [RANGE]", (HART, _TOP))
 
 
