@@ -33,8 +33,8 @@ from rvtrace_gdb.session.selected_history import HistoryCache, SelectedHistory
 
 LENGTHS = (10**8, 10**9)
 LOOP = 100
-ROWS = ("csv", "jsonl")
-"""Forms with a row for each instruction, which nobody writes of so many."""
+ROWS = ("csv", "jsonl", "sqlite")
+"""Forms with a row for each instruction, or each time a function ran, which take long for so many: see sql.py, too."""
 
 
 class Source:
