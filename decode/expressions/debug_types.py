@@ -53,10 +53,10 @@ class DebugTypes:
         """Return the type that the entry of a variable, or of another type, refers to; NOTHING: to none."""
         for it in completed(entry):
             if "DW_AT_type" in it.attributes:
-                return self.at(it.get_DIE_from_attribute("DW_AT_type"))
+                return self.type_of(it.get_DIE_from_attribute("DW_AT_type"))
         return NOTHING
 
-    def at(self, entry: Any, depth: int = 0) -> ValueType:
+    def type_of(self, entry: Any, depth: int = 0) -> ValueType:
         """Return the type of an entry. Raises UnreadableType."""
         found = self._types.get(entry.offset)
         if found is None:

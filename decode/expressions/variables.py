@@ -242,7 +242,7 @@ class ProgramVariables:
             for full in names:
                 for entry in unit.entries_named(full):
                     if entry.tag in wanted and "DW_AT_declaration" not in entry.attributes:
-                        return unit.types.at(entry)
+                        return unit.types.type_of(entry)
         return None
 
     def _units(self) -> Iterator[DebugUnit]:
@@ -264,7 +264,7 @@ class ProgramVariables:
         for unit in self._units():
             for entry in unit.entries_named(name):
                 if entry.tag in _KINDS.values() and "DW_AT_declaration" not in entry.attributes:
-                    return unit.types.at(entry)
+                    return unit.types.type_of(entry)
         return None
 
 
@@ -306,7 +306,7 @@ def _meaning(entry: Any, unit: DebugUnit) -> "NamedThing | None":
         has_place = "DW_AT_location" in entry.attributes or "DW_AT_const_value" in entry.attributes
         return DebugVariable(entry, unit.types.of(entry), None, unit.bias) if has_place else None
     if entry.tag == "DW_TAG_enumerator":
-        kind = unit.types.at(entry.get_parent())
+        kind = unit.types.type_of(entry.get_parent())
         assert isinstance(kind, Enum)
         return Constant(int(entry.attributes["DW_AT_const_value"].value), kind)
     if entry.tag == _FUNCTION and "DW_AT_low_pc" in entry.attributes:

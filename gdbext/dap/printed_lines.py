@@ -22,8 +22,8 @@ _CONDITION = "Error in testing condition "
 def add(server: DapServer) -> None:
     """Let the server tell the client of what is printed. Raises ValueError if its log has no such entries."""
     events, startup = server.module("events"), server.module("startup")
-    resume = _before(getattr(events, _RESUMES))
-    write = _before(getattr(startup, _LOGS))
+    resume = _original(getattr(events, _RESUMES))
+    write = _original(getattr(startup, _LOGS))
     code = getattr(resume, "__wrapped__", resume).__code__
     if _LOGS not in code.co_names or _PRINTED not in code.co_consts:
         raise ValueError(f"{_RESUMES} does not log what is printed")
@@ -40,7 +40,7 @@ def add(server: DapServer) -> None:
         try:
             resume(*arguments, **options)
         finally:
-            lines, printed = _told("".join(printed)), None
+            lines, printed = _output_lines("".join(printed)), None
             if lines:
                 server.send_event("output", {"category": "console", "output": "".join(f"{line}\n" for line in lines)})
 
@@ -48,17 +48,17 @@ def add(server: DapServer) -> None:
     _replace(events, _RESUMES, exec_and_log, resume)
 
 
-def _before(function: Any) -> Any:
+def _original(function: Any) -> Any:
     """Return a function of the server as it was before an earlier `source`."""
     return getattr(function, "rvtrace_before", function)
 
 
-def _replace(module: Any, name: str, function: Any, known: Any) -> None:
-    function.rvtrace_before = known
+def _replace(module: Any, name: str, function: Any, original: Any) -> None:
+    function.rvtrace_before = original
     setattr(module, name, function)
 
 
-def _told(printed: str) -> list[str]:
+def _output_lines(printed: str) -> list[str]:
     """Return the lines of what was printed that the client does not know."""
     lines: list[str] = []
     for text in printed.splitlines():

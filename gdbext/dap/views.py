@@ -37,7 +37,7 @@ class ViewLine:
         self._reference = 0
         self._place: tuple[str, int] | None = None
 
-    def at(self, fields: Body) -> ViewLine:
+    def with_location(self, fields: Body) -> ViewLine:
         """Let clients lead to the source line of a place. Returns this row."""
         if "fullname" in fields and "line" in fields:
             self._place = str(fields["fullname"]), int(fields["line"])
@@ -159,7 +159,7 @@ class _HartLists:
         for fields in found:
             mark = "=> " if fields["number"] == here else ""
             text = fields["gap"] if "gap" in fields else _instruction(fields)
-            rows.append(ViewLine(self._views, str(fields["number"]), mark + text).at(fields))
+            rows.append(ViewLine(self._views, str(fields["number"]), mark + text).with_location(fields))
         return rows
 
     def _callees(self, calls: Sequence[Body]) -> list[ViewLine]:
@@ -169,7 +169,7 @@ class _HartLists:
         for begin, end in zip(begins, [*begins[1:], len(calls)]):
             fields, below = calls[begin], calls[begin + 1 : end]
             children = (lambda below=below: self._callees(below)) if below else None
-            lines.append(ViewLine(self._views, _name(fields), _calls_text(fields), children).at(fields))
+            lines.append(ViewLine(self._views, _name(fields), _calls_text(fields), children).with_location(fields))
         return lines
 
     def _listed(self, name: str, *words: str) -> Body:

@@ -49,8 +49,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pcs.txt").write_text("\n".join(pcs))
     encode = ["encode", "--elf", str(folder / "app.elf"), "--pcs", str(log)]
     assert main([*encode, "-o", str(folder / "x.rvt")]) == 0
-    for name in ("a.rvt", "b.rvt", "c.rvt"):
-        (folder / name).write_bytes((folder / "x.rvt").read_bytes())
+    for name in ("a", "b", "c", "good", "bad", "old", "new", "ok1", "ok2", "fail1"):
+        (folder / f"{name}.rvt").write_bytes((folder / "x.rvt").read_bytes())
+    (folder / "new.elf").write_bytes((folder / "app.elf").read_bytes())
     assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
     data = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 2000, folder)
     told = [str(data), "--etrace", "--encapsulation", "smi"]

@@ -22,7 +22,6 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     SourcePackets,
 )
 from rvtrace_gdb.decode.etrace.encapsulation.stream import EncapLayout, EncapReader, Seams, StreamDeframer
-from rvtrace_gdb.decode.etrace.encapsulation.vendors import atb, esp32, pulp, qemu
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 __all__ = [
@@ -109,13 +108,21 @@ class Encapsulation:
         *module* has the kernel that cuts packets where it can, and then reports idle bytes together; None: without.
         """
         if self.name == "atb":
-            return atb.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.atb import AtbDeframer
+
+            return AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
         if self.name == "esp32":
-            return esp32.esp32_deframer(wrapped=wrapped, end=self.block_start)
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.esp32 import esp32_deframer
+
+            return esp32_deframer(wrapped=wrapped, end=self.block_start)
         if self.name == "pulp":
-            return pulp.PulpDeframer(self.block_start if wrapped else 0)
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.pulp import PulpDeframer
+
+            return PulpDeframer(self.block_start if wrapped else 0)
         if self.name == "qemu":
-            return qemu.qemu_deframer(wrapped=wrapped, end=self.block_start, module=module)
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.qemu import qemu_deframer
+
+            return qemu_deframer(wrapped=wrapped, end=self.block_start, module=module)
         if self.name == "smi" and self._is_plain:
             cutter = None if module is None else PacketCutter(module, encap.smi_format())
             return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped, cutter)
@@ -129,13 +136,21 @@ class Encapsulation:
 
     def _framer(self) -> PacketFramer:
         if self.name == "atb":
-            return atb.AtbFramer(self.fields, self.atb_bytes)
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.atb import AtbFramer
+
+            return AtbFramer(self.fields, self.atb_bytes)
         if self.name == "esp32":
-            return esp32.Esp32Framer()
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.esp32 import Esp32Framer
+
+            return Esp32Framer()
         if self.name == "pulp":
-            return pulp.PulpFramer()
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.pulp import PulpFramer
+
+            return PulpFramer()
         if self.name == "qemu":
-            return qemu.QemuFramer()
+            from rvtrace_gdb.decode.etrace.encapsulation.vendors.qemu import QemuFramer
+
+            return QemuFramer()
         if self.name == "smi" and self._is_plain:
             return SmiFramer()
         return EncapFramer(self.name, self.fields)

@@ -33,6 +33,7 @@ UNTYPED = {
     "first-board.md": 1,  # another board; nothing is printed
     "follow.md": 1,  # a probe
     "history.md": 2,  # of a terminal: tests/gdbext/commands/test_history.py; of a program of a test
+    "log.md": 1,  # a synopsis
     "native.md": 1,  # a Linux
     "reverse.md": 4,  # programs of tests, QEMU
     "sifive-v0.md": 1,  # a board

@@ -73,6 +73,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {}), ("place", {})),
     (("enter", {"pc": 0x8000_0000}), ("goto", {"number": 3}), ("frames", {"number": 3, "first": 0, "count": 9})),
     (("goto", {"from_end": 1}), ("registers_known", {"number": 1, "registers": ["sp"]}), ("entered_at", {"number": 2})),
+    (("goto", {"number": 3}), ("show_place", {"thread_hart": 0, "number": 5})),
     (("goto", {"number": 3}), ("steps", {"thread_hart": 0, "number": 3, "ranges": [2, 9], "repeats": 1}),),
     (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),
     (("who_wrote", {"name": "a0", "register": "a0", "at": 5, "below": None}),),

@@ -390,7 +390,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
-    assert len(opened) <= 148
+    assert len(opened) <= 149
 
 
 @pytest.mark.parametrize(
