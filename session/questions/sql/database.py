@@ -52,10 +52,11 @@ class TraceDatabase:
         self._connection = sqlite3.connect("" if file is None else file, isolation_level=None)
         self._connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-        for statement in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-8192", f"user_version={VERSION}"):
-            self._connection.execute(f"PRAGMA {statement}")
-        for table in TABLES:
-            self._connection.execute(table.creation())
+        with self._sql_errors():
+            for statement in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-8192", f"user_version={VERSION}"):
+                self._connection.execute(f"PRAGMA {statement}")
+            for table in TABLES:
+                self._connection.execute(table.creation())
 
     def __enter__(self) -> Self:
         return self
@@ -170,6 +171,8 @@ class TraceDatabase:
     def _error_text(self, error: sqlite3.Error) -> str:
         if self._denied:
             return f"{self._denied}: a query can read the tables of the trace, and do nothing else"
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return f"no room for the tables: {error}: set TMPDIR to a folder with more room"
         text = str(error)
         if text.startswith("no such table"):
             return f"{text}; there are {', '.join(it.name for it in TABLES)}"

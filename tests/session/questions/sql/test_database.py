@@ -1,6 +1,8 @@
 """Queries read and do nothing else, say what is wrong in one line, and can be interrupted."""
 
 import os
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,20 @@ def test_a_query_without_end_is_interrupted(trace: ExportedTrace) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) SELECT count(*) FROM c"
     with TraceDatabase(trace, progress=progress) as database, pytest.raises(Cancelled):
         list(database.query(endless).rows)
+
+
+def test_a_full_disk_is_named(trace: ExportedTrace, tmp_path: Path) -> None:
+    """Files of this process can have 64 KiB: SQLite cannot write more."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with TraceDatabase(trace, tmp_path / "x.db") as database, pytest.raises(SqlError, match="set TMPDIR") as error:
+            database.fill(["instructions", "functions"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "\n" not in str(error.value)
 
 
 def test_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
