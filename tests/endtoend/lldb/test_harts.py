@@ -122,9 +122,14 @@ def _leads(walk: Walk, here: int, name: str, rest: str) -> int:
     """Where a command leads."""
     if name == "goto":
         return int(rest) - 1
-    if name.endswith("stepi"):
-        return walk.stepi(here, -1 if name.startswith("reverse") else 1)
-    return walk.run(here, -1 if name == "run-back" else 1)
+    if name == "reverse-stepi":
+        return walk.stepi(here, -1)
+    if name == "stepi":  # LLDB steps on where an instruction jumps to itself
+        there = walk.stepi(here, 1)
+        while there < walk.present and walk.pcs[there] == walk.pcs[here]:
+            there = walk.stepi(there, 1)
+        return there
+    return walk.run(here, -1)
 
 
 def _random(chance: random.Random, lengths: Sequence[int], note: int) -> Iterator[str]:

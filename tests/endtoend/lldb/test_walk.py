@@ -161,9 +161,13 @@ def test_editors_are_told_of_the_stops_of_rvtraces_commands(
 @with_lldb
 def test_what_is_unknown_is_unavailable(lldb: str, served: Served) -> None:
     words = ["register read sp", "register read pc", "register read zero", "frame variable", "target variable sink"]
+    words += [SCRIPT, "rvtrace help why"]
     with serving(served.file, "--values", "off") as server:
         commands = [f"gdb-remote {server.port}", *words]
         said = answers(run_lldb(lldb, DEMO, commands), commands)
+        with server.client() as client:
+            explained = "\n".join(client.monitor("trace help why")).replace("monitor trace", "rvtrace")
+    assert said["rvtrace help why"].partition("(lldb) ")[0].split() == explained.split() != []
     assert "sp           = error: unavailable" in said["register read sp"]
     assert number_in(said["register read pc"].split("demo")[0]) == served.moments[-2].pc
     assert "zero = 0x0000000000000000" in said["register read zero"]
