@@ -143,6 +143,26 @@ def test_watchpoints_and_variables_without_any_setting(lldb: str, server: Server
 
 
 @with_lldb
+def test_rv32_goes_there_and_back(lldb: str, tmp_path: Path) -> None:
+    elf = DEMO.with_name("demo32.elf")
+    served, code = capture(tmp_path, elf), Code(elf)
+    walk = Walk(code, [it.pc for it in served.moments[:-1]], frozenset())
+    back = "process continue --reverse"
+    steps = ["goto 300", "stepi", "reverse-stepi", f"break {code.symbols['leaf']:#x}", "continue", "reverse-continue"]
+    commands = [SCRIPT, "watchpoint set variable sink", back, f"{back} "]
+    with serving(served.file) as server:
+        reached = walked(lldb, server, tmp_path, steps, elf)
+        connect = f"gdb-remote {server.port}"
+        said = answers(run_lldb(lldb, elf, [connect, *commands]), [connect, *commands])
+    here = 0
+    for it in reached:
+        here = leads(walk, here, it.command)
+        assert (it.number, it.known["pc"]) == (here + 1, served.moments[here].pc), it
+    (old, new), (then, before) = (re.findall(r"(?:old|new) value: (\d+)", said[it]) for it in (back, f"{back} "))
+    assert int(old) - 1 == int(new) == int(then) == int(before) + 1, "the loop counts by one"
+
+
+@with_lldb
 def test_editors_are_told_of_the_stops_of_rvtraces_commands(
     lldb: str, served: Served, server: Server, tmp_path: Path
 ) -> None:

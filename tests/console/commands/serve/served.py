@@ -34,19 +34,19 @@ class Served(NamedTuple):
     moments: list[Moment]
 
 
-def capture(folder: Path) -> Served:
-    demo, file = board(folder), folder / "served.rvt"
+def capture(folder: Path, elf: Path = DEMO) -> Served:
+    demo, file = board(folder, elf), folder / "served.rvt"
     demo.registers = True
     session, context = Session(demo.connect, {}), demo.describe(extra=_RAM)
     session.start(context)
     demo.run(INSTRUCTIONS)
     session.save(file, context)
     session.close()
-    return Served(file, list(islice(_moments(), demo.machine.hart.instret + 1)))
+    return Served(file, list(islice(_moments(elf), demo.machine.hart.instret + 1)))
 
 
-def _moments() -> Iterator[Moment]:
-    hart = build(DEMO, memory_map=SMALL_RAM).hart
+def _moments(elf: Path) -> Iterator[Moment]:
+    hart = build(elf, memory_map=SMALL_RAM).hart
     while True:
         moment, before = Moment(hart.pc, tuple(hart.x)), hart.instret
         hart.step()
