@@ -64,6 +64,7 @@ NO_ROWS = {
     "doctor": "reads no program",
     "blame": "takes its captures by options: tests/console/commands/test_blame.py",
     "diff": "prints names as the lists do, of two files: tests/console/commands/test_diff.py",
+    "lldb-dap": "reads no program",
     "demo": "has a program of its own",
     "completion": "reads no program",
     "man": "reads no program",
@@ -89,6 +90,7 @@ FILES = (
 )  # fmt: skip
 NO_FILES = {
     "qemu": "hands its arguments on to QEMU",
+    "lldb-dap": "has no file as an argument",
     "demo": "has no file as an argument",
     "doctor": "has no file as an argument",
     "completion": "has no file as an argument",

@@ -30,6 +30,7 @@ CASES = [
     "decode {ntrace} --ntrace --vdso {elf} --maps {maps}",
     "import {raw} --etrace --type-bits 1 --ecause-width 5 --elf {elf} -o {out}",
     "export {capture} --to riscv-dv -o {out}", "report {capture} --merge {tandem}",
+    "diff {capture} {capture} --other-elf {elf}", "blame --good {capture} --bad {tandem}",
     "tandem show {tandem} --elf {elf}", "tandem convert {tandem} --elf {elf} --to spike -o {out}",
     "tandem verify {tandem} --elf {elf}",
     "tandem verify {tandem} --mask-file {empty}", "import-dt {source} -o {out}",
