@@ -17,6 +17,7 @@ from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, print_row_line
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.text import columns
 from rvtrace_gdb.gdbext.tracer import GdbProgressLine, tracer
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, LoggedRow
 
@@ -136,7 +137,7 @@ def _text(parameters: dict[str, Any], *, is_first: bool) -> str:
 
 def _printed(command: str, is_first: bool) -> str:
     try:
-        return neutral.printed(command)
+        return "\n".join(map(columns, neutral.printed(command).split("\n")))
     except gdb.error as error:
         text = str(error)
         if is_first and not _NOT_KNOWN.search(text):

@@ -115,6 +115,8 @@ def computed_words(what: str) -> list[str]:
 
 def row_line(row: Any, symbols: TextSymbols, modifiers: Collection[str] = ()) -> str:
     """Return the line of a row. *modifiers*: the words of those that are given."""
+    if type(row) in _WITH_TEXTS:
+        row = type(row)(*map(_without_escapes, row))
     return _LINES[type(row)](row, symbols, modifiers)
 
 
@@ -319,3 +321,15 @@ _LINES: Mapping[type[Any], Callable[[Any, TextSymbols, Collection[str]], str]] =
     OneCallRow: one_call_line,
 }
 """How the rows of each kind are printed."""
+_WITH_TEXTS = (DifferenceRow, LoggedRow, OneCallRow, WhyRow)
+"""Rows that have names of files, lines of code and values as text."""
+
+
+def _without_escapes(value: Any) -> Any:
+    """Return the fields of a row with each ESC of the program visible: what prints a line lets colours through."""
+    if isinstance(value, str):
+        return value.replace("\x1b", "\\x1b")
+    if isinstance(value, Mapping):
+        return {key: _without_escapes(it) for key, it in value.items()}
+    is_place = isinstance(value, tuple) and value and isinstance(value[0], int)
+    return [*map(_without_escapes, value)] if isinstance(value, (list, tuple)) and not is_place else value

@@ -29,6 +29,7 @@ from rvtrace_gdb.decode.expressions.types import (
 )
 from rvtrace_gdb.decode.expressions.values import TypedValue, content_of, known_content, scalar_of
 from rvtrace_gdb.decode.program.unit_functions import RUST
+from rvtrace_gdb.support.text import printable
 
 ELEMENTS, REPEATS = 200, 10
 _NAMED_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 27: "\\033", 92: "\\\\"}
@@ -56,7 +57,7 @@ class Formatter:
         text = self._top(value, kind, language)
         if value.reference is not None and value.address is not None and not self._letter:
             text = f"({type_name(value.reference)}) @{value.address:#x}: {text}"
-        return text, self._known
+        return printable(text), self._known  # names of the program are in it, which may hold anything
 
     def _top(self, value: TypedValue, kind: ValueType, language: int) -> str:
         if not isinstance(kind, Pointer) or self._letter not in ("", "s") or value.bits is not None:

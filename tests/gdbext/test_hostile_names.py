@@ -18,8 +18,8 @@ LISTS = (
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
     "trace check", "trace events", "trace find *0x80000088", "trace log *0x80000088 /a $pc, $a0",
     "trace status", "trace dump 1,200", "trace gaps",
-    "trace values", "trace regs", "trace who-wrote $a0", "trace goto begin", "trace position", "trace print $pc",
-    "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace explain",
+    "trace values", "trace regs", "trace who-wrote $a0", "trace why $a0", "trace goto begin", "trace position",
+    "trace print $pc", "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace explain",
     "trace stack", "trace intervals trap",
 )  # fmt: skip
 RECORDS = (

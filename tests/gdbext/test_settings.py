@@ -51,7 +51,7 @@ def test_what_is_not_set_says_so() -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("trace st", ["trace start", "trace status", "trace stop"]),
+        ("trace st", ["trace stack", "trace start", "trace status", "trace stop"]),
         ("trace start -st", ["trace start -stall", "trace start -stop-on-wrap"]),
         ("set trace buffer", ["set trace buffer-size", "set trace buffer-start"]),
         ("rvtrace hi", ["rvtrace history"]),

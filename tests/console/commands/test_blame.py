@@ -1,7 +1,6 @@
 """`rvtrace blame`: what it reads, what it refuses, and what it prints; the ranking is tested by the room's tests."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -23,26 +22,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def printed(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    os.chdir(folder)
+@pytest.fixture(autouse=True)
+def _in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(["blame", "--good", "ok*.rvt", "--bad", "fail.rvt", "--quiet", *words]) == 0
     return capsys.readouterr().out
 
 
-def test_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(folder, capsys).splitlines()
+def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys).splitlines()
     assert lines[0] == "1 bad run against 2 good ones. A hint where to look first, no proof."
     first = [line for line in lines[1:4] if line.startswith("   1.00      1/1      0/2  parting.c:")]
     assert any("case 4: return -item;" in line for line in first)
-    assert len(printed(folder, capsys, "--top", "1").splitlines()) < len(lines)
+    assert len(printed(capsys, "--top", "1").splitlines()) < len(lines)
 
 
-def test_json_and_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [json.loads(line) for line in printed(folder, capsys, "--json", "--jobs", "2").splitlines()]
+def test_json_and_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.loads(line) for line in printed(capsys, "--json", "--jobs", "2").splitlines()]
     assert rows[-1] == {"good-runs": 2, "bad-runs": 1, "unknown-lines": 0}
     first = rows[0]
     assert (first["score"], first["only-bad"], first["bad"], first["good-known"]) == (1.0, 1, 1, 2)
-    assert printed(folder, capsys, "--json", "--jobs", "1") == printed(folder, capsys, "--json", "--jobs", "2")
+    assert printed(capsys, "--json", "--jobs", "1") == printed(capsys, "--json", "--jobs", "2")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +56,7 @@ def test_json_and_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--good", "ok1.rvt", "--bad", "gone.rvt"], "gone.rvt: cannot be read"),
     ],
 )
-def test_refusals(words: list[str], problem: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.chdir(folder)
+def test_refusals(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["blame", *words]) == 1
     assert problem in capsys.readouterr().err
 

@@ -1,6 +1,7 @@
 """CSRs through a real gdb and the session: what a test asks for, and how gdb is connected."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,8 @@ class Asked:
     def line(self, number: int = 0) -> str:
         """The last of what request *number* printed: of an error, its text."""
         output = self.outputs[f"python request_{number}()"].strip()
-        return output.replace("\nError while executing Python code.", "").split("\n")[-1].removeprefix("gdb.GdbError: ")
+        last = output.replace("\nError while executing Python code.", "").split("\n")[-1]
+        return re.sub(r"^(?:\w+\.)+(?:GdbError|SessionRefusal): ", "", last)
 
     def printed(self, command: str) -> str:
         return self.outputs[command].strip()
