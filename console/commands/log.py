@@ -14,11 +14,13 @@ from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import LocationError, Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.log_text import LogArguments, log_arguments
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import log
+from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 
 EXAMPLES = (
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the log. Raises ListError, LocationError, BadQuery, RangeError, BadTime, and as `raw.trace_request`,
     `Session.open_capture` and `Session.harts`.
     """
-    given = _arguments(args.expression, args.condition)
+    given = logged(args.expression, args.condition)
     if args.since is not None and given.numbers:
         raise ListError("give --from N or a RANGE, not both")
     part = HistoryPart(args.part, args.time)
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _arguments(words: list[str], condition: str) -> LogArguments:
+def logged(words: list[str], condition: str = "") -> LogArguments:
     """Return what is logged: each word may have several expressions. Raises ListError."""
     turn = words[-1] if len(words) > 1 and words[-1] in ("-", "+") else ""
     words = words[:-1] if turn else words
@@ -141,7 +143,7 @@ def _lines(shown: ShownTrace, request: LogCommandLine, values: str) -> Iterator[
     given, part = request.arguments, request.part
     return shown.lines(
         "log",
-        where=_search(request.where, shown),
+        where=searched_place(request.where, shown.image, shown.session, shown.hart),
         context={"hart": shown.hart, "values": values},
         args=given.numbers,
         since=request.since,
@@ -153,17 +155,18 @@ def _lines(shown: ShownTrace, request: LogCommandLine, values: str) -> Iterator[
     )
 
 
-def _search(where: str, shown: ShownTrace) -> dict[str, Any]:
+def searched_place(where: str, image: Image, session: Session, hart: int | None = None) -> dict[str, Any]:
     """Return the parameters of a search for a place, also of a function that is part of others (inlined). Raises
     LocationError.
     """
+    of_hart = Params({"context": {"hart": hart}}, "rvtrace")
     try:
-        found = Locations(shown.image).search(where)
+        found = Locations(image).search(where)
     except LocationError:
-        inlined = log.inlined_places(shown.session, shown.params(), where)
+        inlined = log.inlined_places(session, of_hart, where)
         if not inlined:
             raise
         return {"name": where, "first": inlined[0], "others": inlined[1:]}
     if found.get("function"):
-        found["others"] = log.inlined_places(shown.session, shown.params(), where)
+        found["others"] = log.inlined_places(session, of_hart, where)
     return found

@@ -4,21 +4,28 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
 from typing import Any
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.lists import ListError
+from rvtrace_gdb.console.commands.log import logged, searched_place
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.rows.log_text import LogArguments
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.exports.export import named
 from rvtrace_gdb.session.exports.selection import ExportOptions, exported
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
-from rvtrace_gdb.session.questions.sql.schema import TABLES
+from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
+from rvtrace_gdb.session.rpc import sql
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.sql import cell_in_json
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import json_line, printable
 
@@ -29,21 +36,27 @@ EXAMPLES = (
     ("sql demo.rvt", "the tables and their columns"),
     ("sql demo.rvt 'SELECT func, sum(calls) FROM calls GROUP BY func'", "how often each function was called"),
     ("sql demo.rvt 'SELECT addr, func FROM branches WHERE taken = 0' --json", "branches never taken, for a program"),
+    ("sql demo.rvt 'SELECT n, count(*) FROM log GROUP BY n' --log fib n", "values of an expression"),
+    ("sql demo.rvt 'SELECT n, returned FROM calls_of' --calls-of fib", "arguments and results of calls"),
 )
 
 
 @dataclass(frozen=True)
 class SqlRequest:
-    """What the command line asks for. *query*: "": the tables; *hart*: None: all."""
+    """What the command line asks for. *query*: "": the tables; *hart*: None: all. *logs*: the places and what is logged
+    there, *calls_of*: functions, for the tables of these names.
+    """
 
     trace: RequestedTrace
     query: str
     hart: int | None
+    logs: tuple[tuple[str, LogArguments], ...]
+    calls_of: tuple[str, ...]
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace sql`."""
-    parser.usage = '%(prog)s FILE ["SELECT ..."] [--hart N] [options]'
+    parser.usage = '%(prog)s FILE ["SELECT ..."] [--log WHERE EXPR] [--hart N] [options]'
     parser.description = (
         "Answers a query in SQL (SQLite's), which reads the tables of the trace and changes nothing:"
         f" {', '.join(it.name for it in TABLES)}. What is not known is NULL. Without a query: the tables and their"
@@ -54,6 +67,13 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("query", nargs="?", default="", metavar="QUERY", help="the query (default: show the tables)")
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the tables have this hart alone (default: all harts)")
+    log = (
+        "a table `log`: each time WHERE ran, with a column for each expression of EXPR, as `rvtrace log` takes them"
+        " (also `EXPR if COND`, `/x EXPR`); repeatable"
+    )
+    parser.add_argument("--log", nargs=2, action="append", default=[], metavar=("WHERE", "EXPR"), help=log)
+    calls = "a table `calls_of`: each call of FUNCTION, with a column for each argument; repeatable"
+    parser.add_argument("--calls-of", action="append", default=[], metavar="FUNCTION", help=calls)
     output.add_arguments(parser, "each row, or each column of the tables")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
@@ -63,44 +83,65 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the answer. Raises SqlError, and as `raw.trace_request`, `Session.open_capture` and `Session.selected`."""
-    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart)
+    """Print the answer. Raises SqlError, ListError, LocationError, BadQuery, and as `raw.trace_request`,
+    `Session.open_capture` and `Session.selected`.
+    """
+    logs = tuple((where, logged([text])) for where, text in args.log)
+    asked = logs, tuple(args.calls_of)
+    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart, *asked)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
-        if not request.query.strip():
+        if not request.query.strip() and not any(asked):
             shown.say(about)
-            shown.rows(_schema_lines(shown))
+            shown.rows(_schema_lines(TABLES, shown))
             return 0
         trace = exported(session, Context(hart=request.hart), named("sqlite"), ExportOptions(), shown.progress)
         decoded = session.harts(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
-        with TraceDatabase(trace, progress=shown.progress) as database:
+        tables = sql.asked_tables(session, trace, _value_params(request, session, decoded), shown.progress)
+        if not request.query.strip():
+            shown.rows(_schema_lines([*TABLES, *(it.table for it in tables)], shown))
+            return 0
+        with TraceDatabase(trace, progress=shown.progress, more=tables) as database:
             shown.rows(_answer_lines(database.query(request.query), shown))
     return 0
 
 
-def _schema_lines(shown: CommandOutput) -> Iterator[str]:
-    """Yield the tables, as what creates them, or an object for each column."""
-    for number, table in enumerate(TABLES):
+def _value_params(request: SqlRequest, session: Session, decoded: Decoded) -> Params:
+    """Return what the tables `log` and `calls_of` have, as the session takes it. Raises ListError, LocationError."""
+    logs = []
+    for where, given in request.logs:
+        if given.numbers:
+            raise ListError(f"--log {where}: the range {given.numbers}: a query says which rows: WHERE number <= 10")
+        values = {"expressions": given.expressions, "condition": given.condition, "letter": given.letter}
+        logs.append({"where": searched_place(where, decoded.image, session), **values})
+    places = Locations(decoded.image)
+    calls = [{"where": places.search(it)} for it in request.calls_of]
+    return Params({"logs": logs, "calls_of": calls}, "rvtrace")
+
+
+def _schema_lines(tables: Sequence[TraceTable], shown: CommandOutput) -> Iterator[str]:
+    """Yield the tables, each with its columns, or an object for each column."""
+    for number, table in enumerate(tables):
         if shown.json:
             for column in table.columns:
                 text = {"text": column.help or None}
-                yield json_line({"table": table.name, "column": column.name, "type": column.kind, **text})
+                yield json_line({"table": table.name, "column": column.name, "type": column.kind or None, **text})
             continue
         if number:
             yield ""
         yield f"{shown.paint('function', table.name)}: {table.help}"
         for column in table.columns:
-            yield f"  {column.name:<18}{column.kind:<8}{column.help}".rstrip()
+            yield f"  {printable(column.name):<18}{column.kind:<8}{column.help}".rstrip()
 
 
 def _answer_lines(answer: QueryRows, shown: CommandOutput) -> Iterator[str]:
     if shown.json:
         names = _distinct_names(answer.columns)
         for row in answer.rows:
-            yield json_line(dict(zip(names, map(_cell_in_json, row), strict=True)))
+            yield json_line(dict(zip(names, map(cell_in_json, row), strict=True)))
         return
     first = list(islice(answer.rows, _FIRST))
     names = [printable(it) for it in answer.columns]
@@ -128,13 +169,6 @@ def _cell_text(value: Any) -> str:
     if value is None:
         return NULL
     return f"x'{value.hex()}'" if isinstance(value, bytes) else printable(str(value))
-
-
-def _cell_in_json(value: Any) -> object:
-    """Return a value that JSON can have."""
-    if isinstance(value, bytes):
-        return value.hex()
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def _distinct_names(names: Sequence[str]) -> list[str]:

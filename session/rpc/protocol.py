@@ -195,6 +195,13 @@ class Params:
             raise self._bad(name)
         return value
 
+    def tables(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return a list of parameters with parameters of their own, [] if it is missing."""
+        value = self._values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(it, dict) for it in value):
+            raise self._bad(name)
+        return value
+
     def context(self) -> Context:
         inner = Params(self.table("context"), self._method)
         elf, others = inner.programs()

@@ -37,7 +37,7 @@ from rvtrace_gdb.support.errors import Progress
 _KEPT = 8  # blocks of functions
 _MOST_RUNS = 1 << 14  # functions that are looked at in a call, for what it called
 _SHOWN = 6  # different functions that it called
-_PARAMETER = "DW_TAG_formal_parameter"
+PARAMETER = "DW_TAG_formal_parameter"
 NO_RETURN, LOST = "had not returned", "trace is missing in it"
 UNWOUND = "was left in another way than by its return"
 
@@ -153,7 +153,7 @@ class CallsOf:
             return []
         stop = self._stop(begin, end)
         try:
-            return [(name, self._argument(it, stop)) for name, it in local_variables(scope, _PARAMETER)]
+            return [(name, self._argument(it, stop)) for name, it in local_variables(scope, PARAMETER)]
         except UnreadableType:
             return []
         except ERRORS:

@@ -7,12 +7,14 @@ or places are in the program, and none is held as a whole.
 
 import re
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.session.questions.sql.asked import AskedTable
 from rvtrace_gdb.session.questions.sql.rows import TABLE_ROWS, HartTables, stored_values
 from rvtrace_gdb.session.questions.sql.schema import TABLES, VERSION, TraceTable
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -40,10 +42,20 @@ class QueryRows(NamedTuple):
 
 
 class TraceDatabase:
-    """The tables of a trace, `with TraceDatabase(trace) as database:`. *file*: None: a temporary one."""
+    """The tables of a trace, `with TraceDatabase(trace) as database:`. *file*: None: a temporary one. *more*: tables
+    besides those that each trace has.
+    """
 
-    def __init__(self, trace: ExportedTrace, file: Path | None = None, progress: Progress = silent) -> None:
+    def __init__(
+        self,
+        trace: ExportedTrace,
+        file: Path | None = None,
+        progress: Progress = silent,
+        more: Sequence[AskedTable] = (),
+    ) -> None:
         self._progress = progress
+        self._tables = (*TABLES, *(it.table for it in more))
+        self._rows = {**TABLE_ROWS, **{it.table.name: it.rows for it in more}}
         self._harts = [HartTables(it, progress) for it in trace.harts]
         self.filled: set[str] = set()
         """The names of the tables that are filled."""
@@ -52,10 +64,12 @@ class TraceDatabase:
         self._connection = sqlite3.connect("" if file is None else file, isolation_level=None)
         self._connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        if sys.version_info >= (3, 12):  # else SQLite takes "nix" for a text where there is no column nix
+            self._connection.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)
         with self._sql_errors():
             for statement in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-8192", f"user_version={VERSION}"):
                 self._connection.execute(f"PRAGMA {statement}")
-            for table in TABLES:
+            for table in self._tables:
                 self._connection.execute(table.creation())
 
     def __enter__(self) -> Self:
@@ -68,7 +82,7 @@ class TraceDatabase:
         """Fill tables that are not filled yet; return how many rows that are. Raises what the progress raises, and
         SqlError: the disk is full.
         """
-        wanted = [it for it in TABLES if it.name in names and it.name not in self.filled]
+        wanted = [it for it in self._tables if it.name in names and it.name not in self.filled]
         with self._sql_errors():
             return sum(map(self._fill_table, wanted))
 
@@ -88,7 +102,7 @@ class TraceDatabase:
     def _stored_rows(self, name: str, columns: Sequence[str]) -> Iterator[list[object]]:
         number = 0
         for hart in self._harts:
-            for fields in TABLE_ROWS[name](hart):
+            for fields in self._rows[name](hart):
                 if number % _EVERY == 0:
                     self._progress(f"making the table {name} (rows)", number, None)
                 number += 1
@@ -168,6 +182,12 @@ class TraceDatabase:
         except UnicodeEncodeError as error:
             raise SqlError(f"the query is not valid: it is no Unicode: {error.reason}") from None
 
+    def _not_asked(self) -> str:
+        """Return the tables that there would be if they were asked for."""
+        missing = [it for it in ("log", "calls_of") if it not in self._rows]
+        options = " and ".join(f"{it} with --{it.replace('_', '-')}" for it in missing)
+        return f"; {options}" if options else ""
+
     def _error_text(self, error: sqlite3.Error) -> str:
         if self._denied:
             return f"{self._denied}: a query can read the tables of the trace, and do nothing else"
@@ -175,7 +195,9 @@ class TraceDatabase:
             return f"no room for the tables: {error}: set TMPDIR to a folder with more room"
         text = str(error)
         if text.startswith("no such table"):
-            return f"{text}; there are {', '.join(it.name for it in TABLES)}"
+            return f"{text}; there are {', '.join(it.name for it in self._tables)}{self._not_asked()}"
+        if "bindings" in text:
+            return 'the query is not valid: ?, :name and $name have no values; a column `$sp` is written "$sp"'
         if isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError):
             return "one query at a time: there is something behind the first `;`"
         return f"the query is not valid: {text}" if isinstance(error, sqlite3.OperationalError) else text

@@ -14,7 +14,7 @@ VERSION = 1
 
 
 class TableColumn(NamedTuple):
-    """A column of a table. *kind*: INTEGER or TEXT; *help*: what it has, "" if the name says it."""
+    """A column of a table. *kind*: INTEGER, TEXT, "": as each value is; *help*: what it has, "" if the name says it."""
 
     name: str
     kind: str
@@ -30,11 +30,16 @@ class TraceTable(NamedTuple):
 
     def creation(self) -> str:
         """Return what creates the table, with the explanations as comments, which SQLite keeps."""
-        names = [f'"{it.name}" {it.kind}' for it in self.columns]
+        names = [f"{quoted_name(it.name)} {it.kind}".rstrip() for it in self.columns]
         ends = [*[","] * (len(names) - 1), ""]
         notes = [f" -- {it.help}" if it.help else "" for it in self.columns]
         lines = [f"  {name}{end}{note}" for name, end, note in zip(names, ends, notes, strict=True)]
         return "\n".join([f"CREATE TABLE {self.name} ( -- {self.help}", *lines, ")"])
+
+
+def quoted_name(name: str) -> str:
+    """Return a name, of a column say, as statements have it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _place_columns(prefix: str = "", help: str = "") -> tuple[TableColumn, ...]:
@@ -183,3 +188,42 @@ TABLES = (
     ),
 )  # fmt: skip
 """All tables, in the order in which they are listed."""
+
+_VALUES = (
+    TableColumn("time", _INTEGER, "in ticks of the trace"),
+    TableColumn("unknown", _TEXT, "the values that are not known, which are NULL: as the list prints them"),
+)
+LOG_COLUMNS = (
+    _HART,
+    TableColumn("place", _TEXT, "the place, as it was asked for"),
+    _NUMBER,
+    _POSITION,
+    *_place_columns(),
+    TableColumn("file", _TEXT),
+    TableColumn("line", _INTEGER),
+    TableColumn("text", _TEXT, "what a dprintf would have printed"),
+    TableColumn("why", _TEXT, "why it may not have run: the condition is not known"),
+    *_VALUES,
+)
+"""The columns of the table `log` before those of the expressions."""
+CALLS_OF_COLUMNS = (
+    _HART,
+    _NUMBER,
+    _POSITION,
+    *_place_columns(),
+    TableColumn("from_what", _TEXT, "in place of an address: gap, start"),
+    *_place_columns("from_", "what ran before: the call, say"),
+    TableColumn("from_file", _TEXT),
+    TableColumn("from_line", _INTEGER),
+    TableColumn("text", _TEXT, "the trap that it was entered by"),
+    TableColumn("returned", "", "what it returned; NULL: nothing, or not known"),
+    TableColumn("why", _TEXT, "why it has not returned in this trace"),
+    TableColumn("instructions", _INTEGER, "in it, and in what it called"),
+    TableColumn("ticks", _INTEGER),
+    TableColumn("end", _INTEGER, "the number of the first instruction behind it"),
+    TableColumn("depth", _INTEGER, "how many calls of the same function it is in"),
+    TableColumn("called", _TEXT, "the functions that it called itself, and how often"),
+    TableColumn("more", _INTEGER, "1: and others"),
+    *_VALUES,
+)
+"""The columns of the table `calls_of` before those of the arguments."""

@@ -97,6 +97,62 @@ def test_a_part_of_the_history(capture: Path, capsys: pytest.CaptureFixture[str]
     assert logged(capture, capsys, "fact", "n", "--from", str(positions[3])) == ["n = 2", "n = 1"]
 
 
+def queried(capture: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[tuple[Any, ...]]:
+    """The cells of each row of `rvtrace sql` that are not NULL."""
+    assert main(["sql", str(capture), *words, "--json", "--quiet"]) == 0
+    return [tuple(json.loads(line).values()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_table_of_what_is_logged(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers are numbers, other values the text that is printed; what is unknown is NULL, and said."""
+    texts = "n, first.at.y, first.ok, second.color, first.d, (char)(n + 60), $mcycle, first.name"
+    asked = ["--log", "fact", texts, "--log", "fact", "/x n * 2 if n > 3"]
+    query = """SELECT n, "first.at.y", "first.ok", "second.color", "first.d", "(char)(n + 60)", typeof("$mcycle"),
+        unknown, "n * 2", func || line FROM log WHERE n >= 4 AND "first.name" LIKE '0x% "first"' ORDER BY position"""
+    source = PROGRAM.read_text().splitlines()
+    [line] = [f"fact{at}" for at, text in enumerate(source, 1) if text.startswith("int fact(")]
+    same = (-4, 0, "GREEN", 1 / 3)
+    expected = [(n, *same, n + 60, "null", "$mcycle: <unavailable>", line) for n in (5, 4)]
+    assert queried(capture, capsys, query, *asked) == expected
+    query = """SELECT number, "n * 2" FROM log WHERE place = 'fact' AND "n * 2" IS NOT NULL"""
+    assert queried(capture, capsys, query, *asked) == [(1, "0xa"), (2, "0x8")]
+
+
+def test_columns_of_values_have_names_of_their_own(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query, asked = 'SELECT typeof(text), substr("text:2", 1, 1) FROM log LIMIT 1', ["--log", "fact", "text"]
+    assert queried(capture, capsys, query, *asked) == [("text", '"')]
+    assert main(["sql", str(capture), "SELECT $sp FROM log", "--log", "fact", "$sp", "--quiet"]) == 1
+    assert 'a column `$sp` is written "$sp"' in capsys.readouterr().err
+
+
+def test_a_table_of_calls(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [word for name in ("fact", "half", "low", "make", "next_color", "main") for word in ("--calls-of", name)]
+    query = "SELECT func, n, v, x, c, returned, depth, from_func, why FROM calls_of ORDER BY position DESC"
+    assert queried(capture, capsys, query, *asked) == [
+        ("next_color", "RED", "GREEN", 0, "main"), ("low", 300, 44, 0, "main"), ("half", 3, 1.5, 0, "main"),
+        ("make", 3, "{x = 3, y = 4}", 0, "main"), ("fact", 1, 1, 4, "fact"), ("fact", 2, 2, 3, "fact"),
+        ("fact", 3, 6, 2, "fact"), ("fact", 4, 24, 1, "fact"), ("fact", 5, 120, 0, "main"),
+        ("main", "_start", "had not returned"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["SELECT 1 FROM log", "--log", "fact", "nothing"], 'nothing: No symbol "nothing" in current context.'),
+        (["SELECT 1", "--log", "fact", "n 1,3"], "--log fact: the range 1,3: a query says which rows"),
+        (["SELECT 1", "--calls-of", "nowhere"], "nowhere: neither a function of the program, nor an address"),
+        (["SELECT 1 FROM log"], "no such table: log; there are harts"),
+    ],
+)
+def test_what_is_wrong_in_a_query_is_a_line(
+    capture: Path, words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", str(capture), *words, "--quiet"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and problem in said.err and said.err.count("\n") == 1
+
+
 def test_what_is_not_known_is_said(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row, *_) = logged(capture, capsys, "fact", "n if $mcycle > 3", "--values", "off")
     assert row == "[$mcycle > 3 is not known] n = <unavailable>"
