@@ -394,6 +394,19 @@ class Bench(BenchTarget):
         """
         return trace_queries.stack_fields(self.engine, hart, numbers)
 
+    def sql(
+        self,
+        query: str,
+        *,
+        hart: int | None = None,
+        log: Sequence[tuple[str, str]] = (),
+        calls_of: Sequence[str] = (),
+    ) -> list[dict[str, Any]]:
+        """Return the rows of a query, by the names of its columns, as docs/sql.md has the tables. *hart*: of this one
+        alone. *log*: places, and what is logged there; *calls_of*: functions. Raises `RvtraceError`.
+        """
+        return trace_queries.query_rows(self.engine, query, hart, log, calls_of)
+
     def top(self, rows: int | None = None) -> dict[str, Any]:
         """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each
         section, 0: all. Without, it is the next table after the one before, with what is new since then.

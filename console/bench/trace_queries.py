@@ -15,6 +15,7 @@ from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import quoted
 from rvtrace_gdb.console.gdb_driver.state import ProgramStop
 from rvtrace_gdb.rows.list_text import LOSSES
+from rvtrace_gdb.rows.sql_text import cells_of, query_fields
 from rvtrace_gdb.session.capture.model import PlaceNote
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -174,6 +175,23 @@ def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[st
     options += [f"--range {quoted(numbers)}"] if numbers else []
     found: dict[str, Any] = engine.query(" ".join(["-rvtrace-stack", *options]))
     return [_numbered(it) for it in found["depths"]]
+
+
+def query_rows(
+    engine: Engine, query: str, hart: int | None, log: Sequence[tuple[str, str]], calls_of: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the answer to a query in SQL; see `Bench.sql`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--log {quoted(f'{where} {text}')}" for where, text in log]
+    options += [f"--calls-of {quoted(function)}" for function in calls_of]
+    found: list[dict[str, Any]] = []
+    while True:
+        part = f"--begin {len(found) + 1} --count {PAGE}"
+        answered: dict[str, Any] = engine.query(" ".join(["-rvtrace-sql", *options, part, "--", quoted(query)]))
+        rows = [cells_of(row["values"], row["types"]) for row in answered["rows"]]
+        found += query_fields(answered["columns"], rows)
+        if "more" not in answered:
+            return found
 
 
 def note(engine: Engine, text: str, at: int | None, hart: int | None) -> PlaceNote:

@@ -3,8 +3,6 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
@@ -16,6 +14,7 @@ from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows.log_text import LogArguments
+from rvtrace_gdb.rows.sql_text import distinct_names, query_lines
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
@@ -28,9 +27,6 @@ from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.rpc.sql import cell_in_json
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import json_line, printable
-
-_FIRST = 500  # rows that say how wide columns are
-NULL = "NULL"
 
 EXAMPLES = (
     ("sql demo.rvt", "the tables and their columns"),
@@ -138,46 +134,9 @@ def _schema_lines(tables: Sequence[TraceTable], shown: CommandOutput) -> Iterato
 
 
 def _answer_lines(answer: QueryRows, shown: CommandOutput) -> Iterator[str]:
-    if shown.json:
-        names = _distinct_names(answer.columns)
-        for row in answer.rows:
-            yield json_line(dict(zip(names, map(cell_in_json, row), strict=True)))
+    if not shown.json:
+        yield from query_lines(answer.columns, answer.rows, printable, shown.paint)
         return
-    first = list(islice(answer.rows, _FIRST))
-    names = [printable(it) for it in answer.columns]
-    widths = [
-        max([len(name), *(len(_cell_text(row[column])) for row in first)]) for column, name in enumerate(names)
-    ]  # fmt: skip
-    numeric = [
-        any(isinstance(row[column], int | float) for row in first)
-        and all(row[column] is None or isinstance(row[column], int | float) for row in first)
-        for column in range(len(names))
-    ]
-    if names:
-        yield shown.paint("heading", _aligned(names, widths, numeric))
-    for rows in (first, answer.rows):
-        for row in rows:
-            yield _aligned([_cell_text(it) for it in row], widths, numeric)
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    each = zip(cells, widths, numeric, strict=True)
-    return "  ".join(f"{cell:>{width}}" if right else f"{cell:<{width}}" for cell, width, right in each).rstrip()
-
-
-def _cell_text(value: Any) -> str:
-    if value is None:
-        return NULL
-    return f"x'{value.hex()}'" if isinstance(value, bytes) else printable(str(value))
-
-
-def _distinct_names(names: Sequence[str]) -> list[str]:
-    """Return names of which each is different: the second of the same is called `name:2`."""
-    found: list[str] = []
-    for name in names:
-        again, number = name, 1
-        while again in found:
-            number += 1
-            again = f"{name}:{number}"
-        found.append(again)
-    return found
+    names = distinct_names(answer.columns)
+    for row in answer.rows:
+        yield json_line(dict(zip(names, map(cell_in_json, row), strict=True)))

@@ -40,6 +40,7 @@ from rvtrace_gdb.gdbext.commands import (
     note,
     pgo,
     report,
+    sql,
     stack,
     start,
     top,
@@ -162,7 +163,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own; waves: a waveform viewer follows
     Files          save, open, close; replay goes back in one; export; pgo; note
-    The past       values, who-wrote, why, print, log, calls-of
+    The past       values, who-wrote, why, print, log, calls-of; sql: anything
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
                    trace), snapshot (Espressif chips), usb (an adapter)
@@ -209,6 +210,7 @@ MODULES = (
     report,
     explain,
     stack,
+    sql,
     pgo,
     top,
     intervals,

@@ -25,6 +25,7 @@ from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
 from rvtrace_gdb.gdbext.commands import note as commands_note
 from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
+from rvtrace_gdb.gdbext.commands import sql as commands_sql
 from rvtrace_gdb.gdbext.commands import stack as commands_stack
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
@@ -51,6 +52,7 @@ from rvtrace_gdb.rows.explain_text import explanation_fields
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
+from rvtrace_gdb.rows.sql_text import cells_fields
 from rvtrace_gdb.rows.stack_text import stack_fields
 from rvtrace_gdb.rows.top_text import top_fields
 
@@ -220,6 +222,21 @@ def stack_depths(given: Arguments) -> RowFields:
     return _with_messages({"depths": [stack_fields(it) for it in found["depths"]]}, found["lines"])
 
 
+def sql(given: Arguments) -> RowFields:
+    """Return a part of the answer to a query in SQL."""
+    parameters: dict[str, Any] = {} if given.options["hart"] is None else {"hart": given.options["hart"]}
+    places = [(where, text) for where, _, text in (it.partition(" ") for it in given.options["log"])]
+    parameters["logs"] = [commands_sql.log_parameters(*it, command="-rvtrace-sql") for it in places]
+    functions = given.options["calls_of"]
+    parameters["calls_of"] = [{"where": commands_find.parse_location(it, "-rvtrace-sql")} for it in functions]
+    question = commands_sql.SqlQuestion(" ".join(given.words), parameters)
+    begin = given.options["begin"]
+    found = commands_sql.answer(question, 1 if begin is None else begin, given.options["count"])
+    rows = [cells_fields(row) for row in found["rows"]]
+    fields: RowFields = {"columns": found["columns"], "rows": rows, **({"more": 1} if found["more"] else {})}
+    return _with_messages(fields, found["lines"])
+
+
 def pgo(given: Arguments) -> RowFields:
     """Write a profile for a compiler or a linker."""
     if len(given.words) != 2:
@@ -379,6 +396,11 @@ _INTERVALS = (
     _RANGE,
     Option("-time", text="a time, or two", shown="T,T", default=()),
 )
+_SQL = (
+    Option("-hart", least=0, most=NUMBER_MOST),
+    Option("-log", text="a place and what is logged there", shown="'WHERE EXPR'", default=()),
+    Option("-calls-of", text="a function", shown="FUNCTION", default=()),
+)
 _DIFF = (
     Option("-hart", least=0, most=NUMBER_MOST),
     Option("-elf", text="a file", shown="FILE", default=()),
@@ -404,6 +426,7 @@ TABLE = (
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
     MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),
+    MiCommand("sql", sql, (*PAGE, *_SQL), "QUERY"),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("diff", diff, (*PAGE, *_DIFF), "FILE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),

@@ -85,6 +85,9 @@ def test_values_each_time_a_place_ran(past: "Past") -> None:
     calls = past.bench.calls_of("fib")
     assert (calls[0]["arguments"], calls[0]["returned"]) == ([{"what": "n", "value": "7"}], {"value": "13"})
     assert calls[0]["end"] - calls[0]["position"] == calls[0]["instructions"]
+    query = "SELECT count(*), sum(n = 1) AS ones, NULL AS absent, 'x' AS \"a b\" FROM calls_of"
+    [row] = past.bench.sql(query, calls_of=["fib"], log=[("fib", "n, $sp")])
+    assert row == {"count(*)": len(calls), "ones": 13 * len(calls) // 41, "absent": None, "a b": "x"}
 
 
 @pytest.fixture(scope="module")

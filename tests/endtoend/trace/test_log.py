@@ -21,6 +21,7 @@ PRINTED = {
 FINISHED = ("make", "bignode", "half", "third", "low", "next_color", "follow", "wide")
 BUILDS = (("rv64gc", "-Og"), *long_only(("rv32gc", "-O0")))
 LOGGED = [f"trace log {where} {texts} 1,200" for where, texts in PRINTED.items()]
+QUERY = 'trace sql -log fact "n, first.name, $sp" -calls-of wide SELECT n, "first.name" LIKE \'%"first"\' FROM log'
 PAGE = "trace log fact n, $_strlen(first.name) + n"
 
 
@@ -38,6 +39,7 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             commands += [f"continue{' ' * number}", f"finish{' ' * number}"]
         commands += [f"continue{' ' * len(FINISHED)}", "trace goto end", *LOGGED, PAGE, "print $pc"]
         commands += [f"trace calls-of {it}" for it in FINISHED]
+        commands += [QUERY]
         found = run_gdb(elf, commands)
     return {**found, "elf": str(elf)}
 
@@ -49,6 +51,13 @@ def test_the_rows_are_what_dprintf_printed(said: dict[str, str], where: str, let
     assert len(printed) == {"F": 5, "L": 40}[letter]
     [rows] = (text for name, text in said.items() if name.startswith(f"trace log {where} \""))
     assert [line.split("\t", 2)[2].split(":\t")[1] for line in rows.splitlines()] == printed
+
+
+def test_a_query_has_what_dprintf_printed(said: dict[str, str]) -> None:
+    live = [line for name, text in said.items() if re.match(r"continue|finish", name) for line in text.splitlines()]
+    printed = [line.split()[1:3] for line in live if line.startswith("F ")]
+    rows = [line.split() for line in said[QUERY].splitlines()[1:]]
+    assert rows == [[n, "1"] for n, name in printed if name == "first"] and len(rows) == 5
 
 
 def test_a_call_has_what_finish_said(said: dict[str, str]) -> None:

@@ -24,9 +24,10 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "log", "calls-of",
-    "functions", "calls", "coverage", "report", "explain", "stack", "intervals", "diff", "top", "pgo",
+    "functions", "calls", "coverage", "report", "explain", "stack", "sql", "intervals", "diff", "top", "pgo",
     "who-wrote", "why", "why-row", "values", "note", "notes", "save", "open", "export", "goto", "live", "position",
 ]  # fmt: skip
+QUERY = "-rvtrace-sql --calls-of fib --count 2 \"SELECT number, 'a b', NULL, n / 2.0, position FROM calls_of\""
 Fields = dict[str, Any]
 
 
@@ -61,7 +62,7 @@ class Session:
             "-rvtrace-functions --begin 1 --count 4096", "-rvtrace-functions --count 2",
             "-rvtrace-coverage", "-rvtrace-coverage --all",
             "-rvtrace-calls", "-rvtrace-calls --depth 1", "-rvtrace-calls --begin 2 --count 1",
-            "-rvtrace-top --top 2", "-rvtrace-top --on", "-rvtrace-export",
+            "-rvtrace-top --top 2", "-rvtrace-top --on", "-rvtrace-export", QUERY,
             f'-rvtrace-export folded "{self.folder}/x y.folded" --hart 0',
             f'-rvtrace-save "{self.folder}/x y.rvt"',
             "-rvtrace-stop", "-rvtrace-told", "-rvtrace-told ",
@@ -148,6 +149,14 @@ def test_what_runs_most(session: Session) -> None:
     assert rows == own.most_common(2) and len(first["top"]["edges"]) == 2
     assert [(row["func"], int(row["times"])) for row in second["top"]["functions"]] == rows
     assert second["top"]["since"] == "0"
+
+
+def test_rows_of_a_query(session: Session) -> None:
+    """Cells are texts, and say what they are; fib(7) calls fib(6) first."""
+    found, entered = session.answers[QUERY], where(session.retired, session.names["fib"])
+    rows = [["1", "a b", "", "3.5", str(entered[0])], ["2", "a b", "", "3.0", str(entered[1])]]
+    assert found["columns"] == ["number", "'a b'", "NULL", "n / 2.0", "position"] and found["more"] == "1"
+    assert found["rows"] == [{"values": it, "types": "itnri"} for it in rows]
 
 
 def test_an_export_is_written(session: Session) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.rows.sql_text import TABLE_NAMES
 from rvtrace_gdb.session.questions.sql.schema import TABLES
 from tests.decode.tandem.corpus import DATA
 from tests.session.exports.exported import binutils, damaged, elf, options, retired, stream, two_harts
@@ -138,6 +139,7 @@ def test_blocks_are_begun_as_often_as_their_instructions_run(database: sqlite3.C
 
 def test_the_schema_is_documented(database: sqlite3.Connection, printed: Printed) -> None:
     page = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
+    assert tuple(it.name for it in TABLES) == TABLE_NAMES
     for table in TABLES:
         assert f"| `{table.name}` |" in page
         described = [row[1:3] for row in database.execute(f"PRAGMA table_info({table.name})")]
