@@ -36,8 +36,8 @@ class SqlCommand(Command, name="trace sql"):
     """Answer a query in SQL (SQLite's), whose tables are those of the trace.
     Usage: trace sql [-hart N] [-log WHERE EXPR] [-calls-of FUNCTION] [SELECT ...]
 
-    harts, functions, calls, coverage, lines, blocks, branches, instructions,
-    events, gaps, accesses: a query reads them, and changes nothing. Without a
+    harts, functions, calls, invocations, coverage, lines, blocks, branches,
+    jumps, instructions, events, gaps, accesses: a query reads them, and changes nothing. Without a
     query: the tables and their columns. NULL is what is not known.
 
     -hart N             the tables have this hart alone; default: all harts

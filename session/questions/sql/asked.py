@@ -116,7 +116,7 @@ def _call_fields(row: OneCallRow, query: CallsOfQuery, hart: HartTables, names: 
     returned = {} if row.returned is None else {"returned": row.returned}
     fields = row_fields(row._replace(arguments=[], returned=None), hart.symbols)
     line = _line_fields(query, hart, row.position - 2, "from_")
-    unknown = _unknown_text({**arguments, **returned})
+    unknown = "; ".join(filter(None, [_unknown_text(arguments), _unknown_text(returned)])) or None
     result = _known_values(returned, {"returned": "returned"}, "")
     return {**fields, **line, "unknown": unknown, **result, **_known_values(arguments, names, "")}
 

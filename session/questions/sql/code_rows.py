@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rvtrace_gdb.decode.coverage import FunctionCode
-from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, ProgramCoverage
+from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, JumpOutcome, ProgramCoverage
 from rvtrace_gdb.reports.coverage.source_coverage import ProgramSource, source_coverage
 from rvtrace_gdb.rows.list_text import RowFields
 from rvtrace_gdb.session.exports.export import ExportedTrace
@@ -50,6 +50,16 @@ class CountedCode:
             for pc in source.branches:
                 taken, not_taken = (counted.times_of(BranchOutcome(pc, way)) for way in (True, False))
                 yield {**_place_fields(counted, source, pc), "taken": taken, "not_taken": not_taken}
+
+    def jump_rows(self) -> Iterator[RowFields]:
+        """Yield the targets of the jumps through tables."""
+        for counted, source in zip(self._counted, self._sources, strict=True):
+            for pc, targets in source.tables.items():
+                for target in targets:
+                    row = source.lines.row(target)
+                    to = {"to-addr": digits(target, counted.elf.xlen), "to-line": None if row is None else row.line}
+                    times = counted.times_of(JumpOutcome(pc, target))
+                    yield {**_place_fields(counted, source, pc), **to, "times": times}
 
     def instruction_rows(self) -> Iterator[RowFields]:
         """Yield the instructions of functions, then those that ran elsewhere."""

@@ -198,6 +198,8 @@ class TraceDatabase:
             return f"{text}; there are {', '.join(it.name for it in self._tables)}{self._not_asked()}"
         if "bindings" in text:
             return 'the query is not valid: ?, :name and $name have no values; a column `$sp` is written "$sp"'
+        if "null character" in text:
+            return "an expression that is logged has a character NUL"
         if isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError):
             return "one query at a time: there is something behind the first `;`"
         return f"the query is not valid: {text}" if isinstance(error, sqlite3.OperationalError) else text

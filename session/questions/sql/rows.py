@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.slices.drawn import SliceBegin, SliceEnd, Slices, SliceTrack
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, row_fields
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.queries.functions import Coverage, FunctionList
 from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery, Searcher
+from rvtrace_gdb.session.questions.calls_of.query import LOST, NO_RETURN
 from rvtrace_gdb.session.questions.sql.code_rows import CountedCode
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views import json_rows
@@ -62,6 +67,36 @@ class HartTables:
             above.append(number)
             yield {"number": number, "parent": parent, **row_fields(row, self.symbols)}
 
+    def invocation_rows(self) -> Iterator[RowFields]:
+        """Yield each call, where it ended: those in it come before it. As many are held as are under way."""
+        trace, under_way = self.trace, dict[SliceTrack, list[SliceBegin]]()
+        slices = Slices(trace.calls(self.progress), range(len(trace.history)), lambda begin, end: False)
+        for item in slices.drawn_items(self.progress):
+            if isinstance(item, SliceBegin):
+                under_way.setdefault(item.track, []).append(item)
+            elif isinstance(item, SliceEnd):
+                ended, above = under_way[item.track].pop(), under_way[item.track]
+                yield self._invocation_fields(ended, item.position, above)
+
+    def _invocation_fields(self, begun: SliceBegin, end: int, above: Sequence[SliceBegin]) -> RowFields:
+        history, begin = self.trace.history, begun.position
+        where = {} if begun.function == UNKNOWN else self.symbols.function(begun.function, None)
+        fields: RowFields = {
+            "begin": history_number(begin),
+            "parent": history_number(above[-1].position) if above else None,
+            "level": len(above),
+            "task": begun.track.task,
+            "trap": int(begun.trap),
+            "entered": int(begun.called),
+            **where,
+        }
+        if end == len(history) or history.pc(end) == GAP:
+            return {**fields, "why": NO_RETURN if end == len(history) else LOST, "time": history.time_at(begin)}
+        first, last = history.time_at(begin), history.time_at(end)
+        ticks = None if first is None or last is None or not begun.called else last - first
+        whole = {"instructions": end - begin, "ticks": ticks} if begun.called else {}
+        return {**fields, "end": history_number(end), **whole, "time": first}
+
     def _function_list(self) -> FunctionList:
         """Return the functions: the user's place in the list of the session stays where it is."""
         trace = self.trace
@@ -108,10 +143,12 @@ TABLE_ROWS: Mapping[str, Callable[[HartTables], Iterator[RowFields]]] = {
     "harts": HartTables.hart_rows,
     "functions": HartTables.function_rows,
     "calls": HartTables.call_rows,
+    "invocations": HartTables.invocation_rows,
     "coverage": HartTables.coverage_rows,
     "lines": lambda it: it.code.line_rows(),
     "blocks": lambda it: it.code.block_rows(),
     "branches": lambda it: it.code.branch_rows(),
+    "jumps": lambda it: it.code.jump_rows(),
     "instructions": lambda it: it.code.instruction_rows(),
     "events": lambda it: it.result_rows(EventQuery()),
     "gaps": lambda it: it.result_rows(GapQuery()),
@@ -124,7 +161,7 @@ def stored_values(columns: Sequence[str], hart: int, fields: Mapping[str, Any]) 
     """Return the values of a row for SQLite, in the order of the columns. *fields*: as in JSON."""
     found: dict[str, object] = {"hart": hart}
     for name, value in fields.items():
-        name = name.replace("-", "_")
+        name = name if name in columns else name.replace("-", "_")  # of an expression the name is the expression
         if isinstance(value, Mapping):
             found.update((f"{name}_{part}", _stored_value(one)) for part, one in value.items())
         else:

@@ -121,6 +121,25 @@ TABLES = (
         ),
     ),
     TraceTable(
+        "invocations", "each call of each function, in the order in which they ended",
+        (
+            _HART,
+            TableColumn("begin", _INTEGER, "the number of its first instruction"),
+            TableColumn("end", _INTEGER, "that of the first one behind it; NULL: see why"),
+            TableColumn("parent", _INTEGER, "the begin of the call that it is in, of the same task"),
+            TableColumn("level", _INTEGER, "how many calls it is in, as far as they are known"),
+            TableColumn("task", _INTEGER, "tells the stacks apart that ran"),
+            TableColumn("addr", _TEXT),
+            TableColumn("func", _TEXT),
+            TableColumn("trap", _INTEGER, "1: a trap led here"),
+            TableColumn("entered", _INTEGER, "0: it ran already where the trace, or a part of it, begins"),
+            TableColumn("instructions", _INTEGER, "from begin to end, also of what it called, and of handlers"),
+            TableColumn("ticks", _INTEGER, "how long that took"),
+            TableColumn("why", _TEXT, "why it has no end in this trace"),
+            TableColumn("time", _INTEGER, "in ticks of the trace"),
+        ),
+    ),
+    TraceTable(
         "coverage", "each function of the program: the list `coverage --all`",
         (
             _HART,
@@ -156,6 +175,15 @@ TABLES = (
             *_CODE,
             TableColumn("taken", _INTEGER, "how often; NULL: perhaps in a gap"),
             TableColumn("not_taken", _INTEGER, "how often; NULL: perhaps in a gap"),
+        ),
+    ),
+    TraceTable(
+        "jumps", "each target of each jump through a table, which compilers make of `switch`",
+        (
+            *_CODE,
+            TableColumn("to_addr", _TEXT, "the target"),
+            TableColumn("to_line", _INTEGER, "its source line"),
+            TableColumn("times", _INTEGER, "how often it went there; NULL: perhaps in a gap"),
         ),
     ),
     TraceTable(

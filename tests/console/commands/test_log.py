@@ -119,6 +119,7 @@ def test_a_table_of_what_is_logged(capture: Path, capsys: pytest.CaptureFixture[
 
 
 def test_columns_of_values_have_names_of_their_own(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert queried(capture, capsys, 'SELECT "n - 1" FROM log LIMIT 1', "--log", "fact", "n - 1") == [(4,)]
     query, asked = 'SELECT typeof(text), substr("text:2", 1, 1) FROM log LIMIT 1', ["--log", "fact", "text"]
     assert queried(capture, capsys, query, *asked) == [("text", '"')]
     assert main(["sql", str(capture), "SELECT $sp FROM log", "--log", "fact", "$sp", "--quiet"]) == 1

@@ -1,5 +1,6 @@
 """Jumps through tables: their targets against the relocations of the linker, how often each was taken against gcov."""
 
+import json
 import random
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.coverage import functions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.jump_tables import jump_tables
@@ -77,6 +79,17 @@ def jump_of(found: ProgramCoverage) -> tuple[JumpCoverage, list[BranchCoverage]]
     branches = source_coverage([found])[str(SOURCE)].branches
     [jump] = (it for it in branches if isinstance(it, JumpCoverage))
     return jump, [it for it in branches if isinstance(it, BranchCoverage) and it.line == jump.line]
+
+
+def test_each_target_in_sql_as_often_as_the_hart_went_there(
+    elf: Path, pcs: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = trace(elf, pcs, tmp_path / "it.nex")
+    query = "SELECT addr, to_addr, times FROM jumps"
+    assert main(["sql", str(file), query, "--ntrace", "--elf", str(elf), "--json", "--quiet"]) == 0
+    rows = [json.loads(line).values() for line in capsys.readouterr().out.splitlines()]
+    went = Counter(pairwise(pcs))
+    assert all(went[int(pc, 16), int(to, 16)] == times for pc, to, times in rows) and len(rows) >= 7
 
 
 def test_each_case_as_often_as_gcov_says(elf: Path, pcs: list[int], tmp_path: Path) -> None:

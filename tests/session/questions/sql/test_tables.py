@@ -108,6 +108,43 @@ def test_the_database_counts_what_ran(database: sqlite3.Connection) -> None:
     assert own == runs == len(ran)
 
 
+@pytest.mark.parametrize("name", ["harts", "gap", "rv64"])
+def test_each_call_has_its_row(name: str, traces: dict[str, list[str]], printed: Printed) -> None:
+    """As often as in the tree of calls, inside of the caller; and with the ends of `calls-of`."""
+    trace, *words = traces[name]
+    query = "SELECT hart, func, sum({}) AS n FROM {} WHERE func IS NOT NULL GROUP BY hart, func HAVING n ORDER BY 1, 2"
+    each = printed("sql", trace, query.format("entered", "invocations"), *words)
+    assert each == printed("sql", trace, query.format("calls", "calls"), *words) and each
+    outside = """SELECT count(*) AS n FROM invocations a JOIN invocations b ON a.parent = b.begin AND a.hart = b.hart
+        AND a.task = b.task WHERE a.begin < b.begin OR a.end > b.end OR b.level <> a.level - 1"""
+    assert printed("sql", trace, outside, *words) == [{"n": 0}]
+    if name in TANDEM:  # its assembly goes to places inside of functions
+        return
+    function = max(each, key=lambda it: int(it["n"]))["func"]
+    query = """SELECT hart, begin AS position, end, instructions, ticks FROM invocations
+        WHERE func = '{}' AND entered ORDER BY hart, begin"""
+    names = ("hart", "position", "end", "instructions", "ticks")
+    listed = printed("calls-of", trace, function, *words)
+    expected = [{column: it[column] for column in names if column in it} for it in listed]
+    assert printed("sql", trace, query.format(function), *words) == expected
+
+
+def test_a_call_begins_where_its_function_does(database: sqlite3.Connection) -> None:
+    """Each time an instruction that is a call led to a function in what Spike ran; else a jump did (a tail call)."""
+    ran = retired("median")
+    symbols = [line.split() for line in binutils("nm", str(elf("median"))).splitlines()]
+    starts = {int(at, 16) for at, kind, _ in symbols if kind in "tTW"}
+    lines = binutils("objdump", "-d", "--no-show-raw-insn", str(elf("median"))).splitlines()
+    listed = [it.split() for it in lines if it.startswith(" ") and ":\t" in it]
+    mnemonics = {int(it[0].rstrip(":"), 16): it[1] for it in listed}
+    rows = database.execute("SELECT begin, addr FROM invocations WHERE entered")
+    begun = {begin: int(addr, 16) for begin, addr in rows}
+    led = {begin: mnemonics[ran[begin - 2]] for begin, pc in enumerate(ran, 1) if begin > 1 and pc in starts}
+    calls = {begin for begin, mnemonic in led.items() if mnemonic in ("jal", "jalr")}
+    assert len(calls) > 30 and calls <= begun.keys() and all(ran[at - 1] == pc for at, pc in begun.items())
+    assert {led[at] for at in begun.keys() - calls} <= {"j", "jr"}
+
+
 def test_branches_went_where_the_program_went_on(database: sqlite3.Connection) -> None:
     ran = retired("median")
     lines = binutils("objdump", "-d", "--no-show-raw-insn", str(elf("median"))).splitlines()
