@@ -25,6 +25,7 @@ _DECIMAL = ("", "d", "u", "c", "f", "s")
 """The letters of `/x` with which integers are written in decimal."""
 _TRUTHS = {"false": 0, "true": 1}
 _MOST = 1 << 63
+_EVERY = 1 << 6  # rows between two calls of the progress
 
 
 class AskedTable(NamedTuple):
@@ -100,7 +101,10 @@ def _rows_of(query: LogQuery | CallsOfQuery, hart: HartTables) -> Iterator[Any]:
     trace = hart.trace
     searcher = Searcher(lambda: trace.calls(hart.progress), hart.progress)
     found = query.results(trace.history, trace.program, searcher)
-    return (found.row(index) for index in range(len(found)))
+    for index in range(len(found)):
+        if index % _EVERY == 0:
+            hart.progress("evaluating (rows)", index, len(found))
+        yield found.row(index)
 
 
 def _logged_fields(row: LoggedRow, query: LogQuery, hart: HartTables, names: Mapping[str, str]) -> RowFields:
