@@ -129,6 +129,30 @@ def test_each_call_has_its_row(name: str, traces: dict[str, list[str]], printed:
     assert printed("sql", trace, query.format(function), *words) == expected
 
 
+VALUES = {"where", "values", "arguments", "returned"}
+"""Fields of lists that tables have in other columns."""
+ADDED = {"place", "file", "line", "from_file", "from_line", "unknown", "$sp"}
+"""Columns of tables that lists do not have so."""
+
+
+@pytest.mark.parametrize("name", ["harts", "gap", "rv32"])
+def test_tables_of_values_are_those_of_the_lists(name: str, traces: dict[str, list[str]], printed: Printed) -> None:
+    trace, *words = traces[name]
+    query = "SELECT func FROM invocations WHERE entered AND func IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+    [place] = (it["func"] for it in printed("sql", trace, query, *words))
+    logged = [it for it in printed("log", trace, place, "$sp", *words) if it.get("what") != "gap"]
+    called = printed("calls-of", trace, place, *words)
+    for table, option, listed in (("log", [place, "$sp"], logged), ("calls_of", [place], called)):
+        asked = [f"--{table.replace('_', '-')}", *option]
+        rows = printed("sql", trace, f"SELECT * FROM {table} ORDER BY rowid", *asked, *words)
+        kept = [{column: it for column, it in row.items() if column not in ADDED} for row in rows]
+        fields = [flat({column: it for column, it in row.items() if column not in VALUES}) for row in listed]
+        assert kept == fields and len(kept) > 1, table
+        if table == "log":
+            values = [row.get("$sp", str(row.get("unknown")).partition(": ")[2]) for row in rows]
+            assert values == [row["values"][0]["value"] for row in listed]
+
+
 def test_a_call_begins_where_its_function_does(database: sqlite3.Connection) -> None:
     """Each time an instruction that is a call led to a function in what Spike ran; else a jump did (a tail call)."""
     ran = retired("median")
