@@ -23,6 +23,9 @@ OFFERED = {
     "coverage f": ["fib", "finish"],
     "connect -": ["-listen"],
     "events ex": ["exception"],
+    "sql -": ["-calls-of", "-hart", "-log"],
+    "sql -log f": ["fib", "finish"],
+    "sql -log fib n SELECT n FROM l": ["lines", "log"],
 }
 BESIDES = {"goto ": {"begin", "end", "event", "live", "-next", "fib"}, "goto -next ": {"event", "fib"},
            "coverage ": {"-all", "-live", "fib"}}  # fmt: skip
