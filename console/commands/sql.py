@@ -64,7 +64,7 @@ def add_arguments(parser: CommandParser) -> None:
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the tables have this hart alone (default: all harts)")
     log = (
-        "a table `log`: each time WHERE ran, with a column for each expression of EXPR, as `rvtrace log` takes them"
+        "a table `log`: each time WHERE ran, with a column for each expression of EXPR, as the command `log` takes them"
         " (also `EXPR if COND`, `/x EXPR`); repeatable"
     )
     parser.add_argument("--log", nargs=2, action="append", default=[], metavar=("WHERE", "EXPR"), help=log)
