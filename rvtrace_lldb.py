@@ -177,7 +177,10 @@ class StepBack:
         result: lldb.SBCommandReturnObject,
     ) -> None:
         if _selected(debugger, self.name, command, result):
-            _step(debugger, self.name, result)
+            self._go_back(debugger, result)
+
+    def _go_back(self, debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
+        _step(debugger, self.name, result)
 
     def get_short_help(self) -> str:
         return _STEPS[self.name]
@@ -202,23 +205,12 @@ class InstructionBack(StepBack):
     name = "reverse-stepi"
 
 
-class RunBack:
+class RunBack(StepBack):
     """The command `reverse-continue`: `process continue --reverse` does not say which thread the user has selected."""
 
     name = "reverse-continue"
 
-    def __init__(self, debugger: lldb.SBDebugger, _internal: dict[str, object]) -> None:
-        pass
-
-    def __call__(
-        self,
-        debugger: lldb.SBDebugger,
-        command: str,
-        context: lldb.SBExecutionContext,
-        result: lldb.SBCommandReturnObject,
-    ) -> None:
-        if not _selected(debugger, self.name, command, result):
-            return
+    def _go_back(self, debugger: lldb.SBDebugger, result: lldb.SBCommandReturnObject) -> None:
         thread = _thread(debugger)
         if thread.IsValid():
             _let_run(thread)

@@ -12,7 +12,8 @@
         bench.save("out.rvt")
 
 A gdb does the work (`console.gdb_driver.engine`); a bench has no state but gdb's. `Gdb` has gdb's commands, expressions
-and variables; `BenchTarget` connects to a target, loads and runs a program; `Bench` traces it.
+and variables; `BenchTarget` connects to a target, loads and runs a program; `Bench` traces it. The file is longer than
+others because each question about a trace is a method of this one class.
 """
 
 import contextlib

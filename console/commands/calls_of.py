@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
-from rvtrace_gdb.console.commands.log import add_part, say_about_trace
+from rvtrace_gdb.console.commands.log import add_part, shown_harts
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.session import Session
 
@@ -70,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     )
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
-        decoded, harts = say_about_trace(request.trace, session, shown, request.hart)
+        decoded = say_about_trace(request.trace, session, shown)
+        harts = shown_harts(decoded, request.hart)
         part.check(len(harts))
         for hart in harts:
             shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
 from rvtrace_gdb.rows.explain_rows import Explanation
 from rvtrace_gdb.rows.explain_text import explanation_fields, explanation_lines
-from rvtrace_gdb.rows.list_rows import Place
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.explain.explain import explanations
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
-from rvtrace_gdb.views.addresses import address_text
 
 _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
@@ -74,10 +71,7 @@ def run(args: argparse.Namespace) -> int:
     request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, args.part)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        say_about_trace(request.trace, session, shown)
         found = explanations(session, Context(hart=request.hart), request.numbers, shown.progress)
         shown.rows(_explained_lines(found, shown, request.trace.name))
     return 0
@@ -87,22 +81,5 @@ def _explained_lines(each: Sequence[Explanation], shown: CommandOutput, file: st
     if shown.json:
         yield from (json_line(explanation_fields(it)) for it in each)
         return
-    symbols = ShellExplainSymbols(shown)
-    for number, one in enumerate(each):
-        if number:
-            yield ""
-        yield from explanation_lines(one, symbols, several=len(each) > 1, file=printable(file))
-
-
-class ShellExplainSymbols:
-    """The addresses and the colours of an explanation, see `rows.explain_text`."""
-
-    def __init__(self, shown: CommandOutput) -> None:
-        self._shown = shown
-
-    def paint(self, what: str, text: str) -> str:
-        return self._shown.paint(what, printable(text))
-
-    def address_text(self, place: Place) -> str:
-        symbol = None if len(place) == 1 else (place[1], place[2])
-        return address_text(place[0], 64, symbol, self._shown.paint, short=True)
+    text, several, name = ShellText(shown), len(each) > 1, printable(file)
+    yield from parts_of_text(explanation_lines(one, text, several=several, file=name) for one in each)

@@ -11,14 +11,13 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS, answer_of
 from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import intervals
 from rvtrace_gdb.session.rpc.protocol import Params
@@ -146,10 +145,7 @@ def _traps(given: str) -> IntervalPlace:
 def _print(request: IntervalsRequest, options: OutputOptions) -> None:
     with CommandOutput(options, "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        decoded = say_about_trace(request.trace, session, shown)
         found = decoded.harts.histories
         harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])

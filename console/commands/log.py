@@ -10,13 +10,12 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import LocationError, Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.log_text import LogArguments, log_arguments
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import log
@@ -119,24 +118,19 @@ def logged(words: list[str], condition: str = "") -> LogArguments:
 def _print(request: LogCommandLine, options: OutputOptions, values: str) -> None:
     with CommandOutput(options, "reading the trace") as shown:
         session = Session()
-        decoded, harts = say_about_trace(request.trace, session, shown, request.hart)
+        decoded = say_about_trace(request.trace, session, shown)
+        harts = shown_harts(decoded, request.hart)
         request.part.check(len(harts))
         for hart in harts:
             shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request, values))
 
 
-def say_about_trace(
-    trace: RequestedTrace, session: Session, shown: CommandOutput, hart: int | None
-) -> tuple[Decoded, list[int]]:
-    """Decode a trace, and say what is to be said of it. Return it, and the harts that are shown: *hart*, None: all."""
-    about = trace.open(session)
-    decoded = session.harts(progress=shown.progress)
-    hint = hints_of_history(session.capture(), decoded, shown.progress)
-    shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+def shown_harts(decoded: Decoded, hart: int | None) -> list[int]:
+    """Return the harts that are shown: *hart*, None: all."""
     if hart is not None:
-        return decoded, [decoded.harts.number(hart)]
+        return [decoded.harts.number(hart)]
     found = decoded.harts.histories
-    return decoded, [it for it in sorted(found) if len(found) == 1 or len(found[it])]
+    return [it for it in sorted(found) if len(found) == 1 or len(found[it])]
 
 
 def _lines(shown: ShownTrace, request: LogCommandLine, values: str) -> Iterator[str]:

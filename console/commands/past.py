@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import ValueWriter
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
@@ -165,10 +164,7 @@ def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) 
 def _answer_request(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: PastRequest) -> int:
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        say_about_trace(request.trace, session, shown)
         selected = session.selected(Context(hart=request.hart, values=request.values), shown.progress)
         length = len(selected.history)
         if request.at is not None and request.at > length:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.commands.explain import ShellExplainSymbols
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
 from rvtrace_gdb.rows.stack_rows import StackDepth
 from rvtrace_gdb.rows.stack_text import SHOWN, stack_fields, stack_lines
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.stack.depth import stack_depths
 from rvtrace_gdb.session.session import Session
@@ -80,10 +78,7 @@ def run(args: argparse.Namespace) -> int:
     request = StackRequest(raw.trace_request(args, args.capture), args.hart, args.part, args.top)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        say_about_trace(request.trace, session, shown)
         found = stack_depths(session, Context(hart=request.hart), request.numbers, shown.progress)
         shown.rows(_stack_lines(found, shown, request.top))
     return 0
@@ -93,8 +88,5 @@ def _stack_lines(each: Sequence[StackDepth], shown: CommandOutput, top: int) -> 
     if shown.json:
         yield from (json_line(stack_fields(it)) for it in each)
         return
-    symbols = ShellExplainSymbols(shown)
-    for number, one in enumerate(each):
-        if number:
-            yield ""
-        yield from stack_lines(one, symbols, several=len(each) > 1, most=top)
+    symbols = ShellText(shown)
+    yield from parts_of_text(stack_lines(one, symbols, several=len(each) > 1, most=top) for one in each)

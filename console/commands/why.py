@@ -11,14 +11,13 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.expressions.syntax import BadExpression
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.tandem.wording import regno_of
-from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.why.answer import DEPTH
 from rvtrace_gdb.session.questions.why.asking import expression_place
@@ -96,10 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_answers(request: WhyRequest) -> int:
     with CommandOutput(request.output, "reading the trace") as shown:
         session = Session()
-        about = request.trace.open(session)
-        decoded = session.harts(progress=shown.progress)
-        hint = hints_of_history(session.capture(), decoded, shown.progress)
-        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        decoded = say_about_trace(request.trace, session, shown)
         selected = session.selected(Context(hart=request.hart), shown.progress)
         length = len(selected.history)
         if request.at is not None and request.at > length:

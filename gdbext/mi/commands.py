@@ -3,6 +3,7 @@
 Each is a row of `TABLE`. It sends the same request to the session as the `trace` command of that name, and answers with
 tuples instead of lines. The lines of the session's result are in the field `messages`. The arguments of each command,
 `--begin 5 --count 100 LOCATION`, are described in a table. gdb supports MI commands in Python from version 12 on.
+The file is longer than others because the table has a row, with its few lines, for each command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reports of what ran: the profiles of harts (`reports.profile`), and their rows."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -42,7 +41,8 @@ from rvtrace_gdb.rows.report_rows import (
     ReportedTraps,
 )
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.pages import Cursor, RangeError
+from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
@@ -75,12 +75,7 @@ def hart_profiles(
 
     Raises RangeError, and as `Session.selected`.
     """
-    harts = [context.hart] if context.hart is not None else sorted(session.harts(context, progress).harts.histories)
-    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
-    shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
-    if args and len(shown) > 1:
-        numbers = ", ".join(str(it.hart) for it in shown)
-        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+    shown = selected_harts(session, context, args, progress)
     return {
         it.hart: selected_profile(session, it, args, capture, progress, intervals=intervals) for it in shown
     }

@@ -10,11 +10,11 @@ levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `r
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL
 from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles, reports
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
+from rvtrace_gdb.session.rpc.requested_harts import requested_harts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
@@ -29,10 +29,7 @@ def profile_reports(session: Session, params: Params, progress: Progress) -> Jso
     choice = ReportChoice(
         sections, TOP if top is None else top, DEPTH if depth is None else depth, each=params.given("each")
     )
-    context = params.context()
-    selected = session.selected(context, progress)
-    hart = params.optional_number("hart")
-    context = replace(context, hart=None if params.given("all") else selected.hart if hart is None else hart)
+    context, selected = requested_harts(session, params, progress)
     args, intervals = params.text("args", ""), INTERVALS in sections
     profiles = hart_profiles(session, context, args, intervals=intervals, progress=progress)
     return {

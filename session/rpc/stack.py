@@ -7,20 +7,17 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from rvtrace_gdb.session.questions.stack.depth import stack_depths
 from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
+from rvtrace_gdb.session.rpc.requested_harts import requested_harts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
 
 def depths_of_stacks(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return how deep the stacks of each hart were, see the module. Raises RangeError, and as `Session.selected`."""
-    context = params.context()
-    selected = session.selected(context, progress)
-    hart = params.optional_number("hart")
-    context = replace(context, hart=None if params.given("all") else selected.hart if hart is None else hart)
+    context, selected = requested_harts(session, params, progress)
     found = stack_depths(session, context, params.text("args", ""), progress)
     return {"lines": selected.lines, "depths": found}
 

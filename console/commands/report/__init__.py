@@ -14,15 +14,14 @@ from rvtrace_gdb.console.commands.report.captures import ProfiledTrace
 from rvtrace_gdb.console.commands.report.page import check_page, write_page
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.console.trace_text import ShellText, parts_of_text
 from rvtrace_gdb.reports.profile.model import Profile
-from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL, ProfileReport
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
 from rvtrace_gdb.session.queries.reports import ReportChoice, reports
 from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import json_line, printable
-from rvtrace_gdb.views.addresses import address_text
+from rvtrace_gdb.support.text import json_line
 
 _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
@@ -149,21 +148,5 @@ def print_reports(shown_reports: Sequence[ProfileReport], shown: CommandOutput) 
 
 
 def _lines(shown_reports: Sequence[ProfileReport], shown: CommandOutput) -> Iterator[str]:
-    for number, one in enumerate(shown_reports):
-        if number:
-            yield ""
-        yield from report_lines(one, _ShellReportText(shown))
-
-
-class _ShellReportText:
-    """The addresses and the colours of lines, see `rows.report_text`."""
-
-    def __init__(self, shown: CommandOutput) -> None:
-        self._shown = shown
-
-    def paint(self, what: str, text: str) -> str:
-        return self._shown.paint(what, printable(text))
-
-    def address_text(self, place: Place) -> str:
-        symbol = None if len(place) == 1 else (place[1], place[2])
-        return address_text(place[0], 64, symbol, self._shown.paint, short=True)
+    text = ShellText(shown)
+    yield from parts_of_text(report_lines(one, text) for one in shown_reports)

@@ -9,6 +9,7 @@ The modulus is a prime of 61 bits: two sequences of a billion symbols that diffe
 cases, and places that are shown are compared symbol by symbol besides.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -44,7 +45,7 @@ def tail_hash(hashed: int, head: int, tail_count: int) -> int:
     return (hashed - head * power(tail_count)) % MODULUS
 
 
-class PathContent:
+class PathContent(ABC):
     """What is in a part of a history: *count* symbols with a *hash*, in *length* instructions."""
 
     __slots__ = ("count", "hash", "length", "power")
@@ -53,21 +54,21 @@ class PathContent:
         self.count, self.hash, self.length = count, hashed, length
         self.power = power(count)
 
+    @abstractmethod
     def prefix(self, count: int) -> int:
         """Return the hash of the first *count* symbols."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place(self, symbol: int) -> int:
         """Return the index of the instruction that has the symbol with this index."""
-        raise NotImplementedError
 
+    @abstractmethod
     def before(self, place: int) -> int:
         """Return how many symbols the first *place* instructions have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, into: list[int], first: int, last: int) -> None:
         """Append the symbols with the indices *first* to *last* - 1."""
-        raise NotImplementedError
 
 
 class _InstructionContent(PathContent):

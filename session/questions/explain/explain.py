@@ -1,7 +1,6 @@
 """How a run ended, in about ten lines: the findings of a hart in the order in which they explain each other."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from rvtrace_gdb.decode.calls.call_history import FunctionRun
@@ -12,7 +11,7 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
-from rvtrace_gdb.session.queries.pages import RangeError
+from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain import calls, divisions, stack, traps, waits
 from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
@@ -39,12 +38,7 @@ def explanations(
 
     Raises RangeError, and as `Session.selected`.
     """
-    harts = [context.hart] if context.hart is not None else sorted(session.harts(context, progress).harts.histories)
-    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
-    shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
-    if args and len(shown) > 1:
-        numbers = ", ".join(str(it.hart) for it in shown)
-        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+    shown = selected_harts(session, context, args, progress)
     each = [_evidence(session, it, args, progress) for it in shown]
     found = [_explanation(it) for it in each]
     return [with_other_harts(it, found, each) for it in found]

@@ -1,5 +1,6 @@
 """What a dprintf would have printed, as a list: a row each time the program was at a place, with values of then."""
 
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -76,17 +77,17 @@ class LogQuery(NamedTuple):
 _CHECKED = 64  # rows that are looked at before an expression is refused
 
 
-class Hits:
+class Hits(ABC):
     """Positions in order."""
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    def position(self, index: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def position(self, index: int) -> int: ...
 
-    def count_before(self, position: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def count_before(self, position: int) -> int: ...
 
 
 class _Hits(Hits):

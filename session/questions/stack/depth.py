@@ -1,7 +1,6 @@
 """The answer of `trace stack`: the areas of the stacks of a hart, each with its chain of calls and its functions."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
@@ -10,7 +9,7 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.stack_rows import ChainFrame, FunctionDepth, LevelDepth, StackArea, StackDepth
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
-from rvtrace_gdb.session.queries.pages import RangeError
+from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.explain import lost_trace
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
@@ -30,12 +29,7 @@ def stack_depths(session: Session, context: Context, args: str = "", progress: P
     """Return how deep the stacks of each hart were, or of the one that *context* asks for. *args*: a RANGE of its
     history, "" for all of it. Raises RangeError, and as `Session.selected`.
     """
-    harts = [context.hart] if context.hart is not None else sorted(session.harts(context, progress).harts.histories)
-    selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
-    shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
-    if args and len(shown) > 1:
-        numbers = ", ".join(str(it.hart) for it in shown)
-        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+    shown = selected_harts(session, context, args, progress)
     return [stack_depth(session, it, args, progress) for it in shown]
 
 
