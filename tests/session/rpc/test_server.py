@@ -374,13 +374,21 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     """Each gdb starts one, and waits for it: what one format, or one sort of target, needs comes with the first."""
 
     def loaded(*requests: tuple[str, dict[str, Any]]) -> set[str]:
+        """The last request marks in the log where the others have been answered, because a session that has nothing
+        else to do prepares, and loads, what may be asked next. All are sent at once, so that it always has.
+        """
         log = tmp_path / "log"
         with log.open("wb") as file:
             client = Client({"TMPDIR": str(tmp_path)}, "-v", log=file)
-            assert all("result" in client.call(method, **params) for method, params in requests)
+            lines = [{"id": method, "method": method, "params": params} for method, params in (*requests, mark)]
+            client.write("\n".join(map(json.dumps, lines)).encode())
+            while (reply := client.read())["id"] != mark[0]:
+                assert "error" not in reply
             client.close()
-        return set(re.findall(r"^import 'rvtrace_gdb\.([\w.]+)'", log.read_text(), re.MULTILINE))
+        answered, _, _ = log.read_text().partition(f"rpc/{server.MODULES[mark[0]]}.py")
+        return set(re.findall(r"^import 'rvtrace_gdb\.([\w.]+)'", answered, re.MULTILINE))
 
+    mark = "waves_status", dict[str, Any]()
     at_start = loaded(("hello", {}))
     assert 20 < len(at_start) <= 92
     kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
