@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess
 from rvtrace_gdb.controlregs.fields import Compliance, Field, FieldSet, Register, RegisterBlock
-from rvtrace_gdb.controlregs.trace_control.component_registers import CONTROL_OFFSET
 from rvtrace_gdb.support.errors import Progress, silent
 
 Values = Mapping[int, int | str]
@@ -26,9 +25,9 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
     reached.
     """
     block = component.block
-    values = {CONTROL_OFFSET: _register_value(component, block.control)}
-    control = values[CONTROL_OFFSET]
-    if isinstance(control, str) or not block.control.get(control, block.prefix + "Active"):
+    control = _register_value(component, block.control)
+    values = {block.control.offset: control}
+    if isinstance(control, str) or _in_reset(block, control):
         return values
     registers = [register for register in block.registers if not register.port]
     for done, register in enumerate(registers):
@@ -36,6 +35,12 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
         if register is not block.control:
             values[register.offset] = _register_value(component, register)
     return values
+
+
+def _in_reset(block: RegisterBlock, control: int) -> bool:
+    """Return whether Active is 0; components of CoreSight have no such bit."""
+    active = block.prefix + "Active"
+    return active in block.control.by_name and not block.control.get(control, active)
 
 
 def dump(block: RegisterBlock, values: Values, everything: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from rvtrace_gdb.controlregs import sifive_v0
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight import registers as coresight
 from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.fields import RegisterBlock
 from rvtrace_gdb.controlregs.trace_control.component_registers import ATB_BRIDGE, FUNNEL, PIB_SINK, RAM_SINK, VERSION
@@ -28,6 +29,8 @@ RATIFIED: Mapping[str, RegisterBlock] = {
 }
 PRE_RATIFIED: Mapping[str, RegisterBlock] = {"encoder": sifive_v0.ENCODER, "funnel": sifive_v0.FUNNEL}
 """The blocks of major version 0, whose sinks are part of the encoder or funnel."""
+CORESIGHT: Mapping[str, RegisterBlock] = coresight.BLOCKS
+"""The blocks of the components on Arm's trace bus, which have no version of the interface."""
 KINDS = tuple(RATIFIED)
 
 
@@ -53,7 +56,7 @@ def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
 
     A version newer than 1 gets the registers of version 1; other code decides whether to accept it.
     """
-    known = RATIFIED if major else PRE_RATIFIED
+    known = {**RATIFIED, **CORESIGHT} if major else PRE_RATIFIED
     if kind not in known:
         raise NoSuchBlock(kind, major, known)
     return known[kind]

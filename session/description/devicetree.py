@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description import file, tables
+from rvtrace_gdb.session.description.connections import FUNNEL_INPUTS
 from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node, joined
-from rvtrace_gdb.session.description.file import FUNNEL_INPUTS
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,

@@ -29,221 +29,53 @@ discovery), so they are written down once per board:
     size = 0x10000               # bytes
 
 Funnels, pin interfaces and bridges to Arm's trace bus are written the same way, see docs/target-description.md; USB
-adapters and ports of tandem traces have tables of their own (`session.description.tables`), and so has memory
-(`session.description.memory`). Anything misspelt, missing or contradictory is refused with one line that names file,
-table and key.
-
-What the components feed is filled in where it may be left out, and checked. Ref: RISC-V Trace Control Interface
-1.0, ratified 2024-11-21, "Connections Between Components": an encoder feeds sinks, bridges and funnels, a funnel
-does; a bridge feeds the Arm ATB bus, which is not described here.
+adapters and ports of tandem traces have tables of their own (`session.description.tables`), and so have memory
+(`session.description.memory`) and CoreSight components (`session.description.coresight`). Anything misspelt, missing or
+contradictory is refused with one line that names file, table and key; connections are checked by
+`session.description.connections`.
 """
 
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS
 from rvtrace_gdb.decode.ntrace.options import REPEAT_BITS
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
-from rvtrace_gdb.session.description import memory, tables
+from rvtrace_gdb.session.description import coresight, memory, tables
+from rvtrace_gdb.session.description.connections import FUNNEL_INPUTS, connected, table_of
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
     AtbBridgeDescription,
+    AtbLinkDescription,
     Description,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
+    LinkDescription,
     OpenOcdDescription,
     PibSinkDescription,
     RamSinkDescription,
-    SourceDescription,
+    TmcSinkDescription,
 )
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
 
-FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
-
-
-def table_of(name: str) -> str:
-    """Return the name of a component's table in messages."""
-    return f'[[component]] "{name}"'
-
-
-def no_encoder(file: str) -> DescriptionError:
-    """Return the error of a description that names no encoder."""
-    return DescriptionError('there is none of type "encoder"; `rvtrace init` looks for one', file, "[[component]]")
-
-
-def connected(read: Tables, components: Sequence[AnyComponent]) -> list[AnyComponent]:
-    """Return the components with complete connections in both directions. Raises `DescriptionError`."""
-    return _ComponentGraph(read, components).connected()
-
-
-class _ComponentGraph:
-    """The components of one description by name, in their order."""
-
-    def __init__(self, read: Tables, components: Sequence[AnyComponent]) -> None:
-        self._read = read
-        for name, count in Counter(component.name for component in components).items():
-            if count > 1:
-                raise self._read.error(f'"{name}" is used by {count} components', "[[component]]", "name")
-        own_registers = [c for c in components if isinstance(c, SourceDescription) or not c.inside]
-        self._apart(own_registers)
-        self._components = {component.name: component for component in components}
-
-    def connected(self) -> list[AnyComponent]:
-        self._both_ends()
-        for component in tuple(self._components.values()):
-            self._components[component.name] = self._placed(component)
-        for source in self._sources():
-            self._components[source.name] = self._feeding(source)
-        for funnel in self._funnels():
-            self._no_cycle(funnel)
-        for funnel in self._funnels():
-            self._components[funnel.name] = replace(funnel, inputs=self._inputs(funnel))
-        self._one_encoder_a_hart()
-        return list(self._components.values())
-
-    def _error(self, problem: str, name: str, key: str) -> DescriptionError:
-        return self._read.error(problem, table_of(name), key)
-
-    def _sources(self) -> list[SourceDescription]:
-        return [c for c in self._components.values() if isinstance(c, SourceDescription)]
-
-    def _funnels(self) -> list[FunnelDescription]:
-        return [c for c in self._components.values() if isinstance(c, FunnelDescription)]
-
-    def _apart(self, components: Iterable[AnyComponent]) -> None:
-        """Check that each component has registers of its own."""
-        at: dict[int, str] = {}
-        for component in components:
-            other = at.setdefault(component.base, component.name)
-            if other != component.name:
-                both = f"{component.base:#x} is used by {other} and {component.name}"
-                raise self._read.error(both, "[[component]]", "base")
-
-    def _both_ends(self) -> None:
-        components = self._components.values()
-        if not any(isinstance(component, EncoderDescription) for component in components):
-            raise no_encoder(self._read.file)
-        if all(isinstance(component, SourceDescription) for component in components):
-            what = 'there is none of type "ram_sink", "pib_sink" or "atb_bridge"; `rvtrace init` looks for one'
-            raise self._read.error(what, "[[component]]")
-
-    def _placed(self, component: AnyComponent) -> AnyComponent:
-        """Return the component; a sink inside another component gets its base."""
-        if isinstance(component, SourceDescription) or not component.inside:
-            return component
-        host = self._components.get(component.inside)
-        if not isinstance(host, SourceDescription):
-            problem = f'there is no encoder or funnel "{component.inside}"'
-        elif host.version:
-            problem = f'"{host.name}" has version = {host.version}: since ratification a sink has registers of its own'
-        elif host.to and component.name not in host.to:
-            problem = f'"{host.name}" does not feed it'
-        elif isinstance(component, RamSinkDescription) and _crosses_4_gib(component):
-            problem = "its buffer crosses a multiple of 4 GiB, and version 0 has one register for all bits 63:32"
-        else:
-            return replace(component, base=host.base)
-        raise self._error(problem, component.name, "inside")
-
-    def _feeding(self, source: SourceDescription) -> SourceDescription:
-        """Return *source* with what it feeds, if there is only one possibility."""
-        candidates = [c.name for c in self._components.values() if self._may_feed(source, c)]
-        if not source.to:
-            if len(candidates) == 1:
-                return replace(source, to=(candidates[0],))
-            what = (
-                "the sink"
-                if all(isinstance(self._components[name], RamSinkDescription) for name in candidates)
-                else "what"
-            )
-            problem = f"missing: name {what} it feeds, one of {', '.join(candidates)}"
-            raise self._error(problem, source.name, "to")
-        for name in source.to:
-            if name not in candidates:
-                raise self._error(self._why_not(source, name, candidates), source.name, "to")
-            if source.to.count(name) > 1:
-                raise self._error(f'"{name}" is named twice', source.name, "to")
-        return source
-
-    def _may_feed(self, source: SourceDescription, other: AnyComponent) -> bool:
-        if isinstance(other, SourceDescription):
-            return isinstance(other, FunnelDescription) and other is not source
-        return other.inside in ("", source.name)
-
-    def _why_not(self, source: SourceDescription, name: str, candidates: Sequence[str]) -> str:
-        other = self._components.get(name)
-        if other is None:
-            what = "sink or funnel" if self._funnels() else "sink"
-            return f'there is no {what} "{name}"; there is {", ".join(candidates) or "none"}'
-        if isinstance(other, EncoderDescription):
-            return f'"{name}" is an encoder, which only a hart feeds'
-        if isinstance(other, FunnelDescription):
-            return f"a funnel cannot feed itself: {name} -> {name}"
-        return f'"{name}" is inside of "{other.inside}", which alone feeds it'
-
-    def _no_cycle(self, funnel: FunnelDescription) -> None:
-        ways: dict[str, tuple[str, ...]] = {name: (funnel.name, name) for name in funnel.to}
-        waiting = list(ways)
-        for name in waiting:  # grows meanwhile
-            if name == funnel.name:
-                raise self._error(f"a funnel cannot feed itself: {' -> '.join(ways[name])}", name, "to")
-            fed = self._components[name]
-            further = [other for other in (fed.to if isinstance(fed, FunnelDescription) else ()) if other not in ways]
-            ways |= {other: (*ways[name], other) for other in further}
-            waiting += further
-
-    def _inputs(self, funnel: FunnelDescription) -> dict[str, int]:
-        """Return the input of each of the funnel's feeders: as written, else consecutive numbers."""
-        feeders = [source.name for source in self._sources() if funnel.name in source.to]
-        if len(feeders) > len(FUNNEL_INPUTS):
-            problem = f"{len(feeders)} components feed it, and a funnel has {len(FUNNEL_INPUTS)} inputs at most"
-            raise self._error(problem, funnel.name, "inputs")
-        if not funnel.inputs:
-            return {name: number for number, name in enumerate(feeders)}
-        for problem in self._misplaced(funnel, feeders):
-            raise self._error(problem, funnel.name, "inputs")
-        return dict(sorted(funnel.inputs.items(), key=lambda item: item[1]))
-
-    @staticmethod
-    def _misplaced(funnel: FunnelDescription, feeders: Sequence[str]) -> Iterator[str]:
-        """Yield what is wrong with the inputs that are written."""
-        for name in funnel.inputs:
-            if name not in feeders:
-                yield f'"{name}" does not feed it; {", ".join(feeders) or "nothing"} does'
-        for name in feeders:
-            if name not in funnel.inputs:
-                yield f'"{name}" feeds it as well: at which input?'
-        for number, count in Counter(funnel.inputs.values()).items():
-            if count > 1:
-                yield f"{count} components feed input {number}"
-
-    def _one_encoder_a_hart(self) -> None:
-        encoders = [c for c in self._components.values() if isinstance(c, EncoderDescription)]
-        for hart, count in Counter(encoder.hart for encoder in encoders).items():
-            if count > 1:
-                names = " and ".join(encoder.name for encoder in encoders if encoder.hart == hart)
-                raise self._read.error(f"{hart} is traced by {names}; a hart has one encoder", "[[component]]", "hart")
-
-
-def _crosses_4_gib(sink: RamSinkDescription) -> bool:
-    return sink.start is not None and sink.size is not None and sink.start >> 32 != sink.start + sink.size - 1 >> 32
-
-
 _KEYS = {
     "encoder": ("name", "type", "base", "hart", "to", "etrace", "version", "repeat_bits"),
     "ram_sink": ("name", "type", "base", "mode", "start", "size", "inside"),
-    "funnel": ("name", "type", "base", "to", "inputs", "version"),
+    "funnel": ("name", "type", "base", "to", "inputs", "version", "hart"),
     "pib_sink": ("name", "type", "base", "mode", "divider", "clk_center", "inside"),
-    "atb_bridge": ("name", "type", "base", "id", "inside"),
+    "atb_bridge": ("name", "type", "base", "id", "inside", "to", "hart"),
+    **coresight.KEYS,
 }
 _VERSIONS = range(RATIFIED + 1)
+POWER_OF_HARTS = "hart"
+"""The value of `power` in [target] with which a component that names a hart needs its power."""
+POWER_DOMAINS = (POWER_OF_HARTS, "always")
 # Trace Control Interface 1.0, chapter on the PIB, table of allowed configurations. Only the parallel ones have a clock.
 PARALLEL = tuple(f"parallel_{width}" for width in (1, 2, 4, 8, 16))
 PIB_MODES = ("swt_manchester", "swt_uart", *PARALLEL)
@@ -277,7 +109,7 @@ def parse(text: str, file: str) -> Description:
 
 def _description(read: Tables, document: dict[str, object]) -> Description:
     read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
-    target = read.table(document, "target", ("name", "xlen"))
+    target = read.table(document, "target", ("name", "xlen", "power"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
     if "qemu" in document and "tandem" not in document:
@@ -302,6 +134,9 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         usb=usb,
         tandem=tandem,
         memory=ranges,
+        links=tuple(c for c in components if isinstance(c, LinkDescription)),
+        tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),
+        hart_power="power" in target and read.choice(target, "[target]", "power", POWER_DOMAINS) == POWER_OF_HARTS,
     )
 
 
@@ -373,7 +208,8 @@ def _etrace(read: Tables, table: object, where: str) -> Mapping[str, SettingValu
 def _funnel(read: Tables, table: TomlTable, where: str, name: str) -> FunnelDescription:
     base, to = read.base(table, where), read.names(table, where, "to")
     inputs = read.numbered(table, where, "inputs", FUNNEL_INPUTS)
-    return FunnelDescription(name, base, to, inputs, _described_version(read, table, where))
+    version = _described_version(read, table, where)
+    return FunnelDescription(name, base, to, inputs, version, _power(read, table, where))
 
 
 def _described_version(read: Tables, table: TomlTable, where: str) -> int:
@@ -402,9 +238,22 @@ def _pib_sink(read: Tables, table: TomlTable, where: str, name: str) -> PibSinkD
     return PibSinkDescription(name, base, mode, read.within(table, where, "divider", _DIVISIONS), center, inside)
 
 
-def _atb_bridge(read: Tables, table: TomlTable, where: str, name: str) -> AtbBridgeDescription:
+def _atb_bridge(read: Tables, table: TomlTable, where: str, name: str) -> AtbBridgeDescription | AtbLinkDescription:
     base, inside = _sink_place(read, table, where)
-    return AtbBridgeDescription(name, base, read.within(table, where, "id", _ATB_IDS), inside)
+    to, hart = read.names(table, where, "to"), _power(read, table, where)
+    atb_id = read.within(table, where, "id", _ATB_IDS)
+    if not to:
+        return AtbBridgeDescription(name, base, atb_id, inside, hart)
+    if inside:
+        raise read.error(f'what is inside of "{inside}" feeds nothing that is described here', where, "to")
+    if atb_id is None:
+        raise read.error("missing: traces are told apart by it in what the bridge feeds", where, "id")
+    return AtbLinkDescription(name, base, to, atb_id, hart)
+
+
+def _power(read: Tables, table: TomlTable, where: str) -> int | None:
+    """Return the hart whose power a component needs, None if it names none."""
+    return read.integer(table, where, "hart") if "hart" in table else None
 
 
 def _sink_place(read: Tables, table: TomlTable, where: str) -> tuple[int, str]:
@@ -423,4 +272,5 @@ _KINDS: Mapping[str, Callable[[Tables, TomlTable, str, str], AnyComponent]] = {
     "funnel": _funnel,
     "pib_sink": _pib_sink,
     "atb_bridge": _atb_bridge,
+    **coresight.READERS,
 }

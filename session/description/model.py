@@ -76,7 +76,8 @@ class EncoderDescription:
 class FunnelDescription:
     """A trace funnel: the registers trFunnel* at *base*, feeding the components named in *to*.
 
-    *inputs*: the input of each component that feeds it, a bit of trFunnelDisInput, in that order.
+    *inputs*: the input of each component that feeds it, a bit of trFunnelDisInput, in that order. *hart*: the hart
+    whose power its registers need, None: none.
     """
 
     kind: ClassVar[str] = "funnel"
@@ -85,6 +86,7 @@ class FunnelDescription:
     to: tuple[str, ...]
     inputs: Mapping[str, int] = field(default_factory=dict)
     version: int = RATIFIED
+    hart: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,81 @@ class PibSinkDescription:
 
 @dataclass(frozen=True)
 class AtbBridgeDescription:
-    """A bridge to Arm's trace bus: the registers trAtbBridge* at *base*. *id*: of the trace there, None: unchanged."""
+    """A bridge to Arm's trace bus, on which nothing more is described: the registers trAtbBridge* at *base*.
+
+    *id*: of the trace there, None: unchanged. *hart*: the hart whose power its registers need, None: none.
+    """
 
     kind: ClassVar[str] = "atb_bridge"
     name: str
     base: int
     id: int | None = None
     inside: str = ""
+    hart: int | None = None
+
+
+@dataclass(frozen=True)
+class AtbLinkDescription:
+    """A bridge to Arm's trace bus that feeds the components named in *to*; else as `AtbBridgeDescription`."""
+
+    kind: ClassVar[str] = "atb_bridge"
+    version: ClassVar[int] = RATIFIED
+    name: str
+    base: int
+    to: tuple[str, ...]
+    id: int
+    hart: int | None = None
+
+
+@dataclass(frozen=True)
+class CoresightFunnelDescription:
+    """A programmable CoreSight funnel at *base*, feeding the component in *to*. *inputs*: the port of each feeder."""
+
+    kind: ClassVar[str] = "coresight_funnel"
+    version: ClassVar[int] = RATIFIED
+    name: str
+    base: int
+    to: tuple[str, ...]
+    inputs: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CoresightReplicatorDescription:
+    """A programmable CoreSight replicator at *base*. *to*: what its outputs 0 and 1 feed, in that order."""
+
+    kind: ClassVar[str] = "coresight_replicator"
+    version: ClassVar[int] = RATIFIED
+    name: str
+    base: int
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TmcLinkDescription:
+    """A CoreSight Trace Memory Controller that passes trace on to the component in *to*: an ETF in FIFO mode."""
+
+    kind: ClassVar[str] = "coresight_tmc"
+    mode: ClassVar[str] = "FIFO"
+    version: ClassVar[int] = RATIFIED
+    name: str
+    base: int
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TmcSinkDescription:
+    """A CoreSight Trace Memory Controller that stores trace.
+
+    *mode*: "SRAM", its own memory (an ETB or ETF); "SMEM", the memory from *start* on, *size* bytes (an ETR); "SG", the
+    pages of a scatter-gather table that is in memory already, at *start* (None: where the ETR's registers say).
+    """
+
+    kind: ClassVar[str] = "coresight_tmc"
+    name: str
+    base: int
+    mode: str
+    start: int | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,17 +224,37 @@ class TandemDescription:
         return f"from {self.socket}" if self.socket else f"in {self.file}"
 
 
-SourceDescription = EncoderDescription | FunnelDescription
+LinkDescription = AtbLinkDescription | CoresightFunnelDescription | CoresightReplicatorDescription | TmcLinkDescription
+"""A component on the way through Arm's trace bus."""
+PassingDescription = FunnelDescription | LinkDescription
+"""A component that trace goes through."""
+AnyFunnelDescription = FunnelDescription | CoresightFunnelDescription
+"""A component with numbered inputs."""
+SourceDescription = EncoderDescription | PassingDescription
 """A component that feeds others."""
-SinkDescription = RamSinkDescription | PibSinkDescription | AtbBridgeDescription
+SinkDescription = RamSinkDescription | PibSinkDescription | AtbBridgeDescription | TmcSinkDescription
 """A component through which trace leaves the others."""
+BufferDescription = RamSinkDescription | TmcSinkDescription
+"""A sink that can be read out."""
 AnyComponent = SourceDescription | SinkDescription
+
+
+def host_of(component: AnyComponent) -> str:
+    """Return the name of the component of version 0 that has the registers of *component*; "": it has its own."""
+    return getattr(component, "inside", "")
+
+
+def power_of(component: AnyComponent) -> int | None:
+    """Return the hart that has to be on for the registers of *component* to answer, None: no hart."""
+    return getattr(component, "hart", None)
 
 
 @dataclass(frozen=True)
 class Description:
-    """A target description that has been checked. *sinks*: the RAM sinks.
+    """A target description that has been checked. *sinks*: the RAM sinks. *links*: what is on Arm's trace bus, except
+    the sinks there, *tmc_sinks*.
 
+    *hart_power*: the registers of a component that names a hart answer only while that hart is on.
     *qemu*: the folder of the recorder of a QEMU that `rvtrace qemu` has started; such a target has no components.
     """
 
@@ -181,6 +271,9 @@ class Description:
     usb: UsbDescription | None = None
     tandem: tuple[TandemDescription, ...] = ()
     memory: tuple[MemoryRange, ...] = ()
+    links: tuple[LinkDescription, ...] = ()
+    tmc_sinks: tuple[TmcSinkDescription, ...] = ()
+    hart_power: bool = False
 
     @property
     def way(self) -> str:
@@ -197,7 +290,12 @@ class Description:
     @property
     def components(self) -> tuple[AnyComponent, ...]:
         """All components, from the encoders on."""
-        return (*self.encoders, *self.funnels, *self.sinks, *self.pib_sinks, *self.bridges)
+        return (*self.encoders, *self.funnels, *self.links, *self.all_sinks)
+
+    @property
+    def all_sinks(self) -> tuple[SinkDescription, ...]:
+        """All components through which trace leaves the others."""
+        return (*self.sinks, *self.pib_sinks, *self.bridges, *self.tmc_sinks)
 
     def component(self, name: str) -> AnyComponent:
         """Return the component called *name*, which must exist."""

@@ -39,14 +39,23 @@ from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
+    AtbBridgeDescription,
+    AtbLinkDescription,
+    BufferDescription,
+    CoresightFunnelDescription,
     Description,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
     PibSinkDescription,
     RamSinkDescription,
+    SourceDescription,
     TandemDescription,
+    TmcLinkDescription,
+    TmcSinkDescription,
     UsbDescription,
+    host_of,
+    power_of,
 )
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.text import printable, value_text
@@ -301,6 +310,7 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines = [f"# {printable(line)}" for line in header.splitlines()]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
+    lines += ['power = "hart"'] if description.hart_power else []
     if description.qemu:
         ranges = _memory_tables(description.memory)
         return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}", *ranges]) + "\n"
@@ -346,36 +356,38 @@ def quoted(text: str) -> str:
 def _component_table(component: AnyComponent) -> Iterator[str]:
     yield f"name = {quoted(component.name)}"
     yield f"type = {quoted(component.kind)}"
-    if isinstance(component, EncoderDescription | FunnelDescription):
-        if component.version != RATIFIED:
-            yield f"version = {component.version}"
-        yield f"base = {component.base:#x}"
-        yield from _feeding(component)
-    else:
-        yield f"inside = {quoted(component.inside)}" if component.inside else f"base = {component.base:#x}"
-        if isinstance(component, RamSinkDescription):
-            yield from _ram_sink(component)
-        elif isinstance(component, PibSinkDescription):
+    if isinstance(component, EncoderDescription | FunnelDescription) and component.version != RATIFIED:
+        yield f"version = {component.version}"
+    inside = host_of(component)
+    yield f"inside = {quoted(inside)}" if inside else f"base = {component.base:#x}"
+    if power_of(component) is not None:
+        yield f"hart = {power_of(component)}"
+    if isinstance(component, SourceDescription):
+        yield f"to = [{', '.join(map(quoted, component.to))}]"
+    match component:
+        case EncoderDescription():
+            yield from _encoder(component)
+        case FunnelDescription() | CoresightFunnelDescription() if component.inputs:
+            yield f"inputs = {{{', '.join(f'{quoted(name)} = {number}' for name, number in component.inputs.items())}}}"
+        case RamSinkDescription() | TmcSinkDescription():
+            yield from _buffer(component)
+        case TmcLinkDescription():
+            yield f"mode = {quoted(component.mode)}"
+        case PibSinkDescription():
             yield from _pib_sink(component)
-        elif component.id is not None:
+        case AtbBridgeDescription() | AtbLinkDescription() if component.id is not None:
             yield f"id = {component.id:#x}"
 
 
-def _feeding(source: EncoderDescription | FunnelDescription) -> Iterator[str]:
-    if isinstance(source, EncoderDescription):
-        yield f"hart = {source.hart}"
-    yield f"to = [{', '.join(map(quoted, source.to))}]"
-    if isinstance(source, EncoderDescription):
-        if source.repeat_bits is not None:
-            yield f"repeat_bits = {source.repeat_bits}"
-        if source.etrace:
-            yield "[component.etrace]"
-        yield from (f"{key} = {_value_text(value)}" for key, value in source.etrace.items())
-    elif source.inputs:
-        yield f"inputs = {{{', '.join(f'{quoted(name)} = {number}' for name, number in source.inputs.items())}}}"
+def _encoder(encoder: EncoderDescription) -> Iterator[str]:
+    if encoder.repeat_bits is not None:
+        yield f"repeat_bits = {encoder.repeat_bits}"
+    if encoder.etrace:
+        yield "[component.etrace]"
+    yield from (f"{key} = {_value_text(value)}" for key, value in encoder.etrace.items())
 
 
-def _ram_sink(sink: RamSinkDescription) -> Iterator[str]:
+def _buffer(sink: BufferDescription) -> Iterator[str]:
     yield f"mode = {quoted(sink.mode)}"
     if sink.start is not None:
         yield f"start = {sink.start:#x}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.fields import RegisterBlock
 from rvtrace_gdb.controlregs.generations import capabilities
-from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED
+from rvtrace_gdb.controlregs.graph import CORESIGHT, PRE_RATIFIED, RATIFIED
 from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import in_force
 from rvtrace_gdb.session import report
@@ -17,17 +17,24 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
+    AnyFunnelDescription,
     AtbBridgeDescription,
+    AtbLinkDescription,
     Description,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
+    PassingDescription,
     PibSinkDescription,
     RamSinkDescription,
+    TmcLinkDescription,
+    TmcSinkDescription,
+    host_of,
 )
 from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.missing import LookedAt, missing, nothing_arrives
-from rvtrace_gdb.session.queries.registers import ComponentSeen, in_capture, linked
+from rvtrace_gdb.session.queries.registers import in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
@@ -60,7 +67,7 @@ def find_component(
     seen = registers.see(link, registers.place(description, component))
     hart, state = _hart_facts(link, component) if isinstance(component, EncoderDescription) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
-    own_registers = isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
+    own_registers = not host_of(component)
     if seen.can_be_tried and own_registers and not in_use:
         return replace(_tried(seen, notes, progress), hart=hart, state=state)
     does = (*_does(component, seen), *notes)
@@ -83,7 +90,7 @@ def _tried(seen: ComponentSeen, notes: tuple[str, ...], progress: Progress) -> C
 def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str]:
     """Yield the texts about a component, except for its connections. *found* None: it could not be read."""
     block = found.seen.component.block if found else _register_block(component)
-    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
+    inside = host_of(component)
     parts = [
         f"{block.name} at {component.base:#x}" if not inside else f"{_register_block(component).name} inside {inside}"
     ]
@@ -100,7 +107,7 @@ def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str
 def _register_block(component: AnyComponent) -> RegisterBlock:
     """Return the registers that the component has according to the description."""
     of_version_0 = getattr(component, "version", 1) == 0 and component.kind in PRE_RATIFIED
-    return (PRE_RATIFIED if of_version_0 else RATIFIED)[component.kind]
+    return (PRE_RATIFIED if of_version_0 else {**RATIFIED, **CORESIGHT})[component.kind]
 
 
 def _version_text(version: tuple[int, int]) -> str:
@@ -114,21 +121,23 @@ def _state_text(seen: ComponentSeen) -> str:
         return ""
     if not seen.active:
         return "in reset"
-    if not seen.flag("Enable"):
+    if not seen.is_on:
         return "off"
     return "tracing" if seen.flag("InstTracing") or seen.flag("Tracing") else "on"
 
 
 def _described(component: AnyComponent) -> Iterator[str]:
     """Yield what the description says about it."""
-    if isinstance(component, RamSinkDescription):
+    if isinstance(component, RamSinkDescription | TmcSinkDescription):
         size = "" if component.size is None else f", {component.size} bytes"
         where = "" if component.start is None else f" {component.start:#x}"
         yield f"buffer in {component.mode}{where}{size}"
     elif isinstance(component, PibSinkDescription) and component.mode is not None:
         clock = "" if component.divider is None else f", clock / {component.divider}"
         yield f"pins: {component.mode}{clock}"
-    elif isinstance(component, AtbBridgeDescription) and component.id is not None:
+    elif isinstance(component, TmcLinkDescription):
+        yield "passes trace on through its memory"
+    elif isinstance(component, AtbBridgeDescription | AtbLinkDescription) and component.id is not None:
         yield f"ID {component.id:#x} on the trace bus"
 
 
@@ -281,23 +290,24 @@ def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
         yield from (f"to {_way(route)}" for route in topology.routes(component))
         return
     feeders = topology.senders_to(component)
-    if isinstance(component, FunnelDescription):
-        inputs = (f"{feeder.name} (input {component.inputs[feeder.name]})" for feeder in feeders)
-        yield f"from {', '.join(inputs)}" if feeders else "from nothing"
+    named = [feeder.name for feeder in feeders]
+    if isinstance(component, AnyFunnelDescription):
+        named = [f"{name} (input {component.inputs[name]})" for name in named]
+    yield f"from {', '.join(named)}" if named else "from nothing"
+    if isinstance(component, PassingDescription):
         yield f"to {', '.join(_named_input(fed, component) for fed in topology.receivers_of(component))}"
-        if component in topology.top_funnels and any(isinstance(feeder, FunnelDescription) for feeder in feeders):
-            yield "gives the time to all that feed it"
-    else:
-        yield f"from {', '.join(feeder.name for feeder in feeders)}" if feeders else "from nothing"
+    if component in topology.top_funnels and any(isinstance(feeder, FunnelDescription) for feeder in feeders):
+        yield "gives the time to all that feed it"
 
 
 def _way(route: Route) -> str:
     """Describe a route: "funnel0 (input 1), top (input 0), ram0"."""
-    return ", ".join([*(f"{hop.funnel.name} (input {hop.input})" for hop in route.hops), route.sink.name])
+    hops = (hop.component.name + ("" if hop.input is None else f" (input {hop.input})") for hop in route.hops)
+    return ", ".join([*hops, route.sink.name])
 
 
-def _named_input(fed: AnyComponent, feeder: FunnelDescription) -> str:
-    return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, FunnelDescription) else fed.name
+def _named_input(fed: AnyComponent, feeder: PassingDescription) -> str:
+    return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, AnyFunnelDescription) else fed.name
 
 
 def of_capture(capture: Capture) -> Iterator[ComponentEntry]:

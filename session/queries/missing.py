@@ -16,10 +16,10 @@ from rvtrace_gdb.session.description.model import (
     AnyComponent,
     Description,
     EncoderDescription,
-    FunnelDescription,
     RamSinkDescription,
+    host_of,
 )
-from rvtrace_gdb.session.queries.registers import ComponentSeen
+from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.sources.hardware import Topology
 
 _GONE = ("unknown", "unavailable")
@@ -54,9 +54,8 @@ def missing(description: Description, components: Mapping[str, LookedAt], harts:
             yield from _storage(component, looked)
         if isinstance(component, EncoderDescription):
             yield from _missing_hart(component, looked, harts)
-    if description.encoders and not description.sinks:
-        sinks: tuple[AnyComponent, ...] = (*description.pib_sinks, *description.bridges)
-        others = ", ".join(sink.name for sink in sinks)
+    if description.encoders and not (description.sinks or description.tmc_sinks):
+        others = ", ".join(sink.name for sink in description.all_sinks)
         yield f"no RAM sink is described: trace leaves the chip by {others}, and has to be recorded there by a probe"
     traced = {encoder.hart for encoder in description.encoders} | {port.hart for port in description.tandem}
     for number, name in enumerate(harts):
@@ -65,7 +64,7 @@ def missing(description: Description, components: Mapping[str, LookedAt], harts:
 
 
 def _has_registers(component: AnyComponent) -> bool:
-    return isinstance(component, EncoderDescription | FunnelDescription) or not component.inside
+    return not host_of(component)
 
 
 def _unusable(component: AnyComponent, looked: LookedAt) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs import dump, sifive_v0
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
 from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
-from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED, block
+from rvtrace_gdb.controlregs.graph import CORESIGHT, PRE_RATIFIED, RATIFIED, block
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers as v0
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import TS_CONTROL as V0_TS_CONTROL
 from rvtrace_gdb.controlregs.sifive_v0.settings import V0SinkSettings as V0Sink
@@ -47,10 +47,11 @@ from rvtrace_gdb.session.description.model import (
     Description,
     DescriptionError,
     EncoderDescription,
-    FunnelDescription,
+    host_of,
 )
 from rvtrace_gdb.session.errors import BadOption, Unsupported
-from rvtrace_gdb.session.queries import ctr_records
+from rvtrace_gdb.session.queries import coresight_components, ctr_records
+from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
 from rvtrace_gdb.session.target.link import ConnectLink, Link, check_type, checked, link_to
@@ -59,37 +60,6 @@ from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
 
 _IN_RESET = "it is in reset: its other registers are undefined until it is activated, as by `trace start`"
-
-
-@dataclass(frozen=True)
-class ComponentSeen:
-    """What was found at a component's address.
-
-    *component*: with the registers of the version that it reports. *control*: its tr??Control, None if it cannot be
-    read. *impl*, *version*: of tr??Impl, None if it reports nothing. *notes*: notes for the user. *usable*: it is
-    active and of the described kind, so that its other registers can be read.
-    """
-
-    component: Component
-    control: int | None
-    impl: int | None = None
-    version: tuple[int, int] | None = None
-    notes: tuple[str, ...] = ()
-    usable: bool = False
-
-    @property
-    def active(self) -> bool:
-        return self.control is not None and bool(self.control & 1)  # bit 0 in every version of the interface
-
-    @property
-    def can_be_tried(self) -> bool:
-        """Whether its fields can be written to probe its capabilities: it is disabled, or in reset."""
-        return self.control is not None and (not self.active or (self.usable and not self.flag("Enable")))
-
-    def flag(self, name: str) -> bool:
-        """Return a bit of tr??Control, named without its prefix."""
-        register, name = self.component.block.control, self.component.block.prefix + name
-        return self.control is not None and name in register.by_name and bool(register.get(self.control, name))
 
 
 @contextmanager
@@ -114,12 +84,14 @@ def place(description: Description, component: AnyComponent) -> AnyComponent:
     """Return the component that has the registers of *component*: pre-ratification sinks are in an encoder or a
     funnel.
     """
-    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
+    inside = host_of(component)
     return description.component(inside) if inside else component
 
 
 def see(link: Link, found: AnyComponent) -> ComponentSeen:
     """Read a component's state, kind and version. Raises the transport's errors when the link fails."""
+    if found.kind in CORESIGHT:
+        return coresight_components.see(link, found)
     component = Component(link, found.base, RATIFIED[found.kind], found.name)
     try:
         control = read_stable(component, component.block.control)

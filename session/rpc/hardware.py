@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import DescriptionError, SinkDescription, UsbDescription
+from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
 from rvtrace_gdb.session.rpc import protocol
@@ -67,8 +67,8 @@ def start_choices(session: Session, params: Params, progress: Progress) -> JsonM
         description = params.context().description()
     except DescriptionError:
         return {}
-    sinks: tuple[SinkDescription, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
-    return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}
+    sinks = [sink.name for sink in (*description.all_sinks, *description.tandem)]
+    return {"-to": sinks, "-hart": list(map(str, description.harts))}
 
 
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."

@@ -30,7 +30,7 @@ def start(
         if tandem_port.is_requested(description, options):
             return tandem_port.start(session, description, context, options)
     if not description.encoders and not description.tandem:
-        from rvtrace_gdb.session.description.file import no_encoder
+        from rvtrace_gdb.session.description.connections import no_encoder
 
         raise no_encoder(description.file)
     from rvtrace_gdb.session.sources import trace_control

@@ -27,14 +27,20 @@ from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins,
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
+    AnyFunnelDescription,
+    AtbBridgeDescription,
+    AtbLinkDescription,
+    BufferDescription,
     Description,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
+    PassingDescription,
     PibSinkDescription,
     RamSinkDescription,
     SinkDescription,
     SourceDescription,
+    host_of,
 )
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target.link import Link
@@ -43,15 +49,15 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 @dataclass(frozen=True)
 class Hop:
-    """A funnel on a route, and the input at which the trace enters it: a bit of trFunnelDisInput."""
+    """A component on a route. *input*: that of a funnel at which the trace enters it; None: it has one input alone."""
 
-    funnel: FunnelDescription
-    input: int
+    component: PassingDescription
+    input: int | None = None
 
 
 @dataclass(frozen=True)
 class Route:
-    """A route from an encoder to a sink. *hops*: the funnels on it, the first one first."""
+    """A route from an encoder to a sink. *hops*: what is between them, the first one first."""
 
     encoder: EncoderDescription
     hops: tuple[Hop, ...]
@@ -60,7 +66,7 @@ class Route:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the components, from the encoder to the sink."""
-        return (self.encoder.name, *(hop.funnel.name for hop in self.hops), self.sink.name)
+        return (self.encoder.name, *(hop.component.name for hop in self.hops), self.sink.name)
 
 
 class Topology:
@@ -70,7 +76,7 @@ class Topology:
         self.description = description
         self._by_name = {component.name: component for component in description.components}
 
-    def receivers_of(self, source: SourceDescription) -> tuple[FunnelDescription | SinkDescription, ...]:
+    def receivers_of(self, source: SourceDescription) -> tuple[PassingDescription | SinkDescription, ...]:
         """Return what *source* feeds, in the order of the description."""
         return tuple(
             fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, EncoderDescription)
@@ -78,20 +84,20 @@ class Topology:
 
     def senders_to(self, component: AnyComponent) -> tuple[SourceDescription, ...]:
         """Return what feeds *component*; a funnel's feeders in the order of its inputs."""
-        if isinstance(component, FunnelDescription):
+        if isinstance(component, AnyFunnelDescription):
             found = [self._by_name[name] for name in component.inputs]
         else:
             found = [other for other in self._sources if component.name in other.to]
         return tuple(source for source in found if isinstance(source, SourceDescription))
 
     def start_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
-        """Return the components in the order in which they are enabled, receivers first: sinks and bridges, the funnels
+        """Return the components in the order in which they are enabled, receivers first: sinks, what trace goes through
         from the sinks upward, encoders. *routes*: only those on these.
         """
         used = self._by_name.keys() if routes is None else {name for route in routes for name in route.names}
         found = self.description
-        funnels = sorted(found.funnels, key=lambda funnel: self._heights[funnel.name])
-        order: tuple[AnyComponent, ...] = (*found.sinks, *found.pib_sinks, *found.bridges, *funnels, *found.encoders)
+        passing = sorted((*found.funnels, *found.links), key=lambda component: self._heights[component.name])
+        order: tuple[AnyComponent, ...] = (*found.all_sinks, *passing, *found.encoders)
         return tuple(component for component in order if component.name in used)
 
     def stop_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
@@ -110,8 +116,9 @@ class Topology:
                 if fed.name in ways:
                     continue
                 ways[fed.name] = ways[source.name]
-                if isinstance(fed, FunnelDescription):
-                    ways[fed.name] += (Hop(fed, fed.inputs[source.name]),)
+                if isinstance(fed, PassingDescription):
+                    number = fed.inputs[source.name] if isinstance(fed, AnyFunnelDescription) else None
+                    ways[fed.name] += (Hop(fed, number),)
                     waiting.append(fed)
                 else:
                     found.append(Route(encoder, ways[fed.name], fed))
@@ -143,25 +150,21 @@ class Topology:
 
     @property
     def _sources(self) -> tuple[SourceDescription, ...]:
-        return (*self.description.encoders, *self.description.funnels)
+        return (*self.description.encoders, *self.description.funnels, *self.description.links)
 
     @cached_property
     def _heights(self) -> dict[str, int]:
-        """Return the largest number of funnels between each funnel and a sink."""
+        """Return the largest number of components between each one that trace goes through and a sink."""
         heights: dict[str, int] = {}
-        waiting = list(self.description.funnels)
+        waiting: list[PassingDescription] = [*self.description.funnels, *self.description.links]
+        fed = {
+            each.name: [other.name for other in self.receivers_of(each) if isinstance(other, PassingDescription)]
+            for each in waiting
+        }
         while waiting:  # a description has no cycles, so each round finds some
-            ready = [
-                f
-                for f in waiting
-                if all(g.name in heights for g in self.receivers_of(f) if isinstance(g, FunnelDescription))
-            ]
-            for funnel in ready:
-                fed = [
-                    heights[other.name] for other in self.receivers_of(funnel) if isinstance(other, FunnelDescription)
-                ]
-                heights[funnel.name] = 1 + max(fed, default=-1)
-            waiting = [funnel for funnel in waiting if funnel.name not in heights]
+            for each in [each for each in waiting if all(name in heights for name in fed[each.name])]:
+                heights[each.name] = 1 + max((heights[name] for name in fed[each.name]), default=-1)
+            waiting = [each for each in waiting if each.name not in heights]
         return heights
 
 
@@ -253,7 +256,7 @@ class Hardware:
     @property
     def sinks(self) -> tuple[SinkDescription, ...]:
         """The sinks that are used."""
-        return tuple(part for part in self._parts if not isinstance(part, EncoderDescription | FunnelDescription))
+        return tuple(part for part in self._parts if isinstance(part, SinkDescription))
 
     @property
     def registers(self) -> tuple[range, ...]:
@@ -268,7 +271,7 @@ class Hardware:
         made = [_component(part, rings.get(part.name, target), self._host(part)) for part in self._parts]
         others = [_component(part, target, part) for part in self._beside()]
         edges = [edge for route in self.routes for edge in pairwise(route.names)]
-        funnels = [part for part in self._parts if isinstance(part, FunnelDescription)]
+        funnels = [part for part in self._parts if isinstance(part, AnyFunnelDescription)]
         return Graph.build(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
 
     def request(self, trace: TraceRequest) -> GraphRequest:
@@ -279,9 +282,9 @@ class Hardware:
             {sink.name: _sink_buffer(sink) for sink in sinks if isinstance(sink, RamSinkDescription)},
             {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSinkDescription)},
             {
-                sink.name: sink.id
-                for sink in sinks
-                if not isinstance(sink, RamSinkDescription | PibSinkDescription) and sink.id is not None
+                part.name: part.id
+                for part in self._parts
+                if isinstance(part, AtbBridgeDescription | AtbLinkDescription) and part.id is not None
             },
         )
 
@@ -294,15 +297,13 @@ class Hardware:
         """Return the component that has the registers of *part*: pre-ratification sinks are in an
         encoder or a funnel.
         """
-        name = "" if isinstance(part, EncoderDescription | FunnelDescription) else part.inside
+        name = host_of(part)
         return self.topology.description.component(name) if name else part
 
     def _beside(self) -> tuple[AnyComponent, ...]:
         """Return what is connected to the components that are used, and must be kept disabled."""
         used = {part.name for part in self._parts}
-        near = {
-            name for part in self._parts if isinstance(part, EncoderDescription | FunnelDescription) for name in part.to
-        }
+        near = {name for part in self._parts if isinstance(part, SourceDescription) for name in part.to}
         near |= {feeder.name for part in self._parts for feeder in self.topology.senders_to(part)}
         every = self.topology.description.components
         return tuple(part for part in every if part.name in near - used and self._host(part) is part)
@@ -314,12 +315,8 @@ def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Compon
     return Component(target, host.base, registers, part.name)
 
 
-def _sinks(description: Description) -> tuple[SinkDescription, ...]:
-    return (*description.sinks, *description.pib_sinks, *description.bridges)
-
-
 def _check_sinks(names: Sequence[str], description: Description) -> None:
-    sinks = [sink.name for sink in _sinks(description)]
+    sinks = [sink.name for sink in description.all_sinks]
     there = sinks + [port.name for port in description.tandem]
     for name in names:
         if name not in sinks:
@@ -341,8 +338,8 @@ def _harts_text(harts: Sequence[int]) -> str:
 
 
 def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
-    """Return the route to the nearest RAM sink, or all routes if there is none."""
-    into_memory = [way for way in ways if isinstance(way.sink, RamSinkDescription)]
+    """Return the route to the nearest sink that can be read out, or all routes if there is none."""
+    into_memory = [way for way in ways if isinstance(way.sink, BufferDescription)]
     return tuple(into_memory[:1] or ways)
 
 

@@ -12,6 +12,7 @@ from rvtrace_gdb.session.description.model import (
     EncoderDescription,
     FunnelDescription,
     RamSinkDescription,
+    host_of,
 )
 from rvtrace_gdb.session.description.tables import quoted
 from rvtrace_gdb.session.survey.questions import SurveySetting
@@ -61,7 +62,7 @@ def _of_tree(component: AnyComponent, node: str) -> SurveyedComponent:
     part = SurveyedComponent(component.name, component.kind, component.base)
     part.set("name", component.name, CHOSEN)
     part.set("type", component.kind, source)
-    inside = "" if isinstance(component, EncoderDescription | FunnelDescription) else component.inside
+    inside = host_of(component)
     if isinstance(component, EncoderDescription | FunnelDescription) and not component.version:
         part.set("version", component.version, source)
     part.set("inside", inside, source) if inside else part.set("base", component.base, source)

@@ -285,6 +285,8 @@ def _component_part(component: told.AnyComponent, properties: EncoderProperties)
             return PibSinkPart(name=component.name, base=component.base, inside=component.inside)
         case told.AtbBridgeDescription():
             return AtbBridgePart(name=component.name, base=component.base, inside=component.inside)
+        case _:
+            raise BadTarget(f"{component.name}: the simulated target has no {component.kind}")
 
 
 def _ram_sink(sink: told.RamSinkDescription) -> RamSinkPart:

@@ -124,7 +124,8 @@ def refused(text: str) -> str:
             'to = ["encoder0"]',
             '"encoder1": to: "encoder0" is an encoder, which only a hart feeds',
         ),
-        ("id = 0x6f", 'to = ["ram0"]', '"atb0": to: unknown; known here: name, type, base, id, inside'),
+        ("id = 0x6f", 'to = ["ram0"]', '"atb0": id: missing: traces are told apart by it in what the bridge feeds'),
+        ("id = 0x6f", 'id = 1\nto = ["ram0"]', '"atb0": to: "ram0" is not on Arm\'s trace bus: only what is on it can'),
         ("hart = 1", "hart = 0", ": hart: 0 is traced by encoder0 and encoder1; a hart has one encoder"),
         ("encoder1 = 2", "encoder1 = 16", '"funnel0": inputs.encoder1: is 16, must be from 0 to 15'),
         ("encoder1 = 2", "encoder1 = true", '"funnel0": inputs.encoder1: is True, must be from 0 to 15'),
@@ -202,7 +203,7 @@ def test_each_mistake_about_sinks_inside_is_one_line(old: str, new: str, line: s
 
 def test_names_with_control_characters_do_not_break_the_line() -> None:
     assert refused(GOOD + '"a\\nb" = 1\n') == (
-        'g.toml: [[component]] "atb0": a\\nb: unknown; known here: name, type, base, id, inside'
+        'g.toml: [[component]] "atb0": a\\nb: unknown; known here: name, type, base, id, inside, to, hart'
     )
 
 

@@ -39,7 +39,7 @@ def names(components: Iterable[AnyComponent]) -> list[str]:
 
 def shown(route: Route) -> str:
     """E.g. "e0 > f0[2] > ram0"."""
-    return " > ".join([route.encoder.name, *(f"{h.funnel.name}[{h.input}]" for h in route.hops), route.sink.name])
+    return " > ".join([route.encoder.name, *(f"{h.component.name}[{h.input}]" for h in route.hops), route.sink.name])
 
 
 SINGLE = {"e0": ["ram0"], "ram0": []}
