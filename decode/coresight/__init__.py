@@ -1,0 +1,1 @@
+"""Arm CoreSight: the 16-byte frames in which several trace sources share one buffer or one set of pins."""
