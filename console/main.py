@@ -57,6 +57,7 @@ COMMANDS = (
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
     Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),
     Subcommand("import", "make a capture file from raw trace bytes", "import_trace"),
+    Subcommand("targets", "list the boards that rvtrace knows by name, and how far each is proved", "targets"),
     Subcommand("init", "make a target description for a board that no file describes", "init"),
     Subcommand("import-dt", "make a target description from a device tree", "import_dt"),
     Subcommand("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),

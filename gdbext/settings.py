@@ -34,7 +34,8 @@ SETTINGS = (
         "target",
         "file",
         "target_file",
-        "the target description (TOML): trace components, base addresses, connections.\n"
+        "the target description (TOML): trace components, base addresses, connections;\n"
+        "or the name of one that comes with rvtrace: `rvtrace targets` lists them.\n"
         "Without it: $RVTRACE_TARGET, else rvtrace.toml beside the program.",
         of_target=True,
     ),

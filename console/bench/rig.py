@@ -373,7 +373,10 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the program, the target, and gdb."""
     moved = "the program; with OFFSET, so many bytes above the addresses it was linked for"
     parser.add_argument("--elf", type=Path, metavar="FILE[@OFFSET]", help=moved)
-    parser.add_argument("--target", type=Path, metavar="FILE", help="the target description (TOML)")
+    parser.add_argument(
+        "--target", type=Path, metavar="FILE|NAME",
+        help="the target description (TOML), or a shipped one (`rvtrace targets`); with --sim what is simulated",
+    )  # fmt: skip
     parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
     parser.add_argument("--sim", action="store_true", help="start a simulated target and use it (needs openocd)")
     parser.add_argument(
@@ -424,8 +427,9 @@ def target_of(
     option = "--sim" if request.sim else _QEMU
     if request.sim and request.qemu is not None:
         raise RvtraceError(f"--sim, {_QEMU}: give only one of them")
-    if request.elf is None or request.target is not None or request.connect:
-        raise RvtraceError(f"{option}: needs --elf, and takes neither --target nor --connect")
+    if request.elf is None or request.connect or (request.target is not None and not request.sim):
+        refused = "no --connect" if request.sim else "neither --target nor --connect"
+        raise RvtraceError(f"{option}: needs --elf, and takes {refused}")
     if is_pipe(request.elf):
         raise RvtraceError(pipe_refused(request.elf, "gdb"))
     if not request.elf.is_file():
@@ -433,8 +437,9 @@ def target_of(
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:
         elf, folder = request.elf.resolve(), Path(name)
         tandem = ["--tandem", str(folder / "tandem.tvt")] if request.tandem else []
+        built = [] if request.target is None else ["--target", str(request.target)]
         rig: Processes = (
-            Rig(elf, folder, *tandem, printed=printed)
+            Rig(elf, folder, *built, *tandem, printed=printed)
             if request.sim
             else QemuRig(elf, folder, request.qemu or "", printed)
         )

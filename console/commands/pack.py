@@ -32,7 +32,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE.rvtz", help="the file to write")
     parser.add_argument("--no-sources", action="store_true", help="without source files")
     parser.add_argument(
-        "--target", metavar="FILE",
+        "--target", metavar="FILE|NAME",
         help="the target description (default: $RVTRACE_TARGET, or rvtrace.toml beside the program, if it is there)",
     )  # fmt: skip
     output.add_arguments(parser, "what was written")

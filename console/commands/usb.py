@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", nargs="?", choices=sorted(_VERBS), default="list", help=argparse.SUPPRESS)
     parser.add_argument("words", nargs="*", metavar="WORD", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--target", metavar="FILE",
+        "--target", metavar="FILE|NAME",
         help="target description with a table [usb] (default: $RVTRACE_TARGET; without one, the only adapter there is)",
     )  # fmt: skip
     parser.add_argument("--adapter", choices=sorted(usb.ADAPTER_NAMES), help="the kind of adapter, instead of --target")

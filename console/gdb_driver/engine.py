@@ -17,6 +17,7 @@ from typing import Any
 from rvtrace_gdb.console.gdb_driver import mi
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, GdbTimeout, Mi, MiRecord, quoted
 from rvtrace_gdb.console.gdb_driver.state import ProgramStop, Running, TraceState, trace_state
+from rvtrace_gdb.session.description.library import shipped
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.closeable import Closeable
 from rvtrace_gdb.support.colours import without
@@ -277,7 +278,8 @@ class Engine(Closeable):
     # Implementation
 
     def _check_files(self) -> None:
-        for what in (self.elf, self.target):
+        target = None if self.target is None else shipped.path_of(str(self.target))
+        for what in (self.elf, target):
             if what is not None and not what.is_file():
                 raise RvtraceError(f"{what}: {'is a folder' if what.is_dir() else 'there is no such file'}")
 

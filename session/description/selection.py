@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description.library import shipped
 from rvtrace_gdb.session.description.model import (
     Description,
     DescriptionError,
@@ -26,25 +26,27 @@ def selected(
 ) -> Description:
     """Return the fields of `session.context.Context` that describe the target. Raises `DescriptionError`."""
     overrides = _checked(overrides)
-    path = _file(elf, target_file, environ)
-    if path is not None:
-        return _overridden(file.load(path), overrides)
+    named = _named(elf, target_file, environ)
+    if named is not None:
+        return _overridden(shipped.load(named), overrides)
     if not overrides.keys() & _ADDRESSES.keys():
         raise DescriptionError(
             "no target description: name one with `set trace target FILE` or $RVTRACE_TARGET, or put it beside the"
-            f" ELF as {FILE_BESIDE_ELF}; `rvtrace init` writes one: it has the addresses of encoder and RAM sink"
+            f" ELF as {FILE_BESIDE_ELF}; `rvtrace init` writes one: it has the addresses of encoder and RAM sink;"
+            " `rvtrace targets` lists boards that rvtrace knows by name"
         )
     return _from_overrides(overrides)
 
 
-def _file(elf: str | None, target_file: str | None, environ: Mapping[str, str]) -> Path | None:
+def _named(elf: str | None, target_file: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the file of a description, or the name of a shipped target."""
     if target_file:
-        return Path(os.path.expanduser(target_file))
+        return target_file
     if environ.get(VARIABLE):
-        return Path(os.path.expanduser(environ[VARIABLE]))
+        return environ[VARIABLE]
     if elf:
         beside = Path(elf).parent / FILE_BESIDE_ELF
-        return beside if os.path.exists(beside) else None
+        return str(beside) if os.path.exists(beside) else None
     return None
 
 

@@ -20,6 +20,7 @@ from rvtrace_gdb.session.capture.file import PACK, description_text
 from rvtrace_gdb.session.capture.json_fields import NAME as CAPTURE_NAME
 from rvtrace_gdb.session.capture.model import PACK_SUFFIX, Capture
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.library import shipped
 from rvtrace_gdb.session.description.selection import FILE_BESIDE_ELF, VARIABLE
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.packs.contents import FILES_MOST, PackContents, PackedFile, described, packed_file, parts_of
@@ -222,4 +223,10 @@ def _target(request: PackRequest, capture: Capture) -> tuple[str, str] | None:
     if path is None and capture.elf is not None:
         beside = Path(capture.elf.path).parent / FILE_BESIDE_ELF
         path = str(beside) if beside.is_file() else None
-    return (Path(path).name, path) if path else None
+    return _description_file(path) if path else None
+
+
+def _description_file(named: str) -> tuple[str, str]:
+    """Return the name of a description in the pack, and its file. *named*: a file, or a shipped target."""
+    target = shipped.target_named(named)
+    return (Path(named).name, named) if target is None else (f"{target.name}.toml", str(target.path))

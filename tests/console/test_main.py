@@ -209,6 +209,8 @@ COMMANDS: list[list[object]] = [
     ["run", "--verbs"],
     ["import", *TRACE, "-o", "/dev/null"],
     ["import-dt", "DTB", "-o", "-"],
+    ["targets"],
+    ["targets", "show", "hifive-premier-p550", "-o", "-"],
 ]
 NO_OUTPUT = {
     "demo": "prints what gdb prints: tests/endtoend/test_demo.py",

@@ -98,7 +98,10 @@ def add_arguments(parser: CommandParser) -> None:
         help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
         " registers alone, or nothing",
     )  # fmt: skip
-    parser.add_argument("--target", metavar="FILE", help="with --connect: the target description (rvtrace.toml)")
+    parser.add_argument(
+        "--target", metavar="FILE|NAME",
+        help="with --connect: the target description (rvtrace.toml), or a shipped one (`rvtrace targets`)",
+    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="FILE.rvt", help="with --connect: the file that `monitor trace save` writes"
     )

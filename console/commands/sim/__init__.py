@@ -211,15 +211,17 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
 def _add_target(parser: argparse.ArgumentParser) -> None:
     """Add what the target is built of, except for its trace encoders."""
     parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="XLEN (default: the program's)")
-    parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
+    parser.add_argument(
+        "--isa", metavar="LETTERS", help=f"extensions (default {target.EXTENSIONS}, or those of a shipped --target)"
+    )
     parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
     parser.add_argument(
         "--trace-size", type=_size_argument, metavar="BYTES", help="trace RAM: a power of two (default 65536)"
     )
     parser.add_argument(
-        "--target", metavar="FILE",
-        help="build the trace components of this target description (docs/simulated-target.md), instead of an encoder"
-        " for each hart and a RAM sink",
+        "--target", metavar="FILE|NAME",
+        help="build the trace components of this target description (docs/simulated-target.md), or of a shipped target"
+        " (`rvtrace targets`) with its limits, instead of an encoder for each hart and a RAM sink",
     )  # fmt: skip
     parser.add_argument(
         "--ram",
@@ -353,7 +355,7 @@ def _lines(pcs: Sequence[int]) -> str:
 
 def _machine(request: SimRequest, described: Description | None, streams: Streams) -> Machine:
     wanted, components = request.harts, request.components
-    extensions = wanted.isa.upper()
+    extensions = target.extensions(wanted.isa, components)
     if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
         raise SimError(f"--isa {wanted.isa}: give letters of IMAFDC: always I, and F if D is given")
     size = 0x1_0000 if components.trace_size is None else components.trace_size

@@ -10,6 +10,8 @@
     access_width = 8                             # bytes
     flush_polls = 5                              # reads of tr??Control until it says that it is empty
 
+A table `[all.encoder]` is for all components of that type; the table of a component comes before it, key by key.
+
 docs/simulated-target.md has all keys. Misspelt, contradictory or impossible values are refused with one line that names
 file, table and key. `ComponentTable` is one table of the file, whose values it checks.
 """
@@ -21,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.console.commands.sim.encoder import FORMATS
+from rvtrace_gdb.console.commands.sim.etrace import described
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
 from rvtrace_gdb.support import toml
@@ -30,6 +34,7 @@ from rvtrace_gdb.support.text import value_text
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MOST as TRIGGERS
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
+from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.devices.filters import COMPARATORS, FILTERS
 from rvtrace_gdb.transport.simulated.devices.sinks import PinStream, transfers
 from rvtrace_gdb.transport.simulated.wiring import (
@@ -106,6 +111,13 @@ class ComponentTable:
         found = self._table.get(key, [])
         found = found if isinstance(found, list) else [found]
         return tuple(self._word(key, value) for value in found)
+
+    def etrace(self) -> Mapping[str, SettingValue]:
+        """Return the settings of an E-Trace encoder, as target descriptions have them."""
+        try:
+            return check_settings(self._section("etrace"))
+        except BadSetting as error:
+            raise self.error(f"etrace.{error.key}", error.problem) from None
 
     # -- keys of every component
 
@@ -184,7 +196,7 @@ StreamOpener = Callable[[str, str, Path], PinStream]
 KEYS: Mapping[str, tuple[str, ...]] = {
     "encoder": (
         "formats", "without", "filters", "comparators", "data_filters", "nesting_bits", "trigger_inputs",
-        "trigger_outputs", "overflow_after",
+        "trigger_outputs", "overflow_after", "etrace",
     ),
     "funnel": ("inputs", "depth", "clocks"),
     "ram_sink": ("modes", "sram_size", "access_width", "address_bits", "window"),
@@ -212,15 +224,35 @@ def built(wiring: Wiring, path: Path, open_stream: StreamOpener) -> Wiring:
     Raises DescriptionError, and what *open_stream* raises.
     """
     read = Tables(str(path))
-    tables = _document(path)
+    tables = dict(_document(path))
     known = {part.name: part for part in wiring.parts}
+    of_type = {} if _ALL in known else _tables_of_types(read, tables.pop(_ALL, {}))
     for name, table in tables.items():
         if name not in known:
             raise read.error(f"there is no component of this name; there is {', '.join(known)}", f"[{name}]")
         if not isinstance(table, dict):
             raise read.error("must be a table of a component", name)
-    parts = (_built(read, part, tables.get(part.name, {}), open_stream) for part in wiring.parts)
+    parts = (
+        _built(read, part, {**of_type.get(part.kind, {}), **tables.get(part.name, {})}, open_stream)
+        for part in wiring.parts
+    )
     return Wiring(tuple(parts))
+
+
+_ALL = "all"
+
+
+def _tables_of_types(read: Tables, table: object) -> Mapping[str, Mapping[str, object]]:
+    """Return the tables that are for all components of a type, by its name."""
+    if not isinstance(table, dict):
+        raise read.error("must be a table with a table for each type of component", _ALL)
+    found: Mapping[str, Mapping[str, object]] = table
+    for kind, keys in table.items():
+        if kind not in KEYS:
+            raise read.error(f"there is no such type of component; there is {', '.join(KEYS)}", f"[{_ALL}.{kind}]")
+        if not isinstance(keys, dict):
+            raise read.error("must be a table for all components of a type", f"{_ALL}.{kind}")
+    return found
 
 
 def _document(path: Path) -> Mapping[str, Any]:
@@ -292,6 +324,8 @@ def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:
         part = replace(part, formats=tuple(FORMATS[word] for word in words))
     if "without" in section:
         part = replace(part, absent=section.words("without", sorted(OPTIONAL)))
+    if "etrace" in section:
+        part = replace(part, etrace=described(part.etrace or ETraceBuild(), section.etrace()))
     units = part.filters
     filters = section.number("filters", range(FILTERS + 1), units.filters)
     comparators = min(filters, COMPARATORS) if "filters" in section else units.comparators

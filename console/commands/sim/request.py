@@ -19,11 +19,13 @@ class CtrBuildRequest:
 
 @dataclass(frozen=True)
 class HartsRequest:
-    """How many harts, None: as the target description says, and how they are built. *xlen*: None: the program's."""
+    """How many harts, None: as the target description says, and how they are built. *xlen*: None: the program's.
+    *isa*: None: all extensions, or those of the shipped target.
+    """
 
     count: int | None
     xlen: int | None
-    isa: str
+    isa: str | None
     debug_spec: str
     ram: int | None
     ctr: CtrBuildRequest

@@ -25,6 +25,7 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description import model as told
+from rvtrace_gdb.session.description.library import shipped
 from rvtrace_gdb.session.description.model import Description, TandemDescription
 from rvtrace_gdb.session.description.tables import text
 from rvtrace_gdb.support.errors import RvtraceError
@@ -226,14 +227,24 @@ def loaded(request: ComponentsRequest) -> Description | None:
         return None
     if request.trace_size is not None:
         raise BadTarget("--trace-size: the sinks are those of --target, which says how large their buffers are")
-    return file.load(Path(request.target))
+    target = shipped.target_named(request.target)
+    return file.load(shipped.path_of(request.target)) if target is None else target.description()
+
+
+EXTENSIONS = "IMAFDC"
+
+
+def extensions(letters: str | None, request: ComponentsRequest) -> str:
+    """Return the letters of the extensions that the harts have: *letters*, or those of a shipped target has them."""
+    target = shipped.target_named(request.target) if request.target else None
+    return (letters or (target and target.simulated.isa) or EXTENSIONS).upper()
 
 
 def harts(count: int | None, description: Description | None) -> int:
     """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
     if count is not None:
         return count
-    if description is None:
+    if description is None or not description.encoders:
         return 1
     last = max(description.encoders, key=lambda encoder: encoder.hart)
     if last.hart >= MOST:
@@ -246,6 +257,9 @@ def wiring(
 ) -> Wiring:
     """Return the components as the command line describes them, for *count* harts. Raises RvtraceError."""
     made = _wiring(request.encoder, count, description, memory_map)
+    target = shipped.target_named(request.target) if request.target else None
+    if target is not None and target.devices is not None:
+        made = devices.built(made, target.devices, streams.open)
     if request.devices:
         made = devices.built(made, Path(request.devices), streams.open)
     return asked_for(made, request.streams, streams)
@@ -310,7 +324,8 @@ def description_of(machine: Machine, name: str, tcl_port: int, described: Descri
         described = Description(name, "", None, told.OpenOcdDescription(), (), (_standard_sink(machine),))
     encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
     memory = tuple(dict.fromkeys((*_memory_ranges(machine), *described.memory)))
-    return replace(described, encoders=encoders, openocd=told.OpenOcdDescription(tcl_port=tcl_port), memory=memory)
+    openocd = told.OpenOcdDescription(tcl_port=tcl_port)
+    return replace(described, encoders=encoders, openocd=openocd, usb=None, memory=memory)
 
 
 _HOST = 64

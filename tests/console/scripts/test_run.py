@@ -252,7 +252,7 @@ def test_a_script_that_does_not_connect(script: str, steps: int, tmp_path: Path)
         (["--target", "/nonsense.toml"], "/nonsense.toml: there is no such file"),
         (["--gdb", "/nonsense/gdb"], "/nonsense/gdb: there is no such program; --gdb names the gdb to use"),
         (["--gdb", "true"], "gdb has ended"),
-        (["--sim"], "--sim: needs --elf, and takes neither --target nor --connect"),
+        (["--sim"], "--sim: needs --elf, and takes no --connect"),
         (["--timeout", "3"], "--timeout: expected a time as 500ms, 2s or 3min, got: 3"),
         (["--set", "3=4"], "--set 3=4: expected NAME=EXPRESSION"),
         (["--set", "x=nonsense"], 'No symbol table is loaded.  Use the "file" command.'),

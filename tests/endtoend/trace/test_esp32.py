@@ -32,7 +32,7 @@ def test_a_trace_in_the_memory_of_a_target(tmp_path: Path) -> None:
     core = Described(trace + bytes(48), len(trace), state=made.STOPPED, address=BUFFER)
     elf = firmware(tmp_path, made.memory([core], at=ROOT))
     commands = [f"trace snapshot {ROOT:#x}", "trace history /a 1,100000"]
-    with Rig(elf, tmp_path / "rig") as rig:
+    with Rig(elf, tmp_path / "rig", "--target", "esp32") as rig:
         out = run_gdb(made.ELF, [SOURCE, f"target extended-remote :{rig.gdb_port}", *commands])
     assert "ESP32-C6 v0.2" in out[commands[0]]
     assert listed_pcs(out[commands[1]]) == made.executed()

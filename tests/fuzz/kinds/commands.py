@@ -38,6 +38,7 @@ UNTRIED = {
     "mcp": "serves until its client leaves; random calls are in tests/console/commands/mcp",
     "top": "waits for more of a file: the kind `follow`",
     "doctor": "reads no file",
+    "targets": "reads only its own files",
     "lldb-dap": "starts lldb-dap: what it passes on is tried in tests/console/commands/lldb_dap",
     "demo": "reads no file",
     "completion": "reads no file",

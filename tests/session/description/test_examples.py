@@ -1,4 +1,6 @@
-"""The descriptions in examples/targets, against what they say they were made from, and those of the documentation."""
+"""The descriptions in examples/targets and those of shipped targets, against what they say they were made from, and
+those of the documentation.
+"""
 
 import re
 import textwrap
@@ -9,6 +11,7 @@ import pytest
 
 from rvtrace_gdb.session.description.devicetree import trace_components
 from rvtrace_gdb.session.description.file import load, parse
+from rvtrace_gdb.session.description.library.shipped import shipped, target_names
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.sources.hardware import Topology
 from tests.session.description.devicetrees import tree
@@ -18,10 +21,11 @@ FOLDER = HOME / "examples" / "targets"
 
 
 def example(name: str) -> Description:
-    return load(FOLDER / f"{name}.toml")
+    """An example, or a shipped target."""
+    return load(FOLDER / "two-clusters.toml") if name == "two-clusters" else shipped(name).description()
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.toml")))
+@pytest.mark.parametrize("name", ["two-clusters", *target_names()])
 def test_each_encoder_reaches_a_sink(name: str) -> None:
     topology = Topology(example(name))
     assert all(topology.routes(encoder) for encoder in topology.description.encoders)

@@ -275,7 +275,7 @@ def test_ctrl_c_ends_the_command_and_nothing_else(board: Rig, tmp_path: Path) ->
     [
         (["--gdb", "/nonsense"], "rvtrace: /nonsense: there is no such program; --gdb names the gdb to use\n"),
         (["--elf", "/"], "rvtrace: /: is a folder\n"),
-        (["--sim"], "rvtrace: --sim: needs --elf, and takes neither --target nor --connect\n"),
+        (["--sim"], "rvtrace: --sim: needs --elf, and takes no --connect\n"),
     ],
 )
 def test_what_is_wrong_with_the_command_line(words: list[str], problem: str) -> None:

@@ -20,7 +20,7 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
 HARTS = 4
-P550 = Path(__file__).parents[4] / "examples/targets/hifive-premier-p550.toml"
+P550 = "hifive-premier-p550"
 
 
 class Outcome(NamedTuple):
@@ -42,8 +42,9 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     source.write_text(f'#define HARTS {HARTS}\n#include "{PROGRAMS / "meet.c"}"\n')
     elf = compiled(folder, source)
     log, capture = folder / "log", folder / "x.rvt"
-    with Rig(elf, folder / "rig", "--target", str(P550), "--log-retired", str(log)) as rig:
-        commands = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+    with Rig(elf, folder / "rig", "--target", P550, "--log-retired", str(log)) as rig:
+        commands = [SOURCE, f"set trace target {P550}", f"set trace openocd-port {rig.tcl_port}"]
+        commands += [f"target extended-remote :{rig.gdb_port}"]
         commands += ["trace info", "trace start -timestamps -implicit-return full", "break met", "continue"]
         commands += ["trace status"]
         for hart in range(HARTS):

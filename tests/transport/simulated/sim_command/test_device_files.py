@@ -207,3 +207,40 @@ def test_the_example_in_the_documentation(tmp_path: Path) -> None:
     path.write_text(blocks[0])
     wiring = devices.built(standard(MemoryMap()), path, lambda name, where, folder: Kept())
     assert wiring != standard(MemoryMap())
+
+
+def test_a_table_for_all_of_a_type(tmp_path: Path) -> None:
+    """The component's own table comes first, key by key; a component may be called "all" itself."""
+    wiring = built(tmp_path, """
+        [all.encoder]
+        formats = ["etrace"]
+        fixed = {trTeInstMode = 3}
+        etrace = {bpred_size = 0, context_width = 16}
+        [all.ram_sink]
+        sram_size = 4096
+        [encoder0]
+        fixed = {trTeInstSyncMax = 4}
+    """)  # fmt: skip
+    encoder, sink = part(wiring, "encoder0"), part(wiring, "ram0")
+    assert isinstance(encoder, EncoderPart) and encoder.etrace is not None
+    assert (encoder.formats, encoder.build.fixed) == ((0,), {"trTeInstSyncMax": 4})
+    parameters = encoder.etrace.encoder.parameters
+    assert (parameters.bpred_size, parameters.context_width) == (0, 16)
+    assert isinstance(sink, RamSinkPart) and sink.sram_size == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("all = 1", "all: must be a table with a table for each type of component"),
+        ("[all]\nencoder = 1", "all.encoder: must be a table for all components of a type"),
+        ("[all.encodr]", "[all.encodr]: there is no such type of component; there is encoder, funnel, "),
+        ("[all.encoder]\nsram_size = 64", "[encoder0]: sram_size: unknown; known here: "),
+        ("[encoder0]\netrace = {width = 3}", "[encoder0]: etrace.width: is unknown; known settings: "),
+        ("[encoder0]\netrace = 3", "[encoder0]: etrace: must be a table of names and values, as in etrace = "),
+    ],
+)
+def test_tables_of_types_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(DescriptionError) as raised:
+        built(tmp_path, text)
+    assert str(raised.value).removeprefix(f"{tmp_path}/devices.toml: ").startswith(said)

@@ -14,6 +14,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.ntrace.options import SIFIVE
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.file import load, parse
+from rvtrace_gdb.session.description.library.shipped import shipped, targets
 from rvtrace_gdb.session.description.model import Description, OpenOcdDescription
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.machine import build
@@ -27,7 +28,8 @@ from tests.transport.simulated.nexus import ERROR, messages
 from tests.transport.simulated.sim_command.test_command import arguments, refused, started, until
 
 EXAMPLES = HOME / "examples" / "targets"
-CLUSTERS, P550 = EXAMPLES / "two-clusters.toml", EXAMPLES / "hifive-premier-p550.toml"
+CLUSTERS, P550 = EXAMPLES / "two-clusters.toml", shipped("hifive-premier-p550").path
+DESCRIBED = [CLUSTERS, *(target.path for target in targets() if target.description().encoders)]
 BOARD = """
 [[component]]
 name = "encoder0"
@@ -76,7 +78,7 @@ def bare(description: Description) -> Description:
     return replace(description, encoders=encoders, openocd=OpenOcdDescription(), file="", memory=())
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", DESCRIBED, ids=lambda path: path.parent.name)
 def test_the_examples_are_built_as_they_are_described(elf: Path, cleanup: ExitStack, path: Path) -> None:
     """And the description that is written says so, with the port."""
     wiring = wired(cleanup, "--target", str(path))
