@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Protocol
 
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall, called
@@ -54,15 +55,19 @@ def next_commands(explanation: Explanation, file: str | None) -> list[str]:
         return [f"trace {it}" for it in explanation.commands]
     at = next((it.partition(" ")[2] for it in explanation.commands if it.startswith("goto ")), "")
     hart = f" --hart {explanation.hart}" if explanation.hart else ""
-    return [_shell_command(it, file, at) + hart for it in explanation.commands]
+    return [_shell_command(it, quote(file), at) + hart for it in explanation.commands]
 
 
 def _shell_command(command: str, file: str, at: str) -> str:
     verb, _, rest = command.partition(" ")
     if verb == "goto":
         return f"rvtrace decode {file} {rest},-20"
-    if verb == "who-wrote":
-        return f"rvtrace who-wrote {file} '{rest}' --at {at}"
+    if verb == "why":
+        asked = rest.removeprefix("-branches ")
+        return f"rvtrace why {file} {quote(asked)} --at {at}{' --branches' if asked != rest else ''}"
+    if verb == "calls-of":
+        name, _, numbers = rest.partition(" ") if rest[-1:].isdigit() and ", " not in rest else (rest, "", "")
+        return f"rvtrace calls-of {file} {quote(name)}{f' {numbers}' if numbers else ''}"
     return f"rvtrace {verb} {file}{f' --kind {rest}' if verb == 'events' else f' {rest}' if rest else ''}"
 
 

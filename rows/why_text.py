@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Callable
 
+from rvtrace_gdb.rows.explain_rows import called
 from rvtrace_gdb.rows.list_rows import WhyRow
 
 WHY_KINDS: Mapping[str, str] = {
@@ -52,14 +53,14 @@ def _value_text(row: WhyRow, paint: Callable[[str, str], str]) -> str:
         said.append(f"argument, given at @{row.given}")
     if row.kind == "call":
         count = f"{row.instructions} instruction{'' if row.instructions == 1 else 's'} in one step"
-        is_result = row.subject == f"{row.returned}()"
-        said.append(count if is_result else f"by {row.returned}(), {count}")
+        is_result = row.subject == called(row.returned)
+        said.append(count if is_result else f"by {called(row.returned)}, {count}")
     elif row.returned:
-        said.append(f"returned by {row.returned}()")
+        said.append(f"returned by {called(row.returned)}")
     if row.rounds is not None:
         said.append(f"through {row.rounds} rounds, from" if row.kind == "rounds" else f"in {row.rounds} rounds")
     if row.left is not None:
-        by = f"left over from {row.left}()" if row.left else "nothing has written it"
+        by = f"left over from {called(row.left)}" if row.left else "nothing has written it"
         said.append(paint("gap", f"UNINITIALISED: {by}"))
     if row.same is not None:
         said.append(f"as in row {row.same}")

@@ -4,7 +4,7 @@ Source: DWARF 5, 5 "Type FunctionEntries", 7.8 (encodings of base types).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from rvtrace_gdb.decode.expressions.types import (
     BOOL,
@@ -33,12 +33,11 @@ _QUALIFIERS = {"DW_TAG_const_type": "const", "DW_TAG_volatile_type": "volatile"}
 _PASSED_OVER = ("DW_TAG_restrict_type", "DW_TAG_atomic_type")
 _TAGS = {"DW_TAG_structure_type": "struct", "DW_TAG_class_type": "class", "DW_TAG_union_type": "union"}
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_module", *_TAGS)
-_DEEPEST = 64
 _BY_REFERENCE = 4  # DW_CC_pass_by_reference
 
 
 class UnreadableType(Exception):
-    """A type that is not understood here: its name."""
+    """A type that is not understood here: its name. Raised where the parts of a value of it are asked for."""
 
 
 class DebugTypes:
@@ -56,13 +55,15 @@ class DebugTypes:
                 return self.type_of(it.get_DIE_from_attribute("DW_AT_type"))
         return NOTHING
 
-    def type_of(self, entry: Any, depth: int = 0) -> ValueType:
-        """Return the type of an entry. Raises UnreadableType."""
+    def type_of(self, entry: Any) -> ValueType:
+        """Return the type of an entry. One that is not understood is a structure whose members cannot be read."""
         found = self._types.get(entry.offset)
         if found is None:
-            if depth > _DEEPEST:
-                raise UnreadableType("a type that is nested too deeply")
-            found = self._types[entry.offset] = self._new_type(entry)
+            try:
+                found = self._new_type(entry)
+            except UnreadableType as problem:
+                found = _unreadable(entry, problem)
+            self._types[entry.offset] = found
         return found
 
     def _new_type(self, entry: Any) -> ValueType:
@@ -133,6 +134,15 @@ class DebugTypes:
                 raise UnreadableType("an array whose length the program computes")
             found = Array(found, None if known is None or known >= 1 << 48 else known, lowest)
         return found
+
+
+def _unreadable(entry: Any, problem: UnreadableType) -> Struct:
+    """Return a type of which the size alone is understood."""
+
+    def members() -> NoReturn:
+        raise problem
+
+    return Struct(full_name(entry), _integer_attribute(entry, "DW_AT_byte_size"), "", members)
 
 
 def _base(entry: Any, size: int) -> BaseType:

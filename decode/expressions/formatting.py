@@ -6,6 +6,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from rvtrace_gdb.decode.expressions.debug_types import UnreadableType
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator
 from rvtrace_gdb.decode.expressions.locations import UNAVAILABLE, ExpressionMoment, UnknownValue
 from rvtrace_gdb.decode.expressions.syntax import BadExpression
@@ -54,7 +55,10 @@ class Formatter:
         kind = stripped(value.type)
         if language == RUST and isinstance(kind, (Struct, Array, Enum, Pointer)):
             raise BadExpression("values of Rust that are no numbers are printed by gdb alone")
-        text = self._top(value, kind, language)
+        try:
+            text = self._top(value, kind, language)
+        except UnreadableType as error:
+            raise BadExpression(f"{error}: a type that is not understood here") from None
         if value.reference is not None and value.address is not None and not self._letter:
             text = f"({type_name(value.reference)}) @{value.address:#x}: {text}"
         return printable(text), self._known  # names of the program are in it, which may hold anything

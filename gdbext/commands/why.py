@@ -51,6 +51,7 @@ CSR that changes by itself), in what the trace does not show, or where the
 address of a load is not known.
 
 Now is where gdb is in the past, in the present the end of the trace.
+`{COMMAND} -branches $pc` is about no value: it prints what led there.
 `trace goto -why N` goes to the instruction of row N. What made a register
 is known in every trace; memory needs known addresses (`trace values`)."""
 

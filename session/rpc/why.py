@@ -114,7 +114,7 @@ def _question(session: Session, selected: SelectedHistory, params: Params) -> Wh
         position, branches=params.given("branches"), thin=params.given("thin"), depth=DEPTH if depth is None else depth
     )
     if params.given("register"):
-        return found._replace(register=_register(params.text("register")))
+        return found._replace(register=_register(params.text("register"), branches=found.branches))
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"page: register is needed, or where with at most {SIZE_MOST} bytes")
@@ -122,11 +122,11 @@ def _question(session: Session, selected: SelectedHistory, params: Params) -> Wh
     return found._replace(where=(where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)))
 
 
-def _register(name: str) -> int:
+def _register(name: str, *, branches: bool) -> int:
     number = PC if name == "pc" else regno_of(name)
     if number is None:
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
-    if number == PC:
+    if number == PC and not branches:
         raise NoRegister("every instruction writes the pc: ask with -branches what let the instruction here run")
     if name in ("zero", "x0"):
         raise NoRegister(f"${name} is always 0: nothing can write it")

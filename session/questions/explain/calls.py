@@ -1,14 +1,19 @@
 """What calls say of how a run ended: calls without end, a return to where no call came from."""
 
+from collections.abc import Iterator
+
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns
 from rvtrace_gdb.decode.history.events import MismatchedReturn
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
+from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+from rvtrace_gdb.session.questions.explain.stores import address_at, last_store
 
 _DEEP, _FUNCTIONS_MOST = 500, 3
+_RA, _EPILOGUE_MOST = 1, 64
 
 
 def recursion(evidence: Evidence, places: ProgramPlaces, position: int) -> ExplainedFinding | None:
@@ -48,5 +53,33 @@ def smashed_return(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindin
             expected = places.function_name(event.fact.expected)
             details = [f"Its caller is {expected}: the return address on the stack was overwritten."]
             facts = {"number": history_number(at), "target": f"0x{target:x}"}
+            slot = _slot(evidence, at)
+            if slot is not None:
+                details += _written(evidence, places, slot, at)
+                facts["slot"] = f"0x{slot:x}"
             return ExplainedFinding("smashed-return", text, places.place_at(at), details, facts)
     return None
+
+
+def _slot(evidence: Evidence, position: int) -> int | None:
+    """Return the address from which a return at a position had its address; None: it is not known."""
+    loads = [pc for pc in evidence.executed if _loads_return_address(evidence, pc)]
+    at = evidence.last_execution(loads, position) if loads else None
+    same = at is not None and evidence.function_start(evidence.history.pc(at)) == evidence.function_start(
+        evidence.history.pc(position)
+    )
+    return address_at(evidence, at) if at is not None and same and position - at < _EPILOGUE_MOST else None
+
+
+def _loads_return_address(evidence: Evidence, pc: int) -> bool:
+    effect = evidence.code.effect(pc)
+    return effect.role is CodeRole.LOAD and effect.targets == (_RA,)
+
+
+def _written(evidence: Evidence, places: ProgramPlaces, slot: int, before: int) -> Iterator[str]:
+    """Yield who wrote the slot of a return address last."""
+    found = last_store(evidence, slot, evidence.code.xlen // 8, before)
+    place = None if found is None else places.place_at(found.position)
+    if found is not None and place is not None and found.certain:
+        by = places.function_name(place.pc)
+        yield f"0x{slot:x} was written last at #{place.number} {by}{f' {place.line}' if place.line else ''}."

@@ -12,12 +12,14 @@ from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Expl
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
-from rvtrace_gdb.session.questions.explain import calls, divisions, stack, traps, waits
+from rvtrace_gdb.session.questions.explain import calls as call_findings
+from rvtrace_gdb.session.questions.explain import divisions, stack, traps, waits
 from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
 from rvtrace_gdb.session.questions.explain.locks import with_other_harts
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, ending_loop
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
+from rvtrace_gdb.session.questions.explain.proposals import proposed
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
@@ -62,11 +64,11 @@ def _evidence(session: Session, selected: SelectedHistory, args: str, progress: 
 def _explanation(evidence: Evidence) -> Explanation:
     selected, part, places = evidence.selected, evidence.part, ProgramPlaces(evidence)
     loop = ending_loop(evidence)
-    findings = list(_findings(evidence, places, loop))
+    findings, calls = list(_findings(evidence, places, loop)), _last_calls(evidence, places, loop)
     return Explanation(
         selected.hart, history_number(part.start), part.stop, _ended(evidence, places, loop),
-        _last_place(evidence, places), findings, _last_calls(evidence, places, loop), lost_trace(evidence),
-        list(_unknown(evidence, findings)), _commands(evidence, findings),
+        _last_place(evidence, places), findings, calls, lost_trace(evidence),
+        list(_unknown(evidence, findings)), proposed(evidence, places, findings, calls),
     )  # fmt: skip
 
 
@@ -76,8 +78,8 @@ def _findings(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None
         return
     outside = stack.stack_overflow(evidence, places)
     at = max(evidence.last, 0) if outside is None else outside.facts["number"] - 1
-    deep = calls.recursion(evidence, places, at)
-    smashed = calls.smashed_return(evidence, places)
+    deep = call_findings.recursion(evidence, places, at)
+    smashed = call_findings.smashed_return(evidence, places)
     jump = traps.jump_to_no_code(evidence, places)
     yield from (it for it in (deep, outside, smashed, None if smashed else jump) if it is not None)
     again = _begun_again(evidence, places)
@@ -279,22 +281,3 @@ def _unknown(evidence: Evidence, findings: Sequence[ExplainedFinding]) -> Iterat
     for it in evidence.exceptions[-1:]:
         if getattr(it.fact, "cause", None) is None and any(one.kind in ("fault", "trap-loop") for one in findings):
             yield "the cause of the exception: this trace does not have it, mcause has"
-
-
-def _commands(evidence: Evidence, findings: Sequence[ExplainedFinding]) -> list[str]:
-    """Return what to type next."""
-    for finding in findings:
-        if finding.place is not None and finding.place.number is not None:
-            asked = finding.facts.get("ask")
-            more = (f"who-wrote {asked}",) if asked else _NEXT.get(finding.kind, ())
-            return [f"goto {finding.place.number}", *more]
-    return ["calls"]
-
-
-_NEXT = {
-    "waits": ("events interrupt",),
-    "sleeps": ("events interrupt",),
-    "waits-for-lock": ("calls",),
-    "interrupt-storm": ("events interrupt",),
-    "endless-recursion": ("functions",),
-}

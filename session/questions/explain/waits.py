@@ -12,6 +12,7 @@ from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.flow import Change, LoopFlow, MemoryPlace
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, Stays, stays_before
+from rvtrace_gdb.session.questions.explain.masked import masked_since, masked_text
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.explain.stores import address_at, last_store
 
@@ -46,7 +47,12 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
 
 def _has_ended(evidence: Evidence, loop: EndingLoop) -> bool:
     symbol = evidence.image.symbol(min(loop.body))
-    return symbol is not None and _ENDS.search(symbol[0]) is not None
+    return symbol is not None and has_ended(symbol[0])
+
+
+def has_ended(function: str) -> bool:
+    """Return whether a program that is in a function has ended, by its name."""
+    return _ENDS.search(function) is not None
 
 
 def _no_way_out(places: ProgramPlaces, loop: EndingLoop, why: str) -> ExplainedFinding:
@@ -223,12 +229,16 @@ def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
     what = f"{'the lock ' if flow.swaps else ''}{' and '.join(names)}" if names else "memory"
     text = f"{places.function_name(loop.head)} waits for {what}: {loop.rounds} rounds{_stays_text(stays)}"
     details = [*_branch_text(places, loop), *_written(evidence, places, loop, reads)]
-    if not flow.stores:
-        details.append(_who_ends_it(evidence, loop))
-    facts = {
+    facts: dict[str, object] = {
         "rounds": loop.rounds, "longest": stays.longest, "since": history_number(loop.begin),
         "waits_for": [f"0x{it:x}" for it in reads.values() if it is not None],
     }  # fmt: skip
+    if not flow.stores:
+        details.append(_who_ends_it(evidence, loop))
+        off = masked_since(evidence, evidence.part.stop)
+        if off is not None and kind == "waits":
+            details.append(masked_text(evidence, places, off))
+            facts["off_since"] = history_number(off)
     return ExplainedFinding(kind, text, places.place_of(loop.head, history_number(loop.begin)), details, facts)
 
 

@@ -9,6 +9,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.semantics.reads import FLOW
+from rvtrace_gdb.rows.explain_rows import called
 from rvtrace_gdb.rows.list_rows import WhyRow
 from rvtrace_gdb.session.questions.why.branches import Decided, Decision, Decisions
 from rvtrace_gdb.session.questions.why.calls import FoldedCalls
@@ -112,6 +113,10 @@ class WhyAnswer:
         opened = self._open.get(1)
         if opened is not None and opened.maker is not None:
             self._add_decisions(opened.maker.position)
+
+    def ask_execution(self, position: int) -> None:
+        """Ask which branches let the instruction at a position run."""
+        self._add_decisions(position)
 
     # -- the tree
 
@@ -226,7 +231,7 @@ class WhyAnswer:
         row = row._replace(returned=self._names.function_name(call + 1))
         maker = makers[0]
         if maker.result is not None and maker.result >= X:
-            row = row._replace(subject=f"{row.returned}()")
+            row = row._replace(subject=called(row.returned))
         made = frozenset(it.position for it in makers)
         step = ChainStep(maker, made, [use for it in folded for use in it.uses])
         if not self._shown(step):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from rvtrace_gdb.session.past.choice import PastSource, facts_of, past_of
+from rvtrace_gdb.session.past.past import PC
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.questions.why.answer import DEPTH, WhyAnswer
 from rvtrace_gdb.session.questions.why.branches import Decisions
@@ -15,6 +16,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 class WhyQuestion(NamedTuple):
     """What is asked. *position*: before the instruction there. *register*: its number, or *where*: (address, size).
+    PC: with *branches*, what let the instruction there run.
 
     branches  also which branches let it run
     thin      without what addresses and indices are made of
@@ -48,11 +50,13 @@ def answer(
         parts.trace, parts.links, parts.branches, parts.names,
         thin=question.thin, depth=question.depth,
     )  # fmt: skip
-    if question.register is not None:
+    if question.register == PC:
+        found.ask_execution(min(question.position, len(selected.history) - 1))
+    elif question.register is not None:
         found.ask_register(question.position, question.register)
     elif question.where is not None:
         found.ask_memory(question.position, *question.where)
-    if question.branches:
+    if question.branches and question.register != PC:
         found.ask_branches()
     return found
 

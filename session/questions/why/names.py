@@ -1,14 +1,14 @@
 """What a program calls things: source lines, functions, and the variables that are in registers and in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.expressions.debug_types import text_of
+from rvtrace_gdb.decode.expressions.debug_types import UnreadableType, text_of
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator
 from rvtrace_gdb.decode.expressions.formatting import Formatter
 from rvtrace_gdb.decode.expressions.locations import UnknownValue, VariableContent
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
-from rvtrace_gdb.decode.expressions.types import Array, Struct, ValueType, is_scalar, size_of, stripped
+from rvtrace_gdb.decode.expressions.types import Array, MemberField, Struct, ValueType, is_scalar, size_of, stripped
 from rvtrace_gdb.decode.expressions.values import TypedValue
 from rvtrace_gdb.decode.expressions.variables import DebugVariable
 from rvtrace_gdb.decode.history.history import GAP
@@ -238,7 +238,7 @@ def _part(variable: PartName, offset: int, size: int) -> PartName:
         if inside + size <= size_of(kind.target):
             return _part(PartName(f"{variable.text}[{number + kind.lowest}]", kind.target), inside, size)
     if isinstance(kind, Struct):
-        for it in kind.members:
+        for it in _members(kind):
             inside = offset - it.offset
             if it.name and it.bits is None and inside >= 0 and inside + size <= size_of(it.type):
                 return _part(PartName(f"{variable.text}.{it.name}", it.type), inside, size)
@@ -246,3 +246,11 @@ def _part(variable: PartName, offset: int, size: int) -> PartName:
         end = f"..{offset + size - 1}" if size > 1 else ""
         return PartName(f"{variable.text} (byte {offset}{end})")
     return variable
+
+
+def _members(kind: Struct) -> Sequence[MemberField]:
+    """Return the members of a structure that are understood."""
+    try:
+        return kind.members
+    except UnreadableType:
+        return ()
