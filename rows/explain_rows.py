@@ -68,11 +68,6 @@ class Explanation(NamedTuple):
     commands: list[str]
 
 
-def called(name: str) -> str:
-    """Return a function's name with brackets, which names of C++ and Rust have."""
-    return name if name.endswith(")") else f"{name}()"
-
-
 def explanation_of(fields: list[Any]) -> Explanation:
     """Return an explanation that has crossed the pipe."""
     hart, first, last, ended, place, findings, calls, *rest = fields

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import Protocol
 
-from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall, called
-from rvtrace_gdb.rows.list_rows import Place
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall
+from rvtrace_gdb.rows.list_rows import Place, called
 from rvtrace_gdb.rows.list_text import RowFields
 
 WIDTH = 80

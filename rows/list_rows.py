@@ -367,3 +367,8 @@ ROW_TYPES: dict[str, type[Any]] = {
     "why": WhyRow,
 }
 """The type of the rows of each list that a session has, by the list's name in a request."""
+
+
+def called(name: str) -> str:
+    """Return a function's name with brackets, which names of C++ and Rust have."""
+    return name if name.endswith(")") else f"{name}()"

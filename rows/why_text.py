@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Callable
 
-from rvtrace_gdb.rows.explain_rows import called
-from rvtrace_gdb.rows.list_rows import WhyRow
+from rvtrace_gdb.rows.list_rows import WhyRow, called
 
 WHY_KINDS: Mapping[str, str] = {
     "wrote": "",

@@ -5,7 +5,8 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.layout import PlacedObject, ProgramLayout
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.reports.source_files import source_file
-from rvtrace_gdb.rows.explain_rows import ExplainedPlace, called
+from rvtrace_gdb.rows.explain_rows import ExplainedPlace
+from rvtrace_gdb.rows.list_rows import called
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.support.text import printable
 

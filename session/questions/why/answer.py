@@ -9,8 +9,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.semantics.reads import FLOW
-from rvtrace_gdb.rows.explain_rows import called
-from rvtrace_gdb.rows.list_rows import WhyRow
+from rvtrace_gdb.rows.list_rows import WhyRow, called
 from rvtrace_gdb.session.questions.why.branches import Decided, Decision, Decisions
 from rvtrace_gdb.session.questions.why.calls import FoldedCalls
 from rvtrace_gdb.session.questions.why.links import Origin, UseRole, ValueLinks
