@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvtrace_gdb.rows.explain_rows import called
 from rvtrace_gdb.rows.explain_text import ExplainSymbols, place_fields, wrapped
+from rvtrace_gdb.rows.list_rows import called
 from rvtrace_gdb.rows.list_text import RowFields
 from rvtrace_gdb.rows.stack_rows import ChainFrame, FunctionDepth, LevelDepth, StackArea, StackDepth
 
