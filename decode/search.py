@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
 from heapq import merge
-from itertools import accumulate, chain, islice, pairwise, repeat
+from itertools import accumulate, chain, pairwise, repeat
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,6 +110,8 @@ class LoopOrTrapReturn:
 
 
 _PROGRESS_INTERVAL = 1 << 12  # steps processed between two calls of the progress
+_SHORT = 1 << 12  # instructions of a part whose matches are kept
+_KEPT_PARTS = 1 << 10
 
 
 class _MatchCount(NamedTuple):
@@ -152,6 +154,7 @@ class PartMatches:
         self._query = query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _MatchCount] = {}
+        self._indices: dict[tuple[int, bool], array[int]] = {}
 
     def instruction_count(self, part: PathPart) -> int:
         """Return how many instructions of a part are at searched addresses, whatever runs before them."""
@@ -209,8 +212,8 @@ class PartMatches:
         """
         if isinstance(part, RepeatPath):
             return self._in_repetition(part, number, tail)
-        if isinstance(part, tuple):
-            return next(islice(self._match_indices(part, tail), number, None))
+        if len(part) <= _SHORT or isinstance(part, tuple):
+            return self._indices_in_short(part, tail)[number]
         place = 0
         for piece in part.parts:
             count = self.part_count(piece)
@@ -237,6 +240,15 @@ class PartMatches:
             found.extend(array("Q", [place + index for index in known]))
             place, tail = place + len(piece), self.part_count(piece).tail
         return found
+
+    def _indices_in_short(self, part: PathPart, tail: bool) -> "array[int]":
+        """Return `match_indices` of a part in which matches are looked for one by one: usually again soon."""
+        known = self._indices.get((id(part), tail))
+        if known is None:
+            if len(self._indices) >= _KEPT_PARTS:
+                self._indices.clear()
+            known = self._indices[id(part), tail] = self.match_indices(part, tail)
+        return known
 
     def _in_repetition(self, part: RepeatPath, number: int, tail: bool) -> int:
         unit = self.part_count(part.path)

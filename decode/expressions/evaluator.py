@@ -45,10 +45,11 @@ from rvtrace_gdb.decode.program.unit_functions import C_PLUS_PLUS, RUST
 
 _DATA_POINTERS = frozenset(["sp", "gp", "tp", "fp", "s0", "x2", "x3", "x4", "x8"])
 _CODE_POINTERS = frozenset(["pc", "ra", "x1"])
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
 }  # fmt: skip
+"""The operators that compare."""
 _MOST = 1 << 16  # elements of an array that `@` makes
 
 
@@ -61,8 +62,8 @@ class Evaluator:
         self.problems: Sequence[str] = self.program.problems
         self.locations = VariableLocations(CallFrameInformation(image), image.xlen)
         self._found: dict[tuple[str, str, int], DebugVariable | Constant | CodeAddress | None] = {}
-        self._numbers = Arithmetic(self._width)
-        self._int, self._long = self._numbers.base("int"), self._numbers.base("long")
+        self.numbers = Arithmetic(self._width)
+        self._int, self._long = self.numbers.base("int"), self.numbers.base("long")
         self._code = Pointer(FunctionType(NOTHING, (), is_prototyped=False), self._width)
 
     def parsed(self, text: str, scope: CodeScope | None) -> ExpressionNode:
@@ -70,7 +71,7 @@ class Evaluator:
         return parse(text, lambda name: self._is_type(name, scope))
 
     def _is_type(self, name: str, scope: CodeScope | None) -> bool:
-        return self._lookup(VariableName(name), scope) is None and self._type_named(name, scope) is not None
+        return self.lookup(VariableName(name), scope) is None and self._type_named(name, scope) is not None
 
     def _type_named(self, name: str, scope: CodeScope | None) -> ValueType | None:
         try:
@@ -97,7 +98,7 @@ class Evaluator:
         if isinstance(node, VariableName):
             return self._named(node, moment)
         if isinstance(node, NumberLiteral):
-            return self._numbers.literal(node)
+            return self.numbers.literal(node)
         if isinstance(node, RegisterName):
             return self._register(node.name, moment)
         if isinstance(node, MemberAccess):
@@ -107,17 +108,24 @@ class Evaluator:
         if isinstance(node, UnaryOperation):
             return self._unary(node, moment)
         if isinstance(node, CastExpression):
-            return self.cast(self.type_of(node.type, moment), self._value(node.operand, moment), moment)
+            kind = self.type_of(node.type, self.program.scope_at(moment.pc))
+            return self.cast(kind, self._value(node.operand, moment), moment)
         if isinstance(node, TypeSize):
-            kind = node.operand
-            found = self.type_of(kind, moment) if isinstance(kind, TypeName) else self._value(kind, moment).type
-            return number_value(self._numbers.base("unsigned long"), size_of(found))
+            return self._size(node, moment)
         chosen = node.one if self.is_true(self._value(node.condition, moment), moment) else node.other
         return self._value(chosen, moment)
 
+    def _size(self, node: TypeSize, moment: ExpressionMoment) -> TypedValue:
+        operand = node.operand
+        if isinstance(operand, TypeName):
+            found = self.type_of(operand, self.program.scope_at(moment.pc))
+        else:
+            found = self._value(operand, moment).type
+        return number_value(self.numbers.base("unsigned long"), size_of(found))
+
     def _named(self, node: VariableName, moment: ExpressionMoment) -> TypedValue:
         scope = self.program.scope_at(moment.pc)
-        found = self._lookup(node, scope)
+        found = self.lookup(node, scope)
         if found is None:
             return self._elsewhere(node, scope, moment)
         if isinstance(found, Constant):
@@ -140,7 +148,8 @@ class Evaluator:
             return TypedValue(kind.target, address, reference=value.type)
         return value
 
-    def _lookup(self, node: VariableName, scope: CodeScope | None) -> DebugVariable | Constant | CodeAddress | None:
+    def lookup(self, node: VariableName, scope: CodeScope | None) -> DebugVariable | Constant | CodeAddress | None:
+        """Return what a name means, None for nothing."""
         key = (node.name, node.file, 0 if scope is None else id(scope))
         if key not in self._found:
             self._found[key] = self.program.lookup(node.name, scope, node.file)
@@ -149,9 +158,9 @@ class Evaluator:
     def _elsewhere(self, node: VariableName, scope: CodeScope | None, moment: ExpressionMoment) -> TypedValue:
         """Return what is no variable: true and false, a member of `this`, or nothing."""
         if node.name in ("true", "false"):
-            return number_value(self._truth(moment), node.name == "true")
+            return number_value(self.truth(self.program.scope_at(moment.pc)), node.name == "true")
         has_this = self.language(scope) in C_PLUS_PLUS and node.name != "this"
-        if has_this and self._lookup(VariableName("this"), scope) is not None:
+        if has_this and self.lookup(VariableName("this"), scope) is not None:
             try:
                 return self._member(MemberAccess(VariableName("this"), node.name, True), moment)
             except BadExpression:
@@ -160,25 +169,30 @@ class Evaluator:
             raise BadExpression(f"'{node.name}' has unknown type; cast its address to that of its declared type")
         raise NoSymbol(f'No symbol "{node.name}" in current context.')
 
-    def _truth(self, moment: ExpressionMoment) -> BaseType:
-        language = self.language(self.program.scope_at(moment.pc))
-        return self._numbers.base("bool") if language in C_PLUS_PLUS | {RUST} else self._int
+    def truth(self, scope: CodeScope | None) -> BaseType:
+        """Return the type of what is true or false."""
+        language = self.language(scope)
+        return self.numbers.base("bool") if language in C_PLUS_PLUS | {RUST} else self._int
 
     def _register(self, name: str, moment: ExpressionMoment) -> TypedValue:
         try:
             number = moment.named_register(name)
         except KeyError:
             raise BadExpression(f"there is no register ${name}") from None
-        kind: ValueType = self._long if self._width == 8 else self._int
-        if name in _CODE_POINTERS:
-            kind = self._code
-        elif name in _DATA_POINTERS:
-            kind = Pointer(NOTHING, self._width)
-        elif _is_floating(name):
-            raise BadExpression(f"${name} has several values, as a float and as a double: name a variable")
+        kind = self.register_type(name)
         if number is None:
             raise UnknownValue
         return number_value(kind, number)
+
+    def register_type(self, name: str) -> ValueType:
+        """Return the type that gdb gives a register. Raises BadExpression: it has several."""
+        if name in _CODE_POINTERS:
+            return self._code
+        if name in _DATA_POINTERS:
+            return Pointer(NOTHING, self._width)
+        if _is_floating(name):
+            raise BadExpression(f"${name} has several values, as a float and as a double: name a variable")
+        return self._long if self._width == 8 else self._int
 
     # -- members, pointers
 
@@ -272,8 +286,8 @@ class Evaluator:
             return self._address(node.operand, moment)
         value = self._value(node.operand, moment)
         if operator == "!":
-            return number_value(self._truth(moment), not self.is_true(value, moment))
-        number, kind = self._scalar(value, moment), self._numbers.promoted(value.type)
+            return number_value(self.truth(self.program.scope_at(moment.pc)), not self.is_true(value, moment))
+        number, kind = self._scalar(value, moment), self.numbers.promoted(value.type)
         if operator == "~":
             if isinstance(number, float):
                 raise BadExpression("Argument to complement operation not an integer, boolean.")
@@ -281,7 +295,7 @@ class Evaluator:
         return number_value(kind, 0 - number if operator == "-" else number)
 
     def _address(self, node: ExpressionNode, moment: ExpressionMoment) -> TypedValue:
-        if isinstance(node, VariableName) and self._lookup(node, self.program.scope_at(moment.pc)) is None:
+        if isinstance(node, VariableName) and self.lookup(node, self.program.scope_at(moment.pc)) is None:
             address = next((it for it, _ in self.image.symbols_named(node.name)), None)
             if address is not None:
                 return number_value(Pointer(NOTHING, self._width), address)
@@ -297,7 +311,7 @@ class Evaluator:
         if operator in ("&&", "||"):
             first = self.is_true(self._value(node.left, moment), moment)
             decided = first if first == (operator == "||") else self.is_true(self._value(node.right, moment), moment)
-            return number_value(self._truth(moment), decided)
+            return number_value(self.truth(self.program.scope_at(moment.pc)), decided)
         left, right = self._value(node.left, moment), self._value(node.right, moment)
         if operator == "[":
             return self.referred(self._indexed(left, right, moment), moment)
@@ -308,18 +322,18 @@ class Evaluator:
         if operator in ("+", "-") and any(pointers):
             return self._pointer_sum(operator, left, right, moment)
         a, b = self._scalar(left, moment), self._scalar(right, moment)
-        if operator in _COMPARISONS:
+        if operator in COMPARISONS:
             if any(pointers):
                 mask = (1 << 8 * self._width) - 1
                 a, b = int(a) & mask, int(b) & mask
             else:
-                kind = self._numbers.common(left.type, right.type)
-                a, b = self._numbers.converted(kind, a), self._numbers.converted(kind, b)
-            return number_value(self._truth(moment), _COMPARISONS[operator](a, b))
+                kind = self.numbers.common(left.type, right.type)
+                a, b = self.numbers.converted(kind, a), self.numbers.converted(kind, b)
+            return number_value(self.truth(self.program.scope_at(moment.pc)), COMPARISONS[operator](a, b))
         if operator in ("<<", ">>"):
-            return self._numbers.shifted(operator, self._numbers.promoted(left.type), a, b)
-        kind = self._numbers.common(left.type, right.type)
-        a, b = self._numbers.converted(kind, a), self._numbers.converted(kind, b)
+            return self.numbers.shifted(operator, self.numbers.promoted(left.type), a, b)
+        kind = self.numbers.common(left.type, right.type)
+        a, b = self.numbers.converted(kind, a), self.numbers.converted(kind, b)
         return number_value(kind, computed(operator, a, b))
 
     def _indexed(self, left: TypedValue, right: TypedValue, moment: ExpressionMoment) -> TypedValue:
@@ -371,9 +385,9 @@ class Evaluator:
 
     # -- types
 
-    def type_of(self, named: TypeName, moment: ExpressionMoment) -> ValueType:
+    def type_of(self, named: TypeName, scope: CodeScope | None) -> ValueType:
         """Return the type that is named. Raises BadExpression."""
-        kind = self._numbers.base_named(named.name) or self._type_named(named.name, self.program.scope_at(moment.pc))
+        kind = self.numbers.base_named(named.name) or self._type_named(named.name, scope)
         if kind is None:
             raise BadExpression(f"No type named {named.name}.")
         for it in named.derived:

@@ -47,6 +47,12 @@ class Formatter:
         self._moment: ExpressionMoment
         self._known = True
 
+    def prints_plainly(self, kind: ValueType) -> bool:
+        """Return whether the texts of a type are those of integers."""
+        behind = stripped(kind)
+        is_number = isinstance(behind, BaseType) and behind.kind not in (FLOAT, BOOL, VOID)
+        return is_number and not is_character(behind) and not self._letter
+
     def text(self, value: TypedValue, moment: ExpressionMoment) -> tuple[str, bool]:
         """Return the text of a value, and whether all of it is known. Raises BadExpression: it cannot be printed."""
         self._moment, self._known = moment, True

@@ -54,6 +54,15 @@ class VariableContent(NamedTuple):
     register: int | None = None
 
 
+class FixedPlace(NamedTuple):
+    """Where a variable is whenever an instruction runs: in a *register*, with an *offset* in memory at so many bytes
+    above what the register has; without a register at the address *offset*.
+    """
+
+    register: int | None
+    offset: int | None
+
+
 class VariableLocations:
     """The places of variables. Methods raise UnknownValue, and `dwarf_file.ERRORS` for a damaged file."""
 
@@ -75,6 +84,32 @@ class VariableLocations:
             raise UnknownValue(OPTIMIZED_OUT)
         return _StackMachine(self, variable, moment).content(operations, size)
 
+    def fixed_place(self, variable: DebugVariable, pc: int) -> FixedPlace | None:
+        """Return where a variable is at an address, None where that takes more than a sum."""
+        if any("DW_AT_const_value" in it.attributes for it in completed(variable.entry)):
+            return None
+        operations = self._operations(variable, "DW_AT_location", pc)
+        if not operations or len(operations) != 1:
+            return None
+        (only,) = operations
+        if only.op_name == "DW_OP_addr":
+            return FixedPlace(None, (only.args[0] + variable.bias) & self.mask)
+        if only.op_name == "DW_OP_fbreg" and variable.function is not None:
+            return self._fixed_in_frame(variable._replace(entry=variable.function), only.args[0], pc)
+        return _fixed_operation(only)
+
+    def _fixed_in_frame(self, function: DebugVariable, offset: int, pc: int) -> FixedPlace | None:
+        """Return the place that DW_OP_fbreg says. *function*: whose frame it is."""
+        operations = self._operations(function, "DW_AT_frame_base", pc)
+        if not operations or len(operations) != 1:
+            return None
+        (only,) = operations
+        if only.op_name == "DW_OP_call_frame_cfa":
+            rule = self._frame_rule(pc)
+            return None if rule is None else FixedPlace(rule[0], rule[1] + offset)
+        base = _fixed_operation(only)
+        return None if base is None else FixedPlace(base.register, (base.offset or 0) + offset)
+
     def frame_base(self, variable: DebugVariable, moment: ExpressionMoment) -> int | None:
         """Return what DW_OP_fbreg adds to."""
         if variable.function is None:
@@ -89,12 +124,16 @@ class VariableLocations:
 
     def frame_address(self, moment: ExpressionMoment) -> int | None:
         """Return the canonical frame address."""
-        if moment.pc not in self._rules:
-            found = self._frames.rules_at(moment.pc)
-            self._rules[moment.pc] = None if found is None else found.cfa
-        rule = self._rules[moment.pc]
+        rule = self._frame_rule(moment.pc)
         base = None if rule is None else moment.register(rule[0])
         return None if rule is None or base is None else base + rule[1] & self.mask
+
+    def _frame_rule(self, pc: int) -> tuple[int, int] | None:
+        """Return the register and the offset whose sum is the canonical frame address."""
+        if pc not in self._rules:
+            found = self._frames.rules_at(pc)
+            self._rules[pc] = None if found is None else found.cfa
+        return self._rules[pc]
 
     def _operations(self, variable: DebugVariable, attribute: str, pc: int) -> Sequence[Any] | None:
         entry = next((it for it in completed(variable.entry) if attribute in it.attributes), None)
@@ -115,6 +154,15 @@ class VariableLocations:
         else:
             code = _code_at(found, unit.get_top_DIE(), address)
         return None if code is None else parsed_operations(unit, code)
+
+
+def _fixed_operation(operation: Any) -> FixedPlace | None:
+    """Return the place that an operation alone says, if it is a register or near what one has."""
+    if 0x50 <= operation.op <= 0x6F:
+        return FixedPlace(operation.op - 0x50, None)
+    if 0x70 <= operation.op <= 0x8F:
+        return FixedPlace(operation.op - 0x70, operation.args[0])
+    return None
 
 
 def _code_at(entries: Sequence[Any], top: Any, address: int) -> Any:

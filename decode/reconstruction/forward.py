@@ -395,7 +395,7 @@ class Forward:
                 known = self._first[id(path)] = path.pc(0)
             pc = known
         else:
-            pc = self._history.pc(position)
+            pc = self._history.entries[self._entry].pc(position - self._entry_begin)
         return None if pc == GAP else pc
 
     def _run_whole(self, path: AnyPath, following: KnownValue) -> None:
@@ -422,6 +422,10 @@ class Forward:
     def _run_piece(self, path: AnyPath, first: int, last: int, following: KnownValue) -> None:
         if isinstance(path, RepeatPath):
             self._run_repeated(path, first, last, following)
+            return
+        runs = self._code.piece_runs(path, first, last, following, (self.hart.physical, self._observed))
+        if runs is not None:
+            self._execute(runs)
             return
         begin = 0
         for part in path.parts:

@@ -17,6 +17,8 @@ from rvtrace_gdb.decode.reconstruction.known_memory import PAGE, KnownMemory, Kn
 LONGEST_WHOLE = 16 * LONGEST_RUN
 """Instructions of a path whose runs are kept together."""
 
+_KEPT_PIECES = 1 << 11
+
 _LONGEST_INSTRUCTION = 4  # bytes
 
 CountedRun = tuple[Callable[[], None], int]
@@ -29,10 +31,13 @@ RunKind = tuple[bool, bool]
 
 
 class _Compilations(NamedTuple):
-    """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
+    """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows, and
+    pieces of them, which also have a beginning and an end.
+    """
 
     runs: dict[tuple[tuple[int, ...], KnownValue], CountedRun]
     complete: dict[tuple[int, KnownValue], Runs]
+    pieces: dict[tuple[int, int, int, KnownValue], Runs]
 
 
 class ProgramCode:
@@ -80,6 +85,21 @@ class ProgramCode:
             runs = compiled.complete[id(path), following] = self.runs(pcs, following, kind)
         return runs
 
+    def piece_runs(self, path: Path, first: int, last: int, following: KnownValue, kind: RunKind) -> Runs | None:
+        """Return the runs of instructions *first* to *last* - 1 of a path, None if they are too many to keep: whoever
+        looks at each execution of an instruction stops at the same places of the same paths.
+        """
+        if last - first > LONGEST_WHOLE:
+            return None
+        pieces = self._of_kind(kind).pieces
+        runs = pieces.get((id(path), first, last, following))
+        if runs is None:
+            if len(pieces) >= _KEPT_PIECES:
+                pieces.clear()
+            pcs = tuple(chain.from_iterable(path.chunks(first, last)))
+            runs = pieces[id(path), first, last, following] = self.runs(pcs, following, kind)
+        return runs
+
     def runs(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
         """Return the runs of instructions at these addresses: compiling is what costs most, so that straight code is
         compiled once, wherever it occurs. *following*: the address that comes after them.
@@ -109,7 +129,7 @@ class ProgramCode:
 
     def _of_kind(self, kind: RunKind) -> _Compilations:
         found = self._compiled.get(kind)
-        return self._compiled.setdefault(kind, _Compilations({}, {})) if found is None else found
+        return self._compiled.setdefault(kind, _Compilations({}, {}, {})) if found is None else found
 
     def _served(self, pc: int) -> bool:
         try:

@@ -69,10 +69,10 @@ def regno_of(name: str) -> int | None:
     """Return the number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no
     register of a trace.
     """
-    found = _UNNAMED.fullmatch(name)
-    if found and int(found[1]) < GPR:
-        return int(found[1])
-    return NUMBERS.get(name)
+    number = NUMBERS.get(name)
+    if number is None and (found := _UNNAMED.fullmatch(name)) and int(found[1]) < GPR:
+        number = int(found[1])
+    return number
 
 
 def number_of(text: str) -> int | None:

@@ -12,16 +12,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
-from rvtrace_gdb.decode.expressions.debug_types import UnreadableType
-from rvtrace_gdb.decode.expressions.formatting import Formatter
-from rvtrace_gdb.decode.expressions.locations import UNAVAILABLE, UnknownValue
-from rvtrace_gdb.decode.expressions.syntax import BadExpression
-from rvtrace_gdb.decode.expressions.types import ValueType, size_of
-from rvtrace_gdb.decode.expressions.values import TypedValue
-from rvtrace_gdb.decode.expressions.variables import CodeScope, DebugVariable, local_variables
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.dwarf_file import ERRORS
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.search import entries_of, executions
@@ -29,7 +21,7 @@ from rvtrace_gdb.reports.intervals.calls import calls_of
 from rvtrace_gdb.rows.list_rows import OneCallRow
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.search import Places, QueryResults, Searcher
-from rvtrace_gdb.session.questions.calls_of.returned import ReturnPlace, return_place
+from rvtrace_gdb.session.questions.calls_of.values import CallValues
 from rvtrace_gdb.session.questions.log.query import LoggedValue, LogTools
 from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast
 from rvtrace_gdb.support.errors import Progress
@@ -37,7 +29,6 @@ from rvtrace_gdb.support.errors import Progress
 _KEPT = 8  # blocks of functions
 _MOST_RUNS = 1 << 14  # functions that are looked at in a call, for what it called
 _SHOWN = 6  # different functions that it called
-PARAMETER = "DW_TAG_formal_parameter"
 NO_RETURN, LOST = "had not returned", "trace is missing in it"
 UNWOUND = "was left in another way than by its return"
 
@@ -84,7 +75,8 @@ class CallsOf:
         part = range(len(history)) if query.part is None else query.part
         self._entries = [it for it in entries if it in part]
         self._functions = FunctionEntries(history, searcher.calls)
-        self._evaluator, self._formatter = query.tools.evaluator, Formatter(query.tools.evaluator)
+        self._evaluator, self._values = query.tools.evaluator, CallValues(query.tools)
+        self._lines: dict[int, str] = {GAP: ""}
         self._blocks: OrderedDict[int, list[FunctionRun]] = OrderedDict()
         gaps = " It has gaps: see `trace gaps`." if history.gaps else ""
         self.none_message = f"{query.name} was not called in this history.{gaps}"
@@ -112,10 +104,11 @@ class CallsOf:
         begin = self._entries[index]
         ended = self._ends.get(begin)
         pc = self._history.pc(begin)
-        scope = self._evaluator.program.scope_at(pc)
-        why = self._why(begin, ended)
-        value = None if ended is None or why else self._returned(scope, begin, ended.end)
-        arguments = self._arguments(scope, begin, len(self._history) if ended is None else ended.end)
+        entry = self._moment(begin, pc)
+        stop = self._stop(begin, len(self._history) if ended is None else ended.end)
+        why = self._why(entry, ended)  # in the order of positions, which is the fast one
+        arguments = self._values.arguments(pc, None if stop is None else self._moment(stop, self._history.pc(stop)))
+        value = None if ended is None or why else self._values.returned(entry, self._moment(ended.end, pc))
         times = [self._history.time_at(it) for it in (begin, *([] if ended is None else [ended.end]))]
         called, more = self._called(begin, ended)
         return OneCallRow(
@@ -139,25 +132,15 @@ class CallsOf:
 
     def _line_before(self, begin: int) -> str:
         pc = self._history.pc(begin - 1) if begin else GAP
-        return "" if pc == GAP else self._query.tools.lines.line_at(pc)
+        if pc not in self._lines:
+            self._lines[pc] = self._query.tools.lines.line_at(pc)
+        return self._lines[pc]
 
     # -- values
 
     def _moment(self, position: int, pc: int) -> PastMoment:
         past = self._query.past
         return PastMoment(UnknownPast() if past is None else past, position, pc, self._functions)
-
-    def _arguments(self, scope: CodeScope | None, begin: int, end: int) -> list[tuple[str, LoggedValue]]:
-        """Return the names of the parameters, with their values where a breakpoint of this call stops."""
-        if scope is None:
-            return []
-        stop = self._stop(begin, end)
-        try:
-            return [(name, self._argument(it, stop)) for name, it in local_variables(scope, PARAMETER)]
-        except UnreadableType:
-            return []
-        except ERRORS:
-            return []
 
     def _stop(self, begin: int, end: int) -> int | None:
         """Return the first position of a call at which a breakpoint of the function stops."""
@@ -173,52 +156,6 @@ class CallsOf:
     def _breakpoints(self):  # type: ignore[no-untyped-def] # what searches return
         return self._searcher.search(executions(*self._query.breakpoints))
 
-    def _argument(self, variable: DebugVariable, stop: int | None) -> LoggedValue:
-        if stop is None:
-            return LoggedValue(UNAVAILABLE, False)
-        moment = self._moment(stop, self._history.pc(stop))
-        try:
-            return LoggedValue(*self._formatter.text(self._evaluator.variable(variable, moment), moment))
-        except UnknownValue as unknown:
-            return LoggedValue(unknown.text, False)
-        except BadExpression:
-            return LoggedValue(UNAVAILABLE, False)
-
-    def _returned(self, scope: CodeScope | None, begin: int, end: int) -> LoggedValue | None:
-        """Return what a call returned; None: nothing, or nobody knows where that is."""
-        if scope is None:
-            return None
-        try:
-            kind = scope.unit.types.of(scope.concrete)
-            flags = self._evaluator.image.elves[0][0].flags if self._evaluator.image.elves else 0
-            place = return_place(kind, self._evaluator.image.xlen, flags)
-            if place is None:
-                return None
-            moment = self._moment(end, self._history.pc(begin))
-            value = self._value_at(kind, place, begin, moment)
-            return LoggedValue(*self._formatter.text(value, moment))
-        except UnknownValue as unknown:
-            return LoggedValue(unknown.text, False)
-        except (UnreadableType, BadExpression):
-            return LoggedValue(UNAVAILABLE, False)
-        except ERRORS:
-            return LoggedValue(UNAVAILABLE, False)
-
-    def _value_at(self, kind: ValueType, place: ReturnPlace, begin: int, moment: PastMoment) -> TypedValue:
-        if place.is_in_memory:  # the caller says where, before the arguments
-            address = self._moment(begin, moment.pc).named_register("a0")
-            if address is None:
-                raise UnknownValue
-            return TypedValue(kind, address)
-        content: list[int | None] = [None] * size_of(kind)
-        for piece in place.pieces:
-            number = moment.named_register(piece.register)
-            if number is not None:
-                known = (number & (1 << 8 * piece.size) - 1).to_bytes(piece.size, "little")
-                content[piece.offset : piece.offset + piece.size] = known
-        inside = {at for it in place.pieces for at in range(it.offset, it.offset + it.size)}
-        return TypedValue(kind, content=[byte if at in inside else 0 for at, byte in enumerate(content)])
-
     # -- how it ended
 
     def _is_cut(self, begin: int, end: int) -> bool:
@@ -226,13 +163,13 @@ class CallsOf:
         gaps = self._history.gap_positions
         return bisect_left(gaps, begin) < bisect_left(gaps, end)
 
-    def _why(self, begin: int, ended: _CallEnd | None) -> str:
+    def _why(self, entry: PastMoment, ended: _CallEnd | None) -> str:
         """Return why there is no value, "" if the call returned."""
         if ended is None:
-            return LOST if self._is_cut(begin, len(self._history)) else NO_RETURN
-        return "" if self._returns(begin, ended.end) else UNWOUND
+            return LOST if self._is_cut(entry.position, len(self._history)) else NO_RETURN
+        return "" if self._returns(entry, ended.end) else UNWOUND
 
-    def _returns(self, begin: int, end: int) -> bool:
+    def _returns(self, entry: PastMoment, end: int) -> bool:
         """Return whether a call ended by a return to where it came from."""
         image = self._program.image_of(self._history.context_at(end - 1))
         try:
@@ -241,7 +178,7 @@ class CallsOf:
             return False
         if not is_return or end == len(self._history) or self._calls.traps_at(end):
             return is_return
-        back = self._moment(begin, 0).named_register("ra")
+        back = entry.named_register("ra")
         return back is None or back == self._history.pc(end)
 
     # -- what it called
@@ -273,10 +210,10 @@ class CallsOf:
         while block < len(self._calls.lowest) and self._calls.begin_of(block) < end:
             runs = self._block(block)
             first = bisect_left(runs, begin, key=lambda run: run.begin)
-            for run in runs[first:]:
-                if run.begin >= end:
+            for at in range(first, len(runs)):
+                if runs[at].begin >= end:
                     return
-                yield run
+                yield runs[at]
             block += 1
 
     def _block(self, number: int) -> list[FunctionRun]:

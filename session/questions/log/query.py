@@ -6,18 +6,24 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from rvtrace_gdb.decode.expressions.compiled import (
+    CompiledExpression,
+    ExpressionCompiler,
+    TextFunction,
+    text_function,
+)
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator
 from rvtrace_gdb.decode.expressions.formatting import FORMATS, Formatter
-from rvtrace_gdb.decode.expressions.locations import UnknownValue
+from rvtrace_gdb.decode.expressions.locations import ExpressionMoment, UnknownValue
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, ChangingExpression, ExpressionNode
 from rvtrace_gdb.decode.expressions.values import TypedValue
-from rvtrace_gdb.decode.expressions.variables import CodeScope
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.prologues import Prologues
 from rvtrace_gdb.decode.program.source_lines import SourceLines
-from rvtrace_gdb.rows.list_rows import LoggedRow
+from rvtrace_gdb.rows.list_rows import LoggedRow, Place
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import AT_GAP, BadQuery, Places, QueryResults, Searcher
@@ -26,6 +32,7 @@ from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, Un
 from rvtrace_gdb.support.errors import Progress
 
 _T = TypeVar("_T")
+_HeldAt = Callable[[PastMoment], bool]
 _STEP = 256  # conditions between two reports of progress
 
 
@@ -151,6 +158,8 @@ class LogTexts:
         self.texts = expressions
         self._formatter = Formatter(self._evaluator, request.letter)
         self._parsed: dict[tuple[str, int], ExpressionNode] = {}
+        self._compiled: dict[tuple[str, int], CompiledExpression | None] = {}
+        self._printing: dict[tuple[str, int], TextFunction] = {}
 
     def moment(self, position: int) -> PastMoment:
         """Return what is known at a position."""
@@ -184,11 +193,20 @@ class LogTexts:
             pass
         return None
 
-    def _value(self, text: str, moment: PastMoment) -> TypedValue:
-        scope = self._evaluator.program.scope_at(moment.pc)
-        return self._evaluator.value(self._node(text, scope), moment)
+    def _value(self, text: str, moment: ExpressionMoment) -> TypedValue:
+        compiled = self._compiled_expression(text, moment.pc)
+        if compiled is not None:
+            return compiled.value(moment)
+        return self._evaluator.value(self._node(text, moment.pc), moment)
 
-    def _node(self, text: str, scope: CodeScope | None) -> ExpressionNode:
+    def _compiled_expression(self, text: str, pc: int) -> CompiledExpression | None:
+        key = (text, pc)
+        if key not in self._compiled:
+            self._compiled[key] = ExpressionCompiler(self._evaluator, pc).compiled(self._node(text, pc))
+        return self._compiled[key]
+
+    def _node(self, text: str, pc: int) -> ExpressionNode:
+        scope = self._evaluator.program.scope_at(pc)
         key = (text, id(scope))
         if key not in self._parsed:
             self._parsed[key] = self._evaluator.parsed(text, scope)
@@ -196,28 +214,34 @@ class LogTexts:
 
     def chosen(self, hits: Hits, progress: Progress) -> tuple[Hits, frozenset[int]]:
         """Return the hits at which the condition holds, or may hold, and the positions of those where it may."""
+        conditions: dict[int, _HeldAt] = {}
         kept, undecided = array("Q"), set()
         for index in range(len(hits)):
             if not index % _STEP:
                 progress("evaluating the condition (times)", index, len(hits))
             position = hits.position(index)
-            holds = self._holds(self.moment(position))
+            moment = self.moment(position)
+            condition = conditions.get(moment.pc)
+            if condition is None:
+                condition = conditions[moment.pc] = self._new_condition(moment.pc)
+            holds = _decided(condition, moment)
             if holds is not False:
                 kept.append(position)
             if holds is None:
                 undecided.add(position)
         return _ChosenHits(kept), frozenset(undecided)
 
-    def _holds(self, moment: PastMoment) -> bool | None:
-        """Return whether the condition holds, None: that is not known."""
+    def _new_condition(self, pc: int) -> _HeldAt:
+        """Return the condition at an instruction."""
+        text = self._query.request.condition
         try:
-            return self._evaluator.is_true(self._value(self._query.request.condition, moment), moment)
-        except (UnknownValue, BadExpression):
-            return None
+            compiled = ExpressionCompiler(self._evaluator, pc).compiled_condition(self._node(text, pc))
+        except BadExpression:
+            compiled = None
+        return compiled or (lambda moment: self._evaluator.is_true(self._value(text, moment), moment))
 
-    def logged(self, position: int) -> tuple[str, list[tuple[str, str, bool]]]:
-        """Return the text at a position, and the values: (expression, text, whether it is known)."""
-        moment = self.moment(position)
+    def logged(self, moment: PastMoment) -> tuple[str, list[tuple[str, str, bool]]]:
+        """Return the text at a moment, and the values: (expression, text, whether it is known)."""
         values = [(text, *self._logged_value(text, moment)) for text in self.texts]
         if self._format is None:
             return ", ".join(f"{name} = {text}" for name, text, _ in values), values
@@ -233,10 +257,20 @@ class LogTexts:
             return LoggedValue(f"<error: {error}>", False)
 
     def _printed(self, text: str, moment: PastMoment) -> LoggedValue:
+        printing = self._printing.get((text, moment.pc))
+        if printing is None:
+            printing = self._printing[text, moment.pc] = self._new_printing(text, moment.pc)
         try:
-            return LoggedValue(*self._formatter.text(self._value(text, moment), moment))
+            return LoggedValue(*printing(moment))
         except UnknownValue as unknown:
             return LoggedValue(unknown.text, False)
+
+    def _new_printing(self, text: str, pc: int) -> TextFunction:
+        """Return what makes the text of an expression at an instruction."""
+        compiled = self._compiled_expression(text, pc)
+        if compiled is not None:
+            return text_function(compiled, self._formatter)
+        return lambda moment: self._formatter.text(self._value(text, moment), moment)
 
     def _formatted(self, moment: PastMoment) -> str:
         assert self._format is not None
@@ -248,6 +282,14 @@ class LogTexts:
                 yield self._value(text, moment)
             except UnknownValue as unknown:
                 yield unknown
+
+
+def _decided(condition: _HeldAt, moment: PastMoment) -> bool | None:
+    """Return whether a condition holds, None: that is not known."""
+    try:
+        return condition(moment)
+    except (UnknownValue, BadExpression):
+        return None
 
 
 def _checked(make: Callable[..., _T], *given: object) -> _T:
@@ -269,6 +311,7 @@ class LogResults:
         self._log, self._hits, self._undecided = log, hits, undecided
         self.none_message = none_message
         self._places = Places(log.history, log._program)
+        self._known_places: dict[tuple[int, ProgramContext], tuple[Place, str]] = {}
         self._gaps = list(_gap_groups(log.history, hits))
         self._gaps_before = [before + at for at, (_, _, before) in enumerate(self._gaps)]
         self.notes: Sequence[str] = _notes(log, len(undecided))
@@ -297,20 +340,29 @@ class LogResults:
         return self._hit(index, self._hits.position(number))
 
     def _hit(self, index: int, position: int) -> LoggedRow:
-        text, values = self._log.logged(position)
+        moment = self._log.moment(position)
+        text, values = self._log.logged(moment)
+        here, where = self._place_and_line(moment)
         is_undecided = position in self._undecided
         condition = self._log._query.request.condition
-        pc = self._log.history.pc(position)
         return LoggedRow(
             number=index + 1,
             position=history_number(position),
-            here=self._places.address(pc, position),
-            where=self._log._query.tools.lines.line_at(pc),
+            here=here,
+            where=where,
             text=text.rstrip("\n"),
             why=f"{condition} is not known" if is_undecided else "",
             values=[{"what": name, "value": it, **({} if known else {"unknown": 1})} for name, it, known in values],
             time=self._log.history.time_at(position),
         )
+
+    def _place_and_line(self, moment: PastMoment) -> tuple[Place, str]:
+        """Return the place, and the source line, of what runs next."""
+        key = moment.pc, self._log.history.context_at(moment.position)
+        if key not in self._known_places:
+            here = self._places.address(moment.pc, moment.position)
+            self._known_places[key] = here, self._log._query.tools.lines.line_at(moment.pc)
+        return self._known_places[key]
 
     def _gap_row(self, index: int, first: int, last: int) -> LoggedRow:
         history = self._log.history

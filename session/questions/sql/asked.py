@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.program.dwarf_file import ERRORS
 from rvtrace_gdb.rows.list_rows import LoggedRow, OneCallRow
 from rvtrace_gdb.rows.list_text import RowFields, row_fields
 from rvtrace_gdb.session.queries.search import AT_GAP, Searcher
-from rvtrace_gdb.session.questions.calls_of.query import PARAMETER, CallsOfQuery
+from rvtrace_gdb.session.questions.calls_of.query import CallsOfQuery
+from rvtrace_gdb.session.questions.calls_of.values import PARAMETER
 from rvtrace_gdb.session.questions.log.query import LogQuery
 from rvtrace_gdb.session.questions.sql.rows import HartTables
 from rvtrace_gdb.session.questions.sql.schema import CALLS_OF_COLUMNS, LOG_COLUMNS, TableColumn, TraceTable
