@@ -71,6 +71,7 @@ def _of_history(hart: int, history: History) -> dict[str, Any]:
 
 EXAMPLES = (
     ("import raw.bin --ntrace --elf app.elf -o x.rvt", "N-Trace of another tool"),
+    ("import commits.log --elf app.elf -o x.rvt", "registers and memory from a log of Spike"),
 )
 
 
@@ -78,13 +79,15 @@ def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace import`."""
     parser.usage = (
         "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
-        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]"
+        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]\n"
+        "       rvtrace import LOG [--log FORM] [--elf FILE] -o FILE.rvt [options]"
     )
     parser.description = (
         "Makes a capture file from raw N-Trace, E-Trace or tandem trace bytes of an RTL simulation or another tool,"
         " with everything needed to decode them. `rvtrace decode`, `rvtrace dump`, and `trace open` in gdb read it."
         " Prints what the trace contains, to show whether the options are right. A core dump of ESP-IDF"
-        " (docs/esp32.md) includes the settings of its trace."
+        " (docs/esp32.md) includes the settings of its trace. A log of Spike, QEMU or Ibex with what instructions wrote"
+        " (docs/logs.md) becomes a tandem trace."
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument(
@@ -92,7 +95,7 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--hart", dest="of_hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N",
-        help="with --tandem: the hart that sent the trace (default 0)",
+        help="with --tandem: the hart that sent the trace (default 0); of a log: the hart that is read, of several",
     )  # fmt: skip
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser, capture=False)
@@ -105,12 +108,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the capture, and print what is in it. Raises what `raw.import_request` and `capture.save` raise."""
     if args.json and args.output == "-":
         raise RvtraceError("--json and -o - would both write to standard output")
-    if args.of_hart is not None and not args.tandem:
-        raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
     request = raw.import_request(args, args.file, args.of_hart or 0)
+    if args.of_hart is not None and not args.tandem and request.log is None:
+        raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-        capture = request.capture()
+        capture, notes = request.imported(shown.progress)
         session = Session()
         try:
             said = session.open_capture(capture, inputs.title(args.output), request.elf_of_settings())[1:]
@@ -129,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
         capture_file.save(capture, args.output)
         if shown.json:
             known = {**of_capture(capture), **of_histories(decoded.harts)}
-            shown.facts({"file": args.output, **known, "messages": [*session.warnings(), *hint]})
+            shown.facts({"file": args.output, **known, "messages": [*notes, *session.warnings(), *hint]})
         else:
             said = [report.saved(capture, args.output), *said, *report.histories(decoded.harts)]
-            shown.say([*said, *session.warnings(), *hint], sys.stderr if args.output == "-" else sys.stdout)
+            shown.say([*said, *notes, *session.warnings(), *hint], sys.stderr if args.output == "-" else sys.stdout)
     return 0

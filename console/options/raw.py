@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import etrace as options_etrace
+from rvtrace_gdb.console.options import logs
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, number_from
 from rvtrace_gdb.console.options.request import (
@@ -48,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         f"{when} the bytes were encoded. In parentheses: the encoder's registers with these settings.",
     )  # fmt: skip
     _add_formats(formats, capture=capture)
+    if not capture:
+        logs.add_arguments(formats)
     _add_shared(group, program=program)
     _add_ntrace(group_of(parser, RAW, "raw N-Trace", "With --ntrace." if capture else ""))
     options_etrace.add_arguments(parser)
@@ -140,10 +143,12 @@ def trace_request(
 
 
 def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedTrace:
-    """Return the request of a command to which *file* is never a capture: raw bytes, by default of N-Trace, or a core
-    dump. *hart*: that of a tandem trace. Raises as `trace_request`.
+    """Return the request of a command to which *file* is never a capture: raw bytes, by default of N-Trace, a log, or a
+    core dump. *hart*: that of a tandem trace. Raises as `trace_request`.
     """
     programs = Programs.from_arguments(args)
+    if args.log is not None or (not _has_format(args) and logs.is_log_file(file)):
+        return RequestedTrace(file, None, programs, log=_logged(args))
     if not _has_format(args) and is_core_dump_file(file):
         return RequestedTrace(file, None, programs)
     check_file(file)  # first: for a capture, a missing program is not the problem
@@ -157,6 +162,16 @@ def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     if args.tandem:
         return TandemBytes(_tandem(args), args.wrapped, hart)
     return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped)
+
+
+def _logged(args: argparse.Namespace) -> logs.LoggedTrace:
+    """Return what the command line says of a log. Raises `RawError`."""
+    names = (*_ONLY_NTRACE, *options_etrace.own_options(), *_EITHER, "dialect", "wrapped")
+    for name in _given(args, names):
+        raise RawError(f"{name} is for raw bytes, not for a log")
+    return logs.LoggedTrace(
+        None if args.log in (None, logs.AUTO) else args.log, TandemOptions.from_arguments(args), args.of_hart
+    )
 
 
 def _has_format(args: argparse.Namespace) -> bool:

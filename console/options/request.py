@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options.hints import hints_of_groups
 from rvtrace_gdb.console.options.inputs import Programs, RawError, pieces, standard_input, title
+from rvtrace_gdb.console.options.logs import LoggedTrace, LogImport
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -36,6 +37,7 @@ from rvtrace_gdb.session.formats.stream import StreamSource, source_of
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
+from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import read_input
 
 
@@ -163,13 +165,14 @@ RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes
 @dataclass(frozen=True)
 class RequestedTrace:
     """*file*: where the bytes are, "-" is standard input. *raw*: how they were encoded; None: a capture, which says it,
-    or a core dump of ESP-IDF. *stop_at_error*: decode up to the first loss only.
+    or a core dump of ESP-IDF. *stop_at_error*: decode up to the first loss only. *log*: it is a log instead.
     """
 
     file: str
     raw: RawBytes | None
     programs: Programs
     stop_at_error: bool = False
+    log: LoggedTrace | None = None
 
     @property
     def name(self) -> str:
@@ -194,6 +197,14 @@ class RequestedTrace:
         if self.raw is not None:
             return self.of_program().capture(_file_bytes(self.file), None)
         return self._core_dump() or load(self.file)
+
+    def imported(self, progress: Progress = silent) -> LogImport:
+        """Read the trace, and return it with what is to be said of a log. Raises as `capture` and
+        `LoggedTrace.imported`.
+        """
+        if self.log is not None:
+            return self.log.imported(self.file, self.programs, progress)
+        return LogImport(self.capture(), [])
 
     def open(self, session: Session, *, lazily: bool = False) -> list[str]:
         """Open the trace, and return notes about it. *lazily*: as for `Session.open_capture`.
@@ -255,9 +266,7 @@ class LoadedTrace(NamedTuple):
 
     def open(self, session: Session, *, lazily: bool = False) -> list[str]:
         """Open the trace as `RequestedTrace.open` does. Raises as `Session.open_capture`."""
-        return session.open_capture(
-            self.capture, self.name, self.elf, stop_at_error=self.stop_at_error, lazily=lazily
-        )
+        return session.open_capture(self.capture, self.name, self.elf, stop_at_error=self.stop_at_error, lazily=lazily)
 
     def program_files(self) -> list[str]:
         """Return the paths of the ELF files that the trace is read with, whether they are there or not."""

@@ -167,14 +167,14 @@ class Translated:
         return pcs if both and count != natural else pcs[:count]
 
 
-_TRACE = re.compile(rb"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/(?:0x)?[0-9a-f]+(?:/([0-9a-f]+))?\]")
+TRACE_LINE = re.compile(rb"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/(?:0x)?[0-9a-f]+(?:/([0-9a-f]+))?\]")
 TRAP_LINE = re.compile(
     rb"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)(?:, tval:0x([0-9a-f]+))?,"
 )
 STOPPED_LINE = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
-_REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)\s")
+REWOUND_LINE = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)\s")
 MODE_LINE = re.compile(rb"Priv: (\d+); Virt: (\d)")
-_ASM_LINE = re.compile(rb"0x([0-9a-f]+):  ")
+ASM_LINE = re.compile(rb"0x([0-9a-f]+):  ")
 _ASM = b"IN:"
 _LINE_BEGINS = re.compile(
     rb"(?:^IN:|IN: |^Trace |Trace \d+: |riscv_cpu_do_interrupt: hart|Stopped execution of TB|cpu_io_recompile: rewound)"
@@ -183,8 +183,8 @@ _UNUSED = re.compile(rb"\s*$|-+\s*$|Priv: |OBJD-|Linking TBs|0x[0-9a-f]+:  ")
 """What else QEMU logs with these options; other lines are somebody else's."""
 
 # Of the flags a block was translated with (cflags), the same since they are logged.
-_COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
-_CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
+COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
+CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
 class QemuLogReader(EventReader):
@@ -235,7 +235,7 @@ class QemuLogReader(EventReader):
 
     def _is_one_by_one(self) -> bool:
         """Return whether the log begins with blocks of one instruction each, if the lines themselves do not show it."""
-        matches = [_TRACE.match(line) for line in self.log.head()]
+        matches = [TRACE_LINE.match(line) for line in self.log.head()]
         pcs = [None if match is None or match[3] is not None else int(match[2], 16) for match in matches]
         steps = [
             self._translator.is_one(pc, after) for pc, after in pairwise(pcs) if pc is not None and after is not None
@@ -280,7 +280,7 @@ class QemuLogReader(EventReader):
         return None
 
     def _translated_block(self, index: int, line: bytes) -> Translated | None:
-        match = _TRACE.match(line)
+        match = TRACE_LINE.match(line)
         if match is None:
             self._bad_line(index, line)
             return None
@@ -293,14 +293,14 @@ class QemuLogReader(EventReader):
             cflags = int(match[3], 16)
             if not cflags & _NO_CHAIN:
                 raise self.log.error(index, "the log omits blocks (nochain is missing): give QEMU -d exec,nochain,int")
-            most = cflags & _COUNT_MASK or MOST
+            most = cflags & COUNT_MASK or MOST
         end, mode = self._listed.get(pc, (None, None))
         block = self._blocks[line] = Translated(self._translator, pc, most, end, mode)
         return block
 
     def _lists(self, line: bytes) -> bool:
         """Process a line of in_asm; return whether it was one."""
-        if match := _ASM_LINE.search(line):
+        if match := ASM_LINE.search(line):
             self._final = int(match[1], 16)
             if self._first < 0:
                 self._first = self._final
@@ -331,7 +331,7 @@ class QemuLogReader(EventReader):
             self._last, self._rewound = None, False
         if self._trap is not None:  # the handler could not be fetched
             self._cut(IngressTrap(*self._trap, handler=epc))
-        self._trap = LoggedTrap(epc, interrupt, cause & _CAUSE_MASK, tval)
+        self._trap = LoggedTrap(epc, interrupt, cause & CAUSE_MASK, tval)
 
     def _stop_line(self, index: int, line: bytes) -> None:
         match = STOPPED_LINE.match(line)
@@ -341,7 +341,7 @@ class QemuLogReader(EventReader):
             self._last = None
 
     def _rewind(self, index: int, line: bytes) -> None:
-        match = _REWOUND.match(line)
+        match = REWOUND_LINE.match(line)
         if match is None:
             self._bad_line(index, line)
         elif self._last is not None and self._last.covers(int(match[1], 16)):

@@ -240,13 +240,16 @@ class GroupEncoder:
         self._remember([element])
         self._emit(encode_element(element, self._widths))
 
-    def begin(self, pc: int, privilege: int | None = None) -> None:
-        """Encode the address of the first instruction, and its privilege mode, as a state initialization."""
+    def begin(self, pc: int, privilege: int | None = None, held: Sequence[FullRegister] = ()) -> None:
+        """Encode the address of the first instruction, its privilege mode, and what registers hold, as a state
+        initialization.
+        """
         self._pc = pc
         elements: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
         if privilege is not None:
             elements.append(AdditionalState(StateId.PRIVILEGE_MODE, privilege))
-        self._group(elements)
+        self._remember(held)
+        self._group([*elements, *held])
 
     def finish(self) -> None:
         """End the trace."""

@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, reach
 from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost
+from rvtrace_gdb.decode.semantics.addressed import addressed
 from rvtrace_gdb.decode.tandem.effects import destinations, stored_size
 from rvtrace_gdb.decode.tandem.encoder import encode_group
 from rvtrace_gdb.decode.tandem.protocol import (
@@ -38,7 +39,6 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TandemParameters,
 )
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.verify.nondeterminism import addressed
 from rvtrace_gdb.support.errors import Progress, silent
 
 _NOWHERE = (1 << 64) - 1

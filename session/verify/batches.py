@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.semantics.addressed import Addressed, addressed
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.session.verify.compare import GroupComparison, GroupState, is_load
 from rvtrace_gdb.session.verify.masks import inputs
 from rvtrace_gdb.session.verify.model import ExpectedStep, Model, ModelState, ModelStep, PipelinedModel, QueuedModel
-from rvtrace_gdb.session.verify.nondeterminism import Addressed, ModelInputs, addressed
+from rvtrace_gdb.session.verify.nondeterminism import ModelInputs
 from rvtrace_gdb.session.verify.plain_steps import PlainSteps
 
 _SYSTEM, _AMO = 0x73, 0x2F

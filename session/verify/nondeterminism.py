@@ -9,18 +9,18 @@ value; after a loss, and if a trace does not begin with a reset, so do CSRs and 
 unknown value has an unpredictable result: it is copied. CSRs that decide whether there is a trap, and where it leads,
 are assumed to have values with which the model does what the hart did.
 
-The registers that an instruction reads, and the address of a load or store, are also decoded here. Source: RISC-V
-Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
+The registers that an instruction reads are also decoded here. Source: RISC-V Instruction Set Manual, volume I: "Base
+Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
 """
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import CSR, reach
+from rvtrace_gdb.decode.semantics.addressed import addressed
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, UNKNOWN_CAUSE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
@@ -30,7 +30,7 @@ from rvtrace_gdb.session.verify.compare import GroupState, is_load
 from rvtrace_gdb.session.verify.model import Model, ModelState, ModelStep, ModelStore, VerifyCounts
 from rvtrace_gdb.session.verify.translated_pages import TranslatedPages
 
-_LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
+_LOAD, _LOAD_FP, _STORE_FP = 0x03, 0x07, 0x27
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
 _NOTHING = {0x17, 0x37, 0x6F}  # auipc, lui, jal
 _FUSED = range(0x43, 0x50, 4)
@@ -38,14 +38,6 @@ _OP_FP, _SYSTEM = 0x53, 0x73
 _HYPERVISOR = 4  # funct3 of hlv and hsv
 _FROM_INTEGER = {0b11010, 0b11110}  # funct5 of fcvt.s.w and fmv.w.x
 _OF_ONE = {0b01011, 0b01000, *_FROM_INTEGER, 0b11000, 0b11100}  # fsqrt, fcvt.s.d, and those to x: rs2 says which
-
-
-class Addressed(NamedTuple):
-    """A load or store at the value of register *base* plus *offset*. *data*: the register that is stored, -1: none."""
-
-    base: int
-    offset: int
-    data: int = -1
 
 
 @lru_cache(maxsize=1 << 16)
@@ -110,44 +102,6 @@ def _sources_of_quadrant_0(funct3: int, rs1: int, rs2: int, xlen: int) -> set[in
 
 def _stores_floating(funct3: int, xlen: int) -> bool:
     return funct3 == 5 or (funct3 == 7 and xlen == 32)
-
-
-def addressed(word: int, xlen: int) -> Addressed | None:
-    """Return the address of a load or store; None: the instruction is none, or unknown here."""
-    if word & 3 != 3:
-        return _addressed16(word & 0xFFFF, xlen)
-    opcode, base, rs2 = word & 0x7F, GPR + (word >> 15 & 31), word >> 20 & 31
-    if opcode in (_LOAD, _LOAD_FP):
-        return Addressed(base, _signed(word >> 20 & 0xFFF, 12))
-    if opcode in (_STORE, _STORE_FP):
-        offset = _signed((word >> 25 & 0x7F) << 5 | word >> 7 & 31, 12)
-        return Addressed(base, offset, (GPR if opcode == _STORE else FPR) + rs2)
-    return Addressed(base, 0) if opcode == _AMO else None
-
-
-def _addressed16(half: int, xlen: int) -> Addressed | None:
-    quadrant, funct3 = half & 3, half >> 13
-    if quadrant == 1 or funct3 in (0, 4):
-        return None
-    double = funct3 in (1, 5) or (funct3 in (3, 7) and xlen == 64)
-    floating = funct3 in (1, 5) or (not double and funct3 in (3, 7))
-    first = FPR if floating else GPR
-    if quadrant == 0:
-        low = (half >> 10 & 7) << 3
-        offset = low | (half >> 5 & 3) << 6 if double else low | (half >> 6 & 1) << 2 | (half >> 5 & 1) << 6
-        data = first + 8 + (half >> 2 & 7) if funct3 > 4 else -1
-        return Addressed(GPR + 8 + (half >> 7 & 7), offset, data)
-    if funct3 < 4:
-        high, low = half >> 12 & 1, half >> 2 & 31
-        offset = low & 0x18 | (low & 7) << 6 if double else low & 0x1C | (low & 3) << 6
-        return Addressed(GPR + 2, offset | high << 5)
-    bits = half >> 7 & 0x3F
-    offset = bits & 0x38 | (bits & 7) << 6 if double else bits & 0x3C | (bits & 3) << 6
-    return Addressed(GPR + 2, offset, first + (half >> 2 & 31))
-
-
-def _signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> bits - 1 else value
 
 
 MEMORY = "loads of memory nobody stored to"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.instructions import reach
+from rvtrace_gdb.decode.semantics.addressed import addressed
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.group_grammar import UnpackPlan, plan_of
@@ -19,7 +20,7 @@ from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.session.verify.compare import is_load
 from rvtrace_gdb.session.verify.model import ExpectedStep, ModelState
-from rvtrace_gdb.session.verify.nondeterminism import ModelInputs, addressed
+from rvtrace_gdb.session.verify.nondeterminism import ModelInputs
 
 _SYSTEM, _AMO = 0x73, 0x2F
 _MOST_KINDS, _MOST_LOADS = 1 << 16, 1 << 16

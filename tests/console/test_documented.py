@@ -12,8 +12,8 @@ import pytest
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from tests.console.options.beginnings import beginning
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _PLACES = {
-    "demo.": "tandem", "core.elf": "esp32",
+    "demo.": "tandem", "commits.log": "tandem", "logged.rvt": "tandem", "core.elf": "esp32",
     "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
 }  # fmt: skip
 """Folders whose files of the same names are others."""
@@ -82,6 +82,8 @@ def _tandem(folder: Path) -> None:
     place.mkdir()
     (place / "demo.elf").write_bytes((folder / "app.elf").read_bytes())
     logged = spike_log(place / "demo.elf", place, "-l", "--log-commits", lines=6_000)
+    (place / "app.elf").write_bytes((folder / "app.elf").read_bytes())
+    (place / "commits.log").write_bytes(logged.read_bytes())
     with Log(str(logged)) as log:
         encode_log(CommitLog(log, 64), GroupEncoder(TandemParameters(64, 64), sent.extend))
     (place / "demo.tvt").write_bytes(sent)

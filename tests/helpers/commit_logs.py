@@ -1,7 +1,7 @@
 """Spike's logs of commits as tandem traces."""
 
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 
 
 def encode_log(commits: CommitLog, encoder: GroupEncoder, limit: int | None = None) -> int:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.file import dump
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from tests.decode.executed.logs import spike_log

@@ -27,8 +27,8 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture

@@ -1,7 +1,7 @@
 """A trace as the log that Spike writes of the same program (`spike -l --log-commits`).
 
 Source of the log: riscv-isa-sim, riscv/execute.cc (commit_log_print_insn) and riscv/processor.cc (disasm, take_trap);
-real logs. The lines are shown in `decode/executed/readers.py`, and `decode/tandem/spike_commits.py` reads them. What
+real logs. The lines are shown in `decode/executed/readers.py`, and `decode/tandem/logs/spike.py` reads them. What
 the trace does not contain is not in the log: docs/tandem.md has the list.
 """
 

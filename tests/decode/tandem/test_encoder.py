@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import BadElement, Forms, GroupEncoder, Retired, encode, encode_element
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import (
     DATA_IN_REQUEST,
     DIALECTS,
@@ -34,7 +35,6 @@ from rvtrace_gdb.decode.tandem.protocol import (
     StateId,
     TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from tests.decode.tandem.corpus import (
     DATA,

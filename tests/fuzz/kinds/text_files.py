@@ -19,7 +19,10 @@ from rvtrace_gdb.console.scripts.verbs import VERBS, read
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
+from rvtrace_gdb.decode.tandem.logs import FORMS, reader_of
+from rvtrace_gdb.decode.tandem.logs.commits import trace_of
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
+from rvtrace_gdb.decode.tandem.protocol import RECONSTRUCTED, TandemParameters
 from rvtrace_gdb.session.description.file import load as load_description
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.tables import text as text_of
@@ -139,6 +142,25 @@ Trace 0: 0x7f2478000a80 [0000000000000000/0000000080000004/00203003/ff020200] tr
 cpu_io_recompile: rewound execution of TB to 0000000080000008
 Trace 0: 0x7f2478000b00 [0000000000000000/0000000080000008/00203003/ff020201] trap_vector
 """
+_STATES = b"".join(
+    b"Trace 0: 0x7f [0000000000000000/%016x/00203003/ff000201] main\n pc       %016x\n mstatus  0000000a00000080\n"
+    b" mepc     0000000080000004\n mcause   0000000000000002\n x0/zero  %016x x1/ra    %016x x2/sp    %016x\n%b"
+    % (pc, pc, 0, pc, 0x80004000 + pc, trap)
+    for pc, trap in (
+        (0x80000000, b""),
+        (0x8000004C, b"riscv_cpu_do_interrupt: hart:0, async:0, cause:2, epc:0x000000008000004c, tval:0x0, desc=it\n"),
+        (0x80000004, b"Stopped execution of TB chain before 0x7f [0000000080000004] trap_vector\n"),
+        (0x80000004, b"0x80000008:  34202f73          csrr t5,mcause\n"),
+        (0x80000008, b""),
+    )
+)
+_IBEX = b"""Time\tCycle\tPC\tInsn\tDecoded instruction\tRegister and memory contents
+130\t61\t80000000\t04c0006f\tjal\tx0,76\t
+132\t62\t8000004c\t00008437\tlui\tx8,0x8\t x8=0x00008000
+142\t67\t80000050\tc622\tc.swsp\tx8,12(x2)\t x2:0x00002000  x8:0x00008000 PA:0x0000200c store:0x????8000
+144\t68\t80000052\t00c13823\tcsc\tx12,16(x2)\t x2:0x2000+0x1700000c4 PA:0x00002010 store:0x00003000+0x17f000c44
+146\t69\t80000100\t30200073\tmret\t\t
+"""
 _LISTED = b"# pcs\n0x8000004c\n80000050\n0x80000054,L4\n; end\n80000058\n.end\n"
 
 
@@ -146,7 +168,8 @@ class ExecutionLog(TextFile):
     """Logs of Spike and QEMU, lists of addresses, plain and gzip."""
 
     words = ("core   0:", "exception", "Trace 0:", "mem", "0x80000000", "epc", "tval", ">>>>", "x5", "c768_mstatus",
-             "interrupt", "hart:1", "async:1", "IN:", "Priv:", "fffffffffffffffe")  # fmt: skip
+             "interrupt", "hart:1", "async:1", "IN:", "Priv:", "fffffffffffffffe", " pc ", "x2/sp", "PA:0x", "store:0x",
+             "-->")  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,9 +180,16 @@ class ExecutionLog(TextFile):
         packed = gzip.compress(begin)
         for data in (begin, end, listed, _QEMU, _LISTED, packed):
             self.seeds += [Input(way, data) for way in ("executed", "contexts", "commits")]
+        for form, data in (("spike", begin), ("spike", end), ("qemu", _STATES), ("ibex", _IBEX)):
+            self.seeds.append(Input(form, data))
 
     def run(self, variant: str, data: bytes) -> None:
         with Log(str(self.written(data))) as log:
+            if variant in FORMS:
+                xlen = 32 if variant == "ibex" else 64
+                parameters = TandemParameters(xlen, 64, dialect=RECONSTRUCTED)
+                trace_of(reader_of(variant)(log, xlen, self._image), parameters)
+                return
             if variant == "commits":
                 deque(CommitLog(log, 64, self._image, None).retired(), maxlen=0)
                 return

@@ -6,6 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.semantics.addressed import addressed
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, TandemParameters
@@ -19,7 +20,7 @@ from rvtrace_gdb.session.verify.model import (
     ModelStore,
     ModelTrap,
 )
-from rvtrace_gdb.session.verify.nondeterminism import addressed, sources
+from rvtrace_gdb.session.verify.nondeterminism import sources
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.tandem.corpus import decoded, program_of

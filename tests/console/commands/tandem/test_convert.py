@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.exports.logs.commits import Spelling
 from rvtrace_gdb.session.exports.logs.riscv_dv import TraceCsv
 from rvtrace_gdb.session.exports.logs.spike_log import SpikeLog

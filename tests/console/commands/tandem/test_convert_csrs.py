@@ -10,8 +10,8 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.views.tandem.groups import Groups
 from tests.console.commands.tandem.test_convert import log_of, made, of_program, rows_of, spike_lines
 from tests.decode.executed.logs import PROGRAMS, spike_log

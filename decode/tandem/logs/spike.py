@@ -7,15 +7,17 @@ and xtval: the trace has no mstatus there, and no instruction that was not logge
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.executed.readers import Log
+from rvtrace_gdb.decode.executed.readers import Log, LogError
 from rvtrace_gdb.decode.executed.spike import CAUSES, CUSTOM_CAUSE, own_part
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length, reach
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import reach
 from rvtrace_gdb.decode.tandem.effects import bus_operation, is_atomic
 from rvtrace_gdb.decode.tandem.encoder import Retired
+from rvtrace_gdb.decode.tandem.logs.commits import CommitReader, Logged, UnloggedTraps, UnloggedWrites, instr_of
 from rvtrace_gdb.decode.tandem.protocol import Instr
 
 _CORE = rb"core +(\d+): "
@@ -46,23 +48,41 @@ class _CommitStep(NamedTuple):
     tval: int = 0
 
 
-class CommitLog:
-    """A reader of a commit log. *image*: the source of instructions that trapped, if the log does not have them.
-
-    Raises LogError for a malformed line that begins like Spike's, for a second hart with *hart* None, and for a log of
-    the other XLEN.
-
-    mismatch  the first instruction that ran and differs in the image; "": none
+class CommitLog(CommitReader):
+    """A reader of a commit log. The image is also the source of instructions that trapped, if the log does not have
+    them. Reading raises LogError also for a malformed line that begins like Spike's, and for a log of the other XLEN.
     """
 
+    expected = "what `spike -l --log-commits` writes (core   0: 3 0x... (0x...) x5  0x...)"
+
     def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
-        self._log, self._image, self._hart = log, image, hart
-        self._xlen, self._mask = xlen, (1 << xlen) - 1
-        self._any_hart = hart is None
+        super().__init__(log, xlen, image, hart)
         self._listed: tuple[int, int] | None = None
         self._gprs: dict[int, int] = {}
-        self._compared: set[int] = set()
-        self.mismatch = ""
+
+    @classmethod
+    def recognizes(cls, head: Sequence[bytes]) -> bool:
+        """Return whether a line is one of Spike's."""
+        return any(_COMMIT.match(line) or _LISTED.match(line) for line in head)
+
+    @classmethod
+    def xlen_in(cls, head: Sequence[bytes]) -> int | None:
+        """Return XLEN by the digits of the first address; old versions write 16 of RV32, too."""
+        found = next((match for match in map(_COMMIT.match, head) if match), None)
+        return None if found is None else 32 if len(found[3]) == 8 else 64
+
+    def commits(self) -> Iterator[Logged]:
+        """Yield what the hart did, oldest first, with the traps that the log does not name. To be called once."""
+        traps, writes, has_commits = UnloggedTraps(self.xlen), UnloggedWrites(self.xlen), False
+        for retired, following in pairwise(chain(self.retired(), (None,))):
+            assert retired is not None
+            has_commits = has_commits or retired.own_privilege is not None
+            for one in traps.completed(retired, None if following is None else following.own_privilege):
+                yield writes.completed(one)
+        if not has_commits:
+            raise LogError(self.log.name, None, f"has no commit lines: expected {self.expected}")
+        if traps.count:
+            self.notes.append(f"{traps.note}: `spike -l` names them")
 
     def retired(self) -> Iterator[Retired]:
         """Yield what the hart did, oldest first. To be called once."""
@@ -76,7 +96,7 @@ class CommitLog:
 
     def _steps(self) -> Iterator[_CommitStep]:
         trap: _CommitStep | None = None
-        for batch in self._log.batches():
+        for batch in self.log.batches():
             for index, line in enumerate(batch):
                 if not line.endswith(b"\n"):  # it was cut off
                     continue
@@ -85,22 +105,22 @@ class CommitLog:
                     continue
                 if trap is not None:
                     match = _TVAL.match(line)
-                    yield trap._replace(tval=int(match[2], 16) & self._mask) if match else trap
+                    yield trap._replace(tval=int(match[2], 16) & self.mask) if match else trap
                     trap = None
                     if match:
                         continue
                 if match := _COMMIT.match(line):
-                    if self._is_ours(index, match):
+                    if self.is_ours(index, int(match[1])):
                         pc, word = self._parsed_pc(index, match[3]), int(match[4], 16)
-                        self._compare(pc, word)
+                        self.compare(pc, instr_of(word))
                         yield _CommitStep(pc, int(match[2]), word, self._writes(index, match[5]))
                 elif match := _LISTED.match(line):
-                    if self._is_ours(index, match):
-                        self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
+                    if self.is_ours(index, int(match[1])):
+                        self._listed = int(match[2], 16) & self.mask, int(match[3], 16)
                 elif match := _EXCEPTION.match(line):
-                    trap = self._trap_step(match) if self._is_ours(index, match) else None
+                    trap = self._trap_step(match) if self.is_ours(index, int(match[1])) else None
                 elif not _WITHOUT_STEP.match(line):
-                    raise self._log.error(index, "is not a line of a Spike log that can be read: the log is damaged")
+                    raise self.log.error(index, "is not a line of a Spike log that can be read: the log is damaged")
         if trap is not None:
             yield trap
 
@@ -109,50 +129,26 @@ class CommitLog:
         try:
             return own_part(line) or b""
         except ValueError:
-            raise self._log.error(index, "is not one line of a Spike log, but parts of some") from None
-
-    def _is_ours(self, index: int, match: re.Match[bytes]) -> bool:
-        hart = int(match[1])
-        if self._hart is None:
-            self._hart = hart
-        elif hart != self._hart and self._any_hart:
-            raise self._log.error(index, f"hart {hart} after lines of hart {self._hart}: choose one")
-        return hart == self._hart
+            raise self.log.error(index, "is not one line of a Spike log, but parts of some") from None
 
     def _parsed_pc(self, index: int, digits: bytes) -> int:
         """Return the address: Spike writes 8 digits on RV32, or, in old versions, 16 with sign extension."""
         pc = int(digits, 16)
-        other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self._xlen == 32 else len(digits) == 8
+        other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self.xlen == 32 else len(digits) == 8
         if other:
-            ran = 96 - self._xlen
-            raise self._log.error(index, f"RV{ran} ran, and the program is RV{self._xlen}: is this the right ELF?")
-        return pc & self._mask
+            ran = 96 - self.xlen
+            raise self.log.error(index, f"RV{ran} ran, and the program is RV{self.xlen}: is this the right ELF?")
+        return pc & self.mask
 
     def _writes(self, index: int, text: bytes) -> _CommitWrites:
         found = _WRITE.findall(text)
         for _, _, value, _, csr_value, _, data in found:
             if len(value or csr_value) not in _VALUE_DIGITS or len(data) not in _STORE_DIGITS:
-                raise self._log.error(index, "a value has digits too few or too many: the log is damaged")
+                raise self.log.error(index, "a value has digits too few or too many: the log is damaged")
         return found
 
-    def _compare(self, pc: int, word: int) -> None:
-        """Compare an instruction with the image, until one differs: the trace has what ran, whatever the image has."""
-        if self._image is None or self.mismatch or pc in self._compared:
-            return
-        self._compared.add(pc)
-        ran = _instr(word)
-        try:
-            in_image = int.from_bytes(self._image.read(pc, ran.length), "little")
-        except CodeMissing:
-            return
-        if in_image != ran.word:
-            self.mismatch = (
-                f"at 0x{pc:x} the instruction 0x{ran.word:x} ran, but {self._image.path} has 0x{in_image:x} there:"
-                " is this the program that ran?"
-            )
-
     def _trap_step(self, match: re.Match[bytes]) -> _CommitStep:
-        epc = int(match[4], 16) & self._mask
+        epc = int(match[4], 16) & self.mask
         cause = int(match[3]) if match[3] else CAUSES.get(match[2], CUSTOM_CAUSE)
         word = None if match[3] or cause in _FETCH_FAULTS else self._word_at(epc)
         return _CommitStep(epc, None, word, cause=cause, interrupt=bool(match[3]))
@@ -161,17 +157,12 @@ class CommitLog:
         """Return the instruction that trapped, from the log or from the program."""
         if self._listed is not None and self._listed[0] == pc:
             return self._listed[1]
-        try:
-            if self._image is None:
-                return None
-            size = self._image.instruction(pc).length
-            return int.from_bytes(self._image.read(pc, size), "little")
-        except (CodeMissing, UndecodableInstruction):
-            return None
+        found = self.in_program(pc)
+        return None if found is None else found.word
 
     def _retired(self, step: _CommitStep, following: _CommitStep | None) -> Retired:
         pc = None if following is None else following.pc
-        instr = None if step.word is None else _instr(step.word)
+        instr = None if step.word is None else instr_of(step.word)
         if step.cause is not None:
             return self._trapped(step, following, pc, instr)
         returns = instr is not None and instr.word in csrs.XRETS
@@ -185,7 +176,7 @@ class CommitLog:
     ) -> Retired:
         to = _MACHINE if following is None or following.mode is None else following.mode
         taken = csrs.TRAPS[0] if to == _MACHINE else csrs.TRAPS[1]
-        cause = (step.cause or 0) | step.interrupt << self._xlen - 1
+        cause = (step.cause or 0) | step.interrupt << self.xlen - 1
         written = ((taken.cause, cause), (taken.epc, step.pc), (taken.tval, step.tval))
         return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
 
@@ -193,11 +184,11 @@ class CommitLog:
         """Add what the instruction wrote, according to the log."""
         for kind, number, value, csr, csr_value, address, data in writes:
             if kind == b"x":
-                retired = retired._replace(gpr=(int(number), int(value, 16) & self._mask))
+                retired = retired._replace(gpr=(int(number), int(value, 16) & self.mask))
             elif kind == b"f":
                 retired = retired._replace(fpr=(int(number), int(value, 16)))
             elif csr:
-                retired = retired._replace(csrs=(*retired.csrs, (int(csr), int(csr_value, 16) & self._mask)))
+                retired = retired._replace(csrs=(*retired.csrs, (int(csr), int(csr_value, 16) & self.mask)))
             elif data:
                 retired = retired._replace(eaddr=int(address, 16), memdata=(len(data) // 2, int(data, 16)))
             else:
@@ -217,13 +208,5 @@ class CommitLog:
             or (retired.memdata is not None and bus_operation(retired.instr.word) is None)
         ):
             return None
-        found = reach(retired.instr.word, self._xlen)
+        found = reach(retired.instr.word, self.xlen)
         return None if found is None or not found.size else (found.size, written[1] & (1 << 8 * found.size) - 1)
-
-
-def _instr(word: int) -> Instr:
-    try:
-        size = 2 if length(word & 0xFFFF) == 2 else 4
-    except UndecodableInstruction:
-        size = 4
-    return Instr(word & (1 << 8 * size) - 1, size)
