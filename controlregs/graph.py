@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rvtrace_gdb.controlregs import sifive_v0
+from rvtrace_gdb.controlregs import mdm_v, sifive_v0
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.coresight import registers as coresight
 from rvtrace_gdb.controlregs.errors import SettingRefused
@@ -31,6 +31,8 @@ PRE_RATIFIED: Mapping[str, RegisterBlock] = {"encoder": sifive_v0.ENCODER, "funn
 """The blocks of major version 0, whose sinks are part of the encoder or funnel."""
 CORESIGHT: Mapping[str, RegisterBlock] = coresight.BLOCKS
 """The blocks of the components on Arm's trace bus, which have no version of the interface."""
+OF_VENDORS: Mapping[str, RegisterBlock] = mdm_v.BLOCKS
+"""The blocks of components of vendors, with the bits that every component of the ratified interface has."""
 KINDS = tuple(RATIFIED)
 
 
@@ -56,7 +58,7 @@ def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
 
     A version newer than 1 gets the registers of version 1; other code decides whether to accept it.
     """
-    known = {**RATIFIED, **CORESIGHT} if major else PRE_RATIFIED
+    known = {**RATIFIED, **OF_VENDORS, **CORESIGHT} if major else PRE_RATIFIED
     if kind not in known:
         raise NoSuchBlock(kind, major, known)
     return known[kind]
@@ -148,10 +150,15 @@ class Graph:
     def bridges(self) -> tuple[Component, ...]:
         return self._of_kind(ATB_BRIDGE, *sifive_v0.ATB.values())
 
+    @cached_property
+    def stream_sinks(self) -> tuple[Component, ...]:
+        """The sinks to an AXI4-Stream, which have no settings."""
+        return self._of_kind(*OF_VENDORS.values())
+
     @property
     def sinks(self) -> tuple[Component, ...]:
-        """All sinks: RAM sinks, PIB sinks and ATB bridges."""
-        return (*self.ram_sinks, *self.pib_sinks, *self.bridges)
+        """All sinks: RAM sinks, PIB sinks, ATB bridges and AXI4-Stream sinks."""
+        return (*self.ram_sinks, *self.pib_sinks, *self.bridges, *self.stream_sinks)
 
     @property
     def start_order(self) -> tuple[Component, ...]:

@@ -289,6 +289,10 @@ def _atb_bridge(probe: ComponentProbe) -> Findings:
     return found
 
 
+def _stream_sink(probe: ComponentProbe) -> Findings:
+    return Findings(["no settings"])
+
+
 def _funnel(probe: ComponentProbe) -> Findings:
     found = Findings()
     mask = probe.ones(component_registers.FUNNEL_DIS_INPUT, "trFunnelDisInput")
@@ -310,6 +314,7 @@ PROBES: Mapping[int, Callable[[ComponentProbe], Findings]] = {
     component_registers.RAM_SINK.comp_type: _ram_sink,
     component_registers.PIB_SINK.comp_type: _pib_sink,
     component_registers.ATB_BRIDGE.comp_type: _atb_bridge,
+    component_registers.ANY_COMP_TYPE: _stream_sink,
 }
 """The functions that probe a component, by tr??CompType."""
 

@@ -37,6 +37,15 @@ VENDOR_RANGE = range(0xE00, 0x1000)
 
 VERSION = (1, 0)
 VERSION_EXPERIMENTAL = 15  # as a minor version: not final; as a major version: an unknown encoding
+MISSTATED_VERSIONS = {
+    (0, 1): "1.0 with its halves exchanged, as the SpacemiT K3 may have it",
+    (5, 1): "what AMD's manual of MicroBlaze V prints for its 1.0",
+}
+"""Versions that components with the registers of 1.0 may read, and why. In the interface before 1.0 the half that is 1
+here is the sinks: an SRAM sink alone; a target description tells the two apart.
+"""
+ANY_COMP_TYPE = -1
+"""The `comp_type` of a block whose tr??CompType no document says."""
 
 
 class CompType(IntEnum):

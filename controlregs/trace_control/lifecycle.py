@@ -26,7 +26,14 @@ from rvtrace_gdb.controlregs.errors import (
 from rvtrace_gdb.controlregs.fields import FieldAccess, Register
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
-from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, VERSION_EXPERIMENTAL, CompType, RamMode
+from rvtrace_gdb.controlregs.trace_control.component_registers import (
+    ANY_COMP_TYPE,
+    MISSTATED_VERSIONS,
+    VERSION,
+    VERSION_EXPERIMENTAL,
+    CompType,
+    RamMode,
+)
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     DATA_CONTROL,
     ENCODER_CONTROL,
@@ -91,12 +98,23 @@ def identify(component: Component) -> Identity:
     version = register.get(impl, prefix + "VerMajor"), register.get(impl, prefix + "VerMinor")
     if impl in UNANSWERED_READS:
         raise WrongComponent(component.name, component.base, impl, component.block.name, None)
+    found = register.get(impl, prefix + "CompType")
+    is_of_type = found == component.block.comp_type
+    if version in MISSTATED_VERSIONS and is_of_type:
+        return Identity(impl, VERSION, (_misstated(component, version, impl),))
     if version[0] != VERSION[0]:
         raise UnsupportedVersion(component.name, component.base, impl, version, VERSION)
-    found = register.get(impl, prefix + "CompType")
-    if found != component.block.comp_type:
+    if not is_of_type and component.block.comp_type != ANY_COMP_TYPE:
         raise WrongComponent(component.name, component.base, impl, component.block.name, _type_name(found))
     return Identity(impl, version, _version_notes(component, version, impl))
+
+
+def _misstated(component: Component, version: tuple[int, int], impl: int) -> str:
+    """Return the note on a version that stands for 1.0, which the target description says it is."""
+    return (
+        f"{component.name} at {component.base:#x}: trace control interface {version[0]}.{version[1]} is used as "
+        f"{VERSION[0]}.{VERSION[1]}: it is {MISSTATED_VERSIONS[version]} (tr??Impl reads {impl:#010x})"
+    )
 
 
 def read_stable(component: Component, register: Register) -> int:

@@ -49,6 +49,7 @@ from rvtrace_gdb.session.description.model import (
     AnyComponent,
     AtbBridgeDescription,
     AtbLinkDescription,
+    AxiStreamSinkDescription,
     Description,
     DescriptionError,
     EncoderDescription,
@@ -70,6 +71,7 @@ _KEYS = {
     "funnel": ("name", "type", "base", "to", "inputs", "version", "hart"),
     "pib_sink": ("name", "type", "base", "mode", "divider", "clk_center", "inside"),
     "atb_bridge": ("name", "type", "base", "id", "inside", "to", "hart"),
+    "axi_stream_sink": ("name", "type", "base"),
     **coresight.KEYS,
 }
 _VERSIONS = range(RATIFIED + 1)
@@ -136,6 +138,7 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         memory=ranges,
         links=tuple(c for c in components if isinstance(c, LinkDescription)),
         tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),
+        stream_sinks=tuple(c for c in components if isinstance(c, AxiStreamSinkDescription)),
         hart_power="power" in target and read.choice(target, "[target]", "power", POWER_DOMAINS) == POWER_OF_HARTS,
     )
 
@@ -251,6 +254,10 @@ def _atb_bridge(read: Tables, table: TomlTable, where: str, name: str) -> AtbBri
     return AtbLinkDescription(name, base, to, atb_id, hart)
 
 
+def _stream_sink(read: Tables, table: TomlTable, where: str, name: str) -> AxiStreamSinkDescription:
+    return AxiStreamSinkDescription(name, read.base(table, where))
+
+
 def _power(read: Tables, table: TomlTable, where: str) -> int | None:
     """Return the hart whose power a component needs, None if it names none."""
     return read.integer(table, where, "hart") if "hart" in table else None
@@ -272,5 +279,6 @@ _KINDS: Mapping[str, Callable[[Tables, TomlTable, str, str], AnyComponent]] = {
     "funnel": _funnel,
     "pib_sink": _pib_sink,
     "atb_bridge": _atb_bridge,
+    "axi_stream_sink": _stream_sink,
     **coresight.READERS,
 }

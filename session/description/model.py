@@ -123,6 +123,15 @@ class PibSinkDescription:
 
 
 @dataclass(frozen=True)
+class AxiStreamSinkDescription:
+    """A sink to an AXI4-Stream, as AMD's MDM V has it: the registers trStream* at *base*. It has no settings."""
+
+    kind: ClassVar[str] = "axi_stream_sink"
+    name: str
+    base: int
+
+
+@dataclass(frozen=True)
 class AtbBridgeDescription:
     """A bridge to Arm's trace bus, on which nothing more is described: the registers trAtbBridge* at *base*.
 
@@ -232,7 +241,9 @@ AnyFunnelDescription = FunnelDescription | CoresightFunnelDescription
 """A component with numbered inputs."""
 SourceDescription = EncoderDescription | PassingDescription
 """A component that feeds others."""
-SinkDescription = RamSinkDescription | PibSinkDescription | AtbBridgeDescription | TmcSinkDescription
+SinkDescription = (
+    RamSinkDescription | PibSinkDescription | AxiStreamSinkDescription | AtbBridgeDescription | TmcSinkDescription
+)
 """A component through which trace leaves the others."""
 BufferDescription = RamSinkDescription | TmcSinkDescription
 """A sink that can be read out."""
@@ -273,6 +284,7 @@ class Description:
     memory: tuple[MemoryRange, ...] = ()
     links: tuple[LinkDescription, ...] = ()
     tmc_sinks: tuple[TmcSinkDescription, ...] = ()
+    stream_sinks: tuple[AxiStreamSinkDescription, ...] = ()
     hart_power: bool = False
 
     @property
@@ -295,7 +307,7 @@ class Description:
     @property
     def all_sinks(self) -> tuple[SinkDescription, ...]:
         """All components through which trace leaves the others."""
-        return (*self.sinks, *self.pib_sinks, *self.bridges, *self.tmc_sinks)
+        return (*self.sinks, *self.pib_sinks, *self.stream_sinks, *self.bridges, *self.tmc_sinks)
 
     def component(self, name: str) -> AnyComponent:
         """Return the component called *name*, which must exist."""

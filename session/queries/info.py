@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.fields import RegisterBlock
 from rvtrace_gdb.controlregs.generations import capabilities
-from rvtrace_gdb.controlregs.graph import CORESIGHT, PRE_RATIFIED, RATIFIED
+from rvtrace_gdb.controlregs.graph import CORESIGHT, OF_VENDORS, PRE_RATIFIED, RATIFIED
 from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import in_force
 from rvtrace_gdb.session import report
@@ -107,7 +107,7 @@ def texts(component: AnyComponent, found: ComponentFound | None) -> Iterator[str
 def _register_block(component: AnyComponent) -> RegisterBlock:
     """Return the registers that the component has according to the description."""
     of_version_0 = getattr(component, "version", 1) == 0 and component.kind in PRE_RATIFIED
-    return (PRE_RATIFIED if of_version_0 else {**RATIFIED, **CORESIGHT})[component.kind]
+    return (PRE_RATIFIED if of_version_0 else {**RATIFIED, **OF_VENDORS, **CORESIGHT})[component.kind]
 
 
 def _version_text(version: tuple[int, int]) -> str:

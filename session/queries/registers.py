@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs import dump, sifive_v0
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
 from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
-from rvtrace_gdb.controlregs.graph import CORESIGHT, PRE_RATIFIED, RATIFIED, block
+from rvtrace_gdb.controlregs.graph import CORESIGHT, OF_VENDORS, PRE_RATIFIED, RATIFIED, block
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers as v0
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import TS_CONTROL as V0_TS_CONTROL
 from rvtrace_gdb.controlregs.sifive_v0.settings import V0SinkSettings as V0Sink
@@ -92,7 +92,7 @@ def see(link: Link, found: AnyComponent) -> ComponentSeen:
     """Read a component's state, kind and version. Raises the transport's errors when the link fails."""
     if found.kind in CORESIGHT:
         return coresight_components.see(link, found)
-    component = Component(link, found.base, RATIFIED[found.kind], found.name)
+    component = Component(link, found.base, {**RATIFIED, **OF_VENDORS}[found.kind], found.name)
     try:
         control = read_stable(component, component.block.control)
         if not control & 1:

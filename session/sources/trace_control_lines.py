@@ -46,6 +46,9 @@ def _outlets(settings: GraphSettings) -> Iterator[tuple[str, str]]:
         yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
     for bridge in settings.bridges:
         yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what receives it has to record it"
+    with_settings = {each.name for each in (*settings.ram_sinks, *settings.pib_sinks, *settings.bridges)}
+    for name in settings.streams.keys() - with_settings:
+        yield name, "AXI4-Stream: what receives it has to record it"
 
 
 def status(trace: RecordedTrace) -> list[str]:
@@ -119,7 +122,11 @@ def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
 def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     """Yield lines about funnels, and sinks through which trace leaves the chip."""
     found, graph = {status.name: status for status in now.passing}, trace.components.graph
-    for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
+    of_kinds = (
+        ("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges),
+        ("stream", graph.stream_sinks),
+    )  # fmt: skip
+    for kind, components in of_kinds:
         for component in components:
             if component.name in found:
                 what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"

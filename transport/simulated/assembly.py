@@ -13,6 +13,7 @@ from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild, TimestampUnit, TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, Protocols, TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
+from rvtrace_gdb.transport.simulated.devices.mdm_v import AxiStreamSink
 from rvtrace_gdb.transport.simulated.devices.output import LosingOutput, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, RamSink
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
@@ -22,6 +23,7 @@ from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from rvtrace_gdb.transport.simulated.wiring import (
     AnyPart,
     AtbBridgePart,
+    AxiStreamSinkPart,
     EncoderPart,
     FunnelPart,
     PibSinkPart,
@@ -140,7 +142,7 @@ def _v0_memory(part: RamSinkPart, bus: Bus) -> V0Memory:
 
 AnyTraceEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for
-SinkDevice = RamSink | PibSink | AtbBridge
+SinkDevice = RamSink | PibSink | AtbBridge | AxiStreamSink
 Fired = Callable[[str, int], None]
 """Called when a trigger output fires, with the name of its encoder and its number."""
 
@@ -279,4 +281,6 @@ def _sink(part: Sink, bus: Bus) -> SinkDevice:
         )
     if isinstance(part, PibSinkPart):
         return PibSink(part.probe, modes=part.modes, divider_bits=part.divider_bits, build=part.build)
+    if isinstance(part, AxiStreamSinkPart):
+        return AxiStreamSink(part.probe, build=part.build)
     return AtbBridge(part.transfer, width=part.width, build=part.build)

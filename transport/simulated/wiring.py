@@ -161,8 +161,17 @@ class AtbBridgePart(ComponentPart):
     inside: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class AxiStreamSinkPart(ComponentPart):
+    """A sink to an AXI4-Stream, which *probe* receives."""
+
+    kind: ClassVar[str] = "axi_stream_sink"
+    probe: PinProbe = field(default_factory=UnconnectedPins)
+    inside: ClassVar[str] = ""
+
+
 SourcePart = EncoderPart | FunnelPart
-Sink = RamSinkPart | PibSinkPart | AtbBridgePart
+Sink = RamSinkPart | PibSinkPart | AtbBridgePart | AxiStreamSinkPart
 AnyPart = SourcePart | Sink
 
 
@@ -285,6 +294,8 @@ def problems(part: AnyPart) -> Iterator[WiringProblem]:
         yield from _field(part, f"fixed.{name}", known.get(name), [build.fixed[name]])
         if name in build.allowed:
             yield f"allowed.{name}", "it is also fixed: give only one of them"
+    for name, value in build.reset.items():
+        yield from _field(part, f"reset.{name}", known.get(name), [value])
     for name, values in build.allowed.items():
         yield from _field(part, f"allowed.{name}", known.get(name), list(values))
     if "Empty" in build.stuck and build.flush_polls:

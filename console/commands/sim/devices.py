@@ -42,6 +42,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
+    AxiStreamSinkPart,
     EncoderPart,
     FunnelPart,
     PibSinkPart,
@@ -53,7 +54,8 @@ from rvtrace_gdb.transport.simulated.wiring import (
 )
 
 BUILD_KEYS = (
-    "version", "comp_type", "vendor", "fixed", "allowed", "polls", "flush_polls", "stuck", "faults", "powered_down",
+    "version", "comp_type", "vendor", "fixed", "allowed", "reset", "polls", "flush_polls", "stuck", "faults",
+    "powered_down",
 )  # fmt: skip
 """The keys that every component has."""
 _NIBBLE, _BYTE, _HALFWORD = range(16), range(256), range(1 << 16)
@@ -131,6 +133,7 @@ class ComponentTable:
             vendor=self.number("vendor", _BYTE, before.vendor),
             fixed={name: self._word(f"fixed.{name}", value) for name, value in self._section("fixed").items()},
             allowed={name: self._words(f"allowed.{name}", value) for name, value in self._section("allowed").items()},
+            reset={name: self._word(f"reset.{name}", value) for name, value in self._section("reset").items()},
             polls=self.number("polls", _HALFWORD, before.polls),
             flush_polls=self.number("flush_polls", _HALFWORD, before.flush_polls),
             stuck={name: self._level(name, value) for name, value in self._section("stuck").items()},
@@ -202,6 +205,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "ram_sink": ("modes", "sram_size", "access_width", "address_bits", "window"),
     "pib_sink": ("modes", "divider_bits", "stream"),
     "atb_bridge": ("width", "stream"),
+    "axi_stream_sink": ("stream",),
 }  # fmt: skip
 """The keys of each type of component, besides those of all."""
 _V0_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -299,7 +303,7 @@ def streaming(part: AnyPart, stream: PinStream) -> AnyPart:
     """Return *part*, which sends trace off the chip, with *stream* as its destination."""
     if isinstance(part, AtbBridgePart):
         return replace(part, transfer=transfers(stream, part.width))
-    return replace(part, probe=stream) if isinstance(part, PibSinkPart) else part
+    return replace(part, probe=stream) if isinstance(part, PibSinkPart | AxiStreamSinkPart) else part
 
 
 def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
@@ -312,6 +316,8 @@ def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
             return _ram_sink(section, part)
         case PibSinkPart():
             return _pib_sink(section, part)
+        case AxiStreamSinkPart():
+            return part
         case AtbBridgePart():
             return replace(part, width=section.power("width", range(1, 17), part.width))
 

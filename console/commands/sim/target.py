@@ -46,6 +46,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
+    AxiStreamSinkPart,
     EncoderPart,
     EncoderProperties,
     FunnelPart,
@@ -106,11 +107,15 @@ class Streams:
             raise BadStream(f"{name}: cannot listen on {error.where}: {error.reason}; choose another place") from None
 
 
+_Outlet = PibSinkPart | AtbBridgePart | AxiStreamSinkPart
+"""A part that sends trace off the chip."""
+
+
 def asked_for(wiring: Wiring, names: Sequence[str], streams: Streams) -> Wiring:
     """Return *wiring* with the streams of --stream, each NAME=WHERE. Raises RvtraceError."""
     for option in names:
         name, _, where = option.partition("=")
-        outlets = {part.name: part for part in wiring.parts if isinstance(part, PibSinkPart | AtbBridgePart)}
+        outlets = {part.name: part for part in wiring.parts if isinstance(part, _Outlet)}
         if name not in outlets or not where:
             there = ", ".join(outlets) or "none in this target"
             raise BadStream(f"--stream {option}: give NAME=WHERE; pin interfaces and bridges to name: {there}")
@@ -297,6 +302,8 @@ def _component_part(component: told.AnyComponent, properties: EncoderProperties)
             return _ram_sink(component)
         case told.PibSinkDescription():
             return PibSinkPart(name=component.name, base=component.base, inside=component.inside)
+        case told.AxiStreamSinkDescription():
+            return AxiStreamSinkPart(name=component.name, base=component.base)
         case told.AtbBridgeDescription():
             return AtbBridgePart(name=component.name, base=component.base, inside=component.inside)
         case _:

@@ -100,6 +100,20 @@ def test_versions_that_are_refused(name: str, version: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize(("version", "text"), [(0x10, "0.1 is used as 1.0: it is 1.0 with"), (0x15, "5.1 is used as")])
+def test_versions_that_stand_for_1_0(name: str, version: int, text: str) -> None:
+    """If the type is right: the SpacemiT K3's log, and AMD's manual of MicroBlaze V. Else it is another component."""
+    impl = TYPES[name] & ~0xFF | version
+    (note,) = procedures.start(all_kinds(**{name: {"impl": impl}}).graph, REQUEST).notes
+    assert note.startswith(f"{name} at 0x2000")
+    assert f"trace control interface {text}" in note and f"(tr??Impl reads {impl:#010x})" in note
+    w = all_kinds(**{name: {"impl": impl & ~0xF00 | 0x300}})
+    with pytest.raises(UnsupportedVersion):
+        procedures.start(w.graph, REQUEST)
+    assert w.switched == []
+
+
+@pytest.mark.parametrize("name", list(KINDS))
 @pytest.mark.parametrize(("version", "text"), [(0x11, "1.1 is a newer one"), (0xF1, "1.15 is experimental")])
 def test_newer_minor_versions_are_used_with_a_warning(name: str, version: int, text: str) -> None:
     impl = TYPES[name] & ~0xFF | version

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.session.description.library.shipped import shipped
+from rvtrace_gdb.session.description.library.shipped import shipped, target_names
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.transport.simulated.harts import PROGRAMS, compiled
@@ -40,19 +40,20 @@ def listing(hart: int) -> str:
 
 
 def recorded(
-    folder: Path, name: str, harts: int, *, march: str = "rv64imac_zicsr", start: str = "trace start",
+    folder: Path, target: str, harts: int, *, march: str = "rv64imac_zicsr", start: str = "trace start",
     commands: Sequence[str] = (), sim: Sequence[str] = (),
 ) -> RecordedBoard:  # fmt: skip
-    """Record meet.c on a shipped target, chosen by its *name* in the simulator and in gdb; of a template gdb gets the
-    description that the simulator writes.
+    """Record meet.c on a *target*, which the simulator and gdb get by its name or as a file; of a template gdb gets the
+    description that the simulator writes. *commands*: more for gdb, at the end.
     """
     elf = compiled(folder, PROGRAMS / "meet.c", march, (f"-DHARTS={harts}",))
     log, capture = folder / "log", folder / "x.rvt"
-    with Rig(elf, folder / "rig", "--target", name, "--log-retired", str(log), *sim) as rig:
-        chosen = rig.target_file if shipped(name).template else name
+    with Rig(elf, folder / "rig", "--target", target, "--log-retired", str(log), *sim) as rig:
+        by_name = target in target_names() and not shipped(target).template
         said = run_gdb(elf, [
-            SOURCE, f"set trace target {chosen}", f"set trace openocd-port {rig.tcl_port}",
-            f"target extended-remote :{rig.gdb_port}", "trace info", start, "break met", "continue", "trace status",
+            SOURCE, f"set trace target {target if by_name else rig.target_file}",
+            f"set trace openocd-port {rig.tcl_port}", f"target extended-remote :{rig.gdb_port}",
+            "trace info", start, "break met", "continue", "trace status",
             *(word for hart in range(harts) for word in (f"thread {hart + 1}", listing(hart))),
             *commands, f"trace save {capture}",
         ])  # fmt: skip

@@ -6,6 +6,8 @@ from rvtrace_gdb.session.description.library.shipped import target_names
 from tests.endtoend.targets.boards import recorded
 
 ELSEWHERE = {
+    "microblaze-v": "tests/endtoend/targets/test_microblaze_v.py",
+    "microblaze-v-mdm": "tests/endtoend/targets/test_microblaze_v.py",
     "esp32": "tests/endtoend/trace/test_esp32.py",
     "hifive-premier-p550": "tests/transport/simulated/sifive_v0/test_p550.py",
 }

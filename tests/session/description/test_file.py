@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.file import load, parse
 from rvtrace_gdb.session.description.model import (
+    AxiStreamSinkDescription,
     Description,
     DescriptionError,
     EncoderDescription,
@@ -114,7 +115,7 @@ def test_the_documented_example_is_accepted() -> None:
             '"encoder"',
             '"encode"',
             'b.toml: [[component]] "encoder0": type: "encode" is not one of encoder, ram_sink, '
-            "funnel, pib_sink, atb_bridge, coresight_funnel, coresight_replicator, coresight_tmc",
+            "funnel, pib_sink, atb_bridge, axi_stream_sink, coresight_funnel, coresight_replicator, coresight_tmc",
         ),
         (
             "start = 0x30000000\n",
@@ -245,3 +246,15 @@ def test_an_override_that_could_mean_two_components_is_refused(tmp_path: Path) -
         DescriptionError, match=r"^encoder_base: the target description has 2 encoders, which one is meant\?$"
     ):
         Context(None, str(path), {"encoder_base": 0}).description({})
+
+
+def test_a_sink_to_an_axi_stream() -> None:
+    """AMD's MDM V: it has an address, and no settings."""
+    text = '[[component]]\nname = "e"\ntype = "encoder"\nbase = 0x1000\n'
+    stream = '[[component]]\nname = "s"\ntype = "axi_stream_sink"\nbase = 0x2000\n'
+    found = parse(text + stream, "x")
+    assert found.stream_sinks == (AxiStreamSinkDescription("s", 0x2000),)
+    assert found.encoders[0].to == ("s",)
+    assert parse(tables.text(found), "x") == found
+    with pytest.raises(DescriptionError, match=r'^x: \[\[component\]\] "s": divider: unknown; known here: name'):
+        parse(text + stream + "divider = 2\n", "x")

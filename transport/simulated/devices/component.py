@@ -30,6 +30,7 @@ class ComponentBuild:
     fixed        fields that are hard-wired, and to what
     allowed      the values a field can have; another one becomes the nearest of these above it, or else the highest,
                  and if it is not 0 it does not become 0
+    reset        fields that have these values after reset, where the document leaves them undefined
     version      tr??VerMajor and tr??VerMinor
     comp_type    tr??CompType, None: the right one
     vendor       bits 31:24 of tr??Impl
@@ -43,6 +44,7 @@ class ComponentBuild:
 
     fixed: Mapping[str, int] = field(default_factory=dict)
     allowed: Mapping[str, Collection[int]] = field(default_factory=dict)
+    reset: Mapping[str, int] = field(default_factory=dict)
     version: tuple[int, int] = VERSION
     comp_type: int | None = None
     vendor: int = 0
@@ -63,9 +65,18 @@ class ComponentBuild:
     def impl(self, block: RegisterBlock, value: int) -> int:
         """Return tr??Impl of this component; *value* is the document's."""
         comp_type = block.comp_type if self.comp_type is None else self.comp_type
-        for name, number in (("VerMajor", self.version[0]), ("VerMinor", self.version[1]), ("CompType", comp_type)):
+        fields = {"VerMajor": self.version[0], "VerMinor": self.version[1]}
+        if comp_type != component_registers.ANY_COMP_TYPE:
+            fields["CompType"] = comp_type
+        for name, number in fields.items():
             value = block.impl.put(value, block.prefix + name, number)
         return value & 0x00FF_FFFF | self.vendor << 24
+
+    def after_reset(self, register: Register, value: int) -> int:
+        """Return *register* after reset; *value* is what it holds where nothing else is said."""
+        for name in register.by_name.keys() & self.reset.keys():
+            value = register.put(value, name, self.reset[name])
+        return value
 
     def stuck_bits(self, block: RegisterBlock) -> tuple[int, int]:
         """Return masks of tr??Control: the bits that always read 0, and those that always read 1."""
@@ -271,10 +282,12 @@ class TraceComponent:
             self._registers.clear()
             self.deactivated()
         elif not before & ACTIVE:
-            self._control = self.build.legal(self.block.control, ACTIVE | self._control_default)
+            control = self.build.after_reset(self.block.control, ACTIVE | self._control_default)
+            self._control = self.build.legal(self.block.control, control)
             self._registers = {offset: UNDEFINED & legal for offset, legal in self._legal.items()}
             for offset, junk in self._registers.items():
-                self._registers[offset] = self.in_force(self.block.by_offset[offset], junk)
+                register = self.block.by_offset[offset]
+                self._registers[offset] = self.in_force(register, self.build.after_reset(register, junk))
             self.activated()
         else:
             legal = self._legal[CONTROL_OFFSET]

@@ -44,6 +44,7 @@ def test_on_the_bus(elf: Path, tmp_path: Path) -> None:
         vendor = 7
         fixed = {trTeInstMode = 3}
         allowed = {trTeInstSyncMax = [4, 8]}
+        reset = {trTeSrcBits = 2, trTeSrcID = 5, trTeInstSyncMax = 8}
         faults = ["trTeDataControl"]
         [ram0]
         stuck = {Active = 0}
@@ -54,6 +55,7 @@ def test_on_the_bus(elf: Path, tmp_path: Path) -> None:
     te = chip["encoder0"]
     te.activate()
     assert te[IMPL] & 0xFF00_0FFF == 0x0700_0102
+    assert te[0x8] >> 16 == 2 << 12 | 5 and te[CONTROL] >> 20 & 15 == 8
     te[CONTROL] = ACTIVE | HTM | 9 << 20
     assert te[CONTROL] >> 4 & 7 == 3 and te[CONTROL] >> 20 & 15 == 8
     with pytest.raises(BusError):
