@@ -22,6 +22,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedSink,
     CapturedTandem,
     CapturedTrap,
+    is_framed,
     is_overwritten,
 )
 from rvtrace_gdb.session.errors import NoTrace
@@ -37,6 +38,7 @@ from rvtrace_gdb.support.text import warning
 
 if TYPE_CHECKING:
     from rvtrace_gdb.session.formats.divisible import DivisibleTrace
+    from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
     from rvtrace_gdb.session.formats.trace_index import TraceIndex
 
 
@@ -227,6 +229,7 @@ class DecodedCapture:
         self._message_cursors: dict[str, Cursor] = {}
         self._reported: set[str] = set()
         self._begun: _BegunDecoding | None = None
+        self._framed: FramedSinks | None = None
         self._index: TraceIndex | None = None
 
     @property
@@ -246,11 +249,12 @@ class DecodedCapture:
             self._program = LoadedProgram(
                 elf, target=self._target, code=capture.code, images=capture.images, others=others, elfs=capture.elfs
             )
-        image, before, sinks = self._program.image(), self.decoded, self._sinks()
+        image, before, sinks = self._program.image(), self.decoded, self._sinks(progress)
         if before is not None and before.image is image and before.sinks == sinks:
             self.use_progress(progress)
             return before if before.traps == self.traps else self._with_notes(before)
         image, found = self._decode_sinks(sinks, image, progress)
+        found = found if self._framed is None else self._framed.completed(found)
         if self._target is None and self._begun is not None and not self._begun.decoding.is_indexed:
             self._begun = None  # nothing more will come
         program = self._program.in_contexts(image)
@@ -346,7 +350,8 @@ class DecodedCapture:
         here = elf == self._program.path and captured is not None and self._program.name != elf and not others
         return here or (elf, tuple(others)) == (self._program.name, self._program.others)
 
-    def _sinks(self) -> tuple[Captured, ...]:
+    def _sinks(self, progress: Progress = silent) -> tuple[Captured, ...]:
+        """Return what is decoded. Raises NoTrace, and what *progress* raises."""
         if not self.capture.captured and self._target is not None:
             raise NoTrace(
                 "this trace leaves the chip and is recorded by a probe, not by a RAM sink: `trace save FILE.rvt`"
@@ -357,7 +362,12 @@ class DecodedCapture:
                 "the capture has no trace, only its settings, with which `rvtrace decode --settings` decodes a"
                 " probe's recording"
             )
-        return self.capture.captured
+        if self._framed is None and any(map(is_framed, self.capture.captured)):
+            from rvtrace_gdb.session.formats.framed_sinks import FramedSinks  # few captures have frames
+
+            self._framed = FramedSinks()
+        captured = self.capture.captured
+        return captured if self._framed is None else self._framed.streams(captured, progress)
 
     def _sink(self, hart: int | None) -> Captured:
         """Return the sink or the records that hold the trace of a hart, by default those of the first hart."""

@@ -46,9 +46,9 @@ from rvtrace_gdb.support.text import open_problem, printable
 FORMAT = "rvtrace capture"
 PACK = "pack.json"
 """The member that makes a pack of a capture, see `session.packs`."""
-VERSION = 6
+VERSION = 7
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
-`records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`.
+`records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`; 5 no `bias` of an ELF; 6 no sinks with `frames`.
 """
 
 _PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
@@ -127,8 +127,10 @@ def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
 
 def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
-    if capture.elf is not None and capture.elf.bias:
+    if any(sink.frames for sink in capture.sinks):
         return VERSION
+    if capture.elf is not None and capture.elf.bias:
+        return 6
     if capture.tandem:
         return 5
     if any(not encoder.in_force.version for encoder in capture.encoders):
@@ -182,6 +184,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
         "wrapped": sink.wrapped,
         "missing": sink.missing,
         "lost": list(sink.lost),
+        **({} if sink.frames is None else {"frames": sink.frames.value, "atb_ids": dict(sink.atb_ids)}),
     }
 
 
@@ -331,7 +334,20 @@ def _read_sink(table: JsonTable, names: list[str], fetch: MemberFetch) -> Captur
     if not {*fed_by, *lost} <= set(names):
         raise table.bad("encoders")
     wrapped, missing = table.flag("wrapped"), table.number("missing")
-    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost)
+    frames = {} if table.optional("frames", table.text) is None else _read_frames(table, fed_by)
+    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost, **frames)
+
+
+def _read_frames(table: JsonTable, encoders: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a sink that holds CoreSight frames."""
+    from rvtrace_gdb.decode.coresight.frames import USABLE_IDS, FrameForm  # few captures have any
+
+    form, atb_ids = table.text("frames"), table.table("atb_ids")
+    if form not in list(FrameForm):
+        raise table.bad("frames")
+    if atb_ids is None or set(atb_ids.fields) != set(encoders):
+        raise table.bad("atb_ids")
+    return {"frames": FrameForm(form), "atb_ids": {it: atb_ids.number(it, USABLE_IDS) for it in encoders}}
 
 
 def save(capture: Capture, path: str | Path, progress: Progress = silent) -> None:

@@ -11,6 +11,7 @@ from rvtrace_gdb.support.extents import Extent
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
+    from rvtrace_gdb.decode.coresight.frames import FrameForm
     from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
     from rvtrace_gdb.decode.tandem.protocol import TandemParameters
     from rvtrace_gdb.decode.trap_cause import TrapRegisters
@@ -72,6 +73,9 @@ class CapturedSink:
     *wrapped*: older bytes were overwritten, so *data* may begin inside a message. *missing*: bytes at the end that
     could not be read. *encoders*: names of those that feed it. *lost*: names of those that dropped messages or stalled
     their hart.
+
+    *frames*: *data* is CoreSight frames, see `decode.coresight.frames`; None: it is what encoders sent. *atb_ids*: the
+    ATB ID of each encoder, by name; several may share one, and are told apart by SRC then.
     """
 
     in_force: "SinkSettings"
@@ -80,6 +84,8 @@ class CapturedSink:
     missing: int
     encoders: tuple[str, ...]
     lost: tuple[str, ...]
+    frames: "FrameForm | None" = None
+    atb_ids: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -195,6 +201,11 @@ def is_overwritten(captured: Captured) -> bool:
     if isinstance(captured, CapturedRecords):
         return len(captured.data) >= captured.in_force.depth * ENTRY_BYTES
     return captured.wrapped
+
+
+def is_framed(captured: Captured) -> bool:
+    """Return whether the bytes are CoreSight frames."""
+    return isinstance(captured, CapturedSink) and captured.frames is not None
 
 
 @dataclass(frozen=True)

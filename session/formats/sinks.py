@@ -294,13 +294,13 @@ def sources(
     """
     if not has_sources:
         return [HartSource(0, fed[0].hart)]
-    own = [HartSource(_source(encoder), encoder.hart) for encoder in fed]
+    own = [HartSource(source_of_encoder(encoder), encoder.hart) for encoder in fed]
     if sizes and len(own) == 1 and fed[0].in_force.base and own[0].source not in sizes:
         return [HartSource(max(sizes, key=lambda source: sizes[source]), fed[0].hart)]
     return own
 
 
-def _source(encoder: CapturedEncoder) -> int:
+def source_of_encoder(encoder: CapturedEncoder) -> int:
     """Return the source that an encoder sends: as much of trTeSrcID as fits, unless it is known better."""
     known = encoder.unregistered.etrace.get("src_id")
     if isinstance(known, int):

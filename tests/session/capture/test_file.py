@@ -268,8 +268,8 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
             "x.rvt: is damaged: capture.json has no usable sinks[0].encoders",
         ),
         (
-            edited(lambda d: d.update(version=7, tool="rvtrace 9.9")),
-            "x.rvt: has capture format 7, newer than the 6 this rvtrace knows: it was written by rvtrace 9.9, use that"
+            edited(lambda d: d.update(version=8, tool="rvtrace 9.9")),
+            "x.rvt: has capture format 8, newer than the 7 this rvtrace knows: it was written by rvtrace 9.9, use that"
             " version or a later one",
         ),
         (edited(lambda d: d.update(version=0)), "x.rvt: is damaged: capture.json has no usable version"),
