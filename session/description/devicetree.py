@@ -12,39 +12,55 @@ sink unless its node's name contains "pib" or "atb". No device tree contains the
 XuanTie's binding says the types, and more: an encoder's `cpu` is the number of its hart, and `memory-region` of a sink,
 which is always in system memory, is the node of the memory that is its buffer. `session.description.tree_graph` has the
 connections of both.
+
+That of the SpacemiT K3 says the types of RISC-V components, too, and has CoreSight components behind their bridges, see
+`session.description.tree_coresight`. There an encoder and its bridge name the hart, by `cpus`, whose power they need;
+so does a funnel of several harts, whose first is taken.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
-from rvtrace_gdb.session.description import file, tables
+from rvtrace_gdb.session.description import file, tables, tree_coresight
 from rvtrace_gdb.session.description.connections import FUNNEL_INPUTS
 from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node, joined
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
     AtbBridgeDescription,
+    AtbLinkDescription,
+    BufferDescription,
+    CoresightFunnelDescription,
     Description,
     EncoderDescription,
     FunnelDescription,
+    LinkDescription,
     OpenOcdDescription,
     PibSinkDescription,
     RamSinkDescription,
+    TmcLinkDescription,
+    TmcSinkDescription,
 )
 from rvtrace_gdb.session.description.tree_graph import PortEdge, connections, receives, sends
 
 _XUANTIE = "xuantie_ntrace,"
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "riscv,trace-component": (None, RATIFIED),
+    "riscv,trace-encoder": (EncoderDescription, RATIFIED),
+    "riscv,trace-funnel": (FunnelDescription, RATIFIED),
+    "riscv,trace-atbbridge": (AtbBridgeDescription, RATIFIED),
     "sifive,trace-encoder0": (EncoderDescription, 0),
     "sifive,trace-funnel0": (FunnelDescription, 0),
     "xuantie_ntrace,encoder-controller": (EncoderDescription, RATIFIED),
     "xuantie_ntrace,funnel-controller": (FunnelDescription, RATIFIED),
     "xuantie_ntrace,sink-controller": (RamSinkDescription, RATIFIED),
+    **{name: (kind, RATIFIED) for name, kind in tree_coresight.TYPES.items()},
 }
 """The component's type, if the string contains one, and the version of its registers."""
 _ANY = (None, RATIFIED)
+_OWN_POWER = ("riscv,trace-encoder", "riscv,trace-funnel", "riscv,trace-atbbridge")
+"""What has the power of the hart that its node names."""
 
 Buffers = Mapping[str, tuple[int, int]]
 """Start and size (bytes) of buffers in system memory, by the names of RAM sinks in the description; "" for the only
@@ -68,8 +84,8 @@ class DeviceTreeContents:
 def trace_components(root: Node, buffers: Buffers) -> DeviceTreeContents:
     """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
     nodes = [node for node in root.walk() if node.okay and _described_type(node) is not None]
-    if not nodes:
-        names = ", ".join(COMPATIBLE)
+    if all(map(tree_coresight.is_coresight, nodes)):
+        names = ", ".join(name for name in COMPATIBLE if name not in tree_coresight.TYPES)
         raise DeviceTreeError(f"it has no trace components: no node is compatible with one of {names}", root.file)
     return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).contents()
 
@@ -88,7 +104,10 @@ class _Import:
     def __init__(self, root: Node, nodes: Sequence[Node], buffers: Buffers) -> None:
         self._root, self._nodes, self._buffers = root, nodes, buffers
         self._notes: list[str] = []
-        self._edges = connections(nodes) or self._only_connection()
+        static = [node for node in root.walk() if node.okay and tree_coresight.is_static(node)]
+        self._edges = tree_coresight.without_static(connections([*nodes, *static])) or self._only_connection()
+        self._nodes = nodes = tree_coresight.reached(nodes, self._edges)
+        self._edges = [edge for edge in self._edges if edge.source in nodes and edge.to in nodes]
         self._cpus = _cpus(root)
         self._kinds = {node.path: self._kind(node) for node in nodes}
         self._harts = {
@@ -111,6 +130,7 @@ class _Import:
         return "\n".join([f"Written by rvtrace import-dt from {self._root.file}.", *self._notes])
 
     def _description(self, components: Sequence[AnyComponent]) -> Description:
+        hart_power = any(self._power(node) is not None for node in self._nodes)
         names = (*self._root.strings("model"), *self._root.strings("compatible"), self._root.file)
         return Description(
             next(name for name in names if name and name.isprintable()),
@@ -125,6 +145,9 @@ class _Import:
             tuple(c for c in components if isinstance(c, PibSinkDescription)),
             tuple(c for c in components if isinstance(c, AtbBridgeDescription)),
             memory=self._memory,
+            links=tuple(c for c in components if isinstance(c, LinkDescription)),
+            tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),
+            hart_power=hart_power,
         )
 
     def _only_connection(self) -> list[PortEdge]:
@@ -138,12 +161,17 @@ class _Import:
 
     def _kind(self, node: Node) -> type[AnyComponent]:
         kind, _ = _described_type(node) or _ANY
+        feeds = any(edge.source is node for edge in self._edges)
+        if feeds and kind in (AtbBridgeDescription, TmcSinkDescription):
+            return AtbLinkDescription if kind is AtbBridgeDescription else TmcLinkDescription
         if kind is not None:
             return kind
         if sends(node):
             if not receives(node):
                 return EncoderDescription
-            return FunnelDescription if any(edge.source is node for edge in self._edges) else AtbBridgeDescription
+            if feeds and all(tree_coresight.is_coresight(edge.to) for edge in self._edges if edge.source is node):
+                return AtbLinkDescription
+            return FunnelDescription if feeds else AtbBridgeDescription
         if receives(node):
             name = node.name.partition("@")[0].lower()
             return (
@@ -177,6 +205,8 @@ class _Import:
             (RamSinkDescription, "ram"),
             (PibSinkDescription, "pib"),
             (AtbBridgeDescription, "atb"),
+            (AtbLinkDescription, "bridge"),
+            *tree_coresight.PREFIXES.items(),
         ):
             paths = [node.path for node in self._nodes if self._kinds[node.path] is kind]
             names |= {path: f"{prefix}{number}" for number, path in enumerate(paths)}
@@ -188,10 +218,29 @@ class _Import:
         if kind is EncoderDescription:
             return EncoderDescription(name, base, self._harts[node.path], self._feeds(node), {}, version)
         if kind is FunnelDescription:
-            return FunnelDescription(name, base, self._feeds(node), self._inputs(node), version)
+            return FunnelDescription(name, base, self._feeds(node), self._inputs(node), version, self._power(node))
+        if kind is AtbLinkDescription:
+            return AtbLinkDescription(name, base, self._feeds(node), self._atb_id(node), self._power(node))
+        if kind in tree_coresight.PREFIXES:
+            edges = [edge for edge in self._edges if edge.source is node]
+            to = {edge.output: self._names[edge.to.path] for edge in edges}
+            inputs = self._inputs(node) if kind is CoresightFunnelDescription else {}
+            return tree_coresight.described(node, kind, name, to, inputs)
         if kind is RamSinkDescription:
             return RamSinkDescription(name, base, *self._buffer(node))
-        return PibSinkDescription(name, base) if kind is PibSinkDescription else AtbBridgeDescription(name, base)
+        if kind is AtbBridgeDescription:
+            return AtbBridgeDescription(name, base, hart=self._power(node))
+        return PibSinkDescription(name, base)
+
+    def _power(self, node: Node) -> int | None:
+        """Return the hart whose power a component needs, None if its node names none."""
+        if not any(name in _OWN_POWER for name in node.strings("compatible")) or "cpus" not in node.properties:
+            return None
+        return self._hart_index(node)
+
+    def _atb_id(self, node: Node) -> int:
+        """Return the ID that the trace of a bridge gets on Arm's trace bus: 1, 2, ... in the order of the bridges."""
+        return 1 + [path for path, kind in self._kinds.items() if kind is AtbLinkDescription].index(node.path)
 
     def _buffer(self, node: Node) -> tuple[str, int | None, int | None]:
         """Return the mode of a RAM sink, and start and size of its buffer, if the device tree has them."""
@@ -234,7 +283,7 @@ class _Import:
         }
 
     def _with_buffers(self, components: Sequence[AnyComponent]) -> list[AnyComponent]:
-        found = [component for component in components if isinstance(component, RamSinkDescription)]
+        found = [component for component in components if isinstance(component, BufferDescription)]
         sinks = [sink.name for sink in found]
         buffers = dict(self._buffers)
         if "" in buffers:
@@ -244,13 +293,10 @@ class _Import:
         for name in buffers:
             if name not in sinks:
                 raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed_names(sinks)}', self._root.file)
-        self._notes += _about_sinks([sink.name for sink in found if sink.name not in buffers and sink.start is None])
-        return [
-            RamSinkDescription(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
-            if isinstance(c, RamSinkDescription) and c.name in buffers
-            else c
-            for c in components
-        ]
+        without = [sink for sink in found if sink.name not in buffers and sink.start is None]
+        self._notes += _about_sinks([sink.name for sink in without if isinstance(sink, RamSinkDescription)])
+        self._notes += [tree_coresight.note(sink) for sink in without if isinstance(sink, TmcSinkDescription)]
+        return [_with_buffer(component, buffers) for component in components]
 
     def _about_harts(self) -> Iterator[str]:
         """Yield notes if OpenOCD may number harts differently."""
@@ -258,6 +304,13 @@ class _Import:
             number = joined(self._cpus[place].cells("reg"))
             if number != place:
                 yield f"encoder{place}: its hart has the ID {number:#x}; is it number {place} in OpenOCD's order?"
+
+
+def _with_buffer(component: AnyComponent, buffers: Buffers) -> AnyComponent:
+    if not isinstance(component, BufferDescription) or component.name not in buffers:
+        return component
+    start, size = buffers[component.name]
+    return replace(component, mode="SMEM", start=start, size=size)
 
 
 def _memory_ranges(root: Node) -> Iterator[MemoryRange]:

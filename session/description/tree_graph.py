@@ -19,11 +19,12 @@ _XUANTIE_IN, _XUANTIE_OUT = "input_port", "output_port"
 
 
 class PortEdge(NamedTuple):
-    """*source* feeds *to* at the port *input*; None: which one is not known."""
+    """The port *output* of *source* feeds *to* at the port *input*; None: which one is not known."""
 
     source: Node
     to: Node
     input: int | None
+    output: int = 0
 
 
 class _Endpoint(NamedTuple):
@@ -59,7 +60,8 @@ def connections(components: Sequence[Node]) -> list[PortEdge]:
         if other.direction == end.direction:
             raise end.endpoint.error(f"leads from {end.direction} to {other.direction}", "remote-endpoint")
         source, to = (end, other) if end.direction == _OUT else (other, end)
-        edges.setdefault((source.component.path, to.component.path), PortEdge(source.component, to.component, to.port))
+        edge = PortEdge(source.component, to.component, to.port, source.port)
+        edges.setdefault((edge.source.path, edge.to.path), edge)
     return list(edges.values())
 
 

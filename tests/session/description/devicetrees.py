@@ -8,7 +8,7 @@ from rvtrace_gdb.session.description import dtb
 from rvtrace_gdb.session.description.dtb import Node
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "device-tree"
-NAMES = ("per_hart", "qemu_etrace", "sifive_0", "clusters", "xuantie", "xuantie_small")
+NAMES = ("per_hart", "qemu_etrace", "sifive_0", "clusters", "xuantie", "xuantie_small", "spacemit_k3")
 
 
 def compiled(source: str) -> bytes:

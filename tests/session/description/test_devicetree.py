@@ -7,11 +7,16 @@ from rvtrace_gdb.session.description.devicetree import DeviceTreeContents, trace
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
 from rvtrace_gdb.session.description.model import (
     AtbBridgeDescription,
+    AtbLinkDescription,
+    CoresightFunnelDescription,
+    CoresightReplicatorDescription,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
     PibSinkDescription,
     RamSinkDescription,
+    TmcLinkDescription,
+    TmcSinkDescription,
 )
 from rvtrace_gdb.session.sources.hardware import Topology
 from tests.session.description.devicetrees import NAMES, tree
@@ -111,6 +116,116 @@ def test_an_encoder_and_a_sink_of_xuantie_without_ports() -> None:
     connected, buffer = result.notes
     assert connected == "it does not say what encoder and sink are connected to: to each other, as the only ones"
     assert buffer.startswith("ram0: a device tree gives neither")
+
+
+def test_the_spacemit_k3() -> None:
+    """k3-trace.dtsi: encoder h = 4c+i at 0xd9002000 + 0x10000c + 0x2000i, its bridge 0x1000 after it, funnel c at
+    0xd9000000 + 0x10000c, then CoreSight.
+    """
+    result = found("spacemit_k3", etr0=(0x1_7000_0000, 0x100_0000))
+    said, harts = result.description, [(4 * c + i, c, i) for c in range(4) for i in range(4)]
+    bases = {h: 0xD900_2000 + 0x1_0000 * c + 0x2000 * i for h, c, i in harts}
+    assert said.encoders == tuple(EncoderDescription(f"encoder{h}", bases[h], h, (f"bridge{h}",)) for h, _, _ in harts)
+    bridges = [AtbLinkDescription(f"bridge{h}", bases[h] + 0x1000, (f"funnel{c}",), h + 1, h) for h, c, _ in harts]
+    assert said.links[:16] == tuple(bridges)
+    for c, funnel in enumerate(said.funnels):
+        inputs = {f"bridge{4 * c + i}": i for i in range(4)}
+        base = 0xD900_0000 + 0x1_0000 * c
+        assert funnel == FunnelDescription(f"funnel{c}", base, ("csfunnel0",), inputs, hart=4 * c)
+    assert said.links[16:] == (
+        CoresightFunnelDescription("csfunnel0", 0xD904_2000, ("etf0",), {f"funnel{c}": c for c in range(4)}),
+        TmcLinkDescription("etf0", 0xD904_3000, ("etr0",)),
+    )
+    assert said.tmc_sinks == (TmcSinkDescription("etr0", 0xD904_4000, "SMEM", 0x1_7000_0000, 0x100_0000),)
+    assert said.hart_power and said.name == "SpacemiT K3 Pico-ITX"
+    assert [note.split(":")[0] for note in result.notes] == ["memory"]
+    assert len(Topology(said).routes(said.encoders[15])[0].names) == 6
+
+
+def test_the_memory_of_an_etr_that_no_tree_names() -> None:
+    result = found("spacemit_k3")
+    assert result.description.tmc_sinks == (TmcSinkDescription("etr0", 0xD904_4000, "SG"),)
+    assert [note for note in result.notes if "etr0" in note] == [
+        "etr0: written as an ETR that stores through the scatter-gather table of Linux, while Linux traces; for a"
+        " buffer of your own: --buffer etr0=START:SIZE"
+    ]
+    plain = found("spacemit_k3", ("\t\t\tarm,scatter-gather;\n", ""))
+    assert plain.description.tmc_sinks == (TmcSinkDescription("etr0", 0xD904_4000, "SRAM"),)
+
+
+_ETR = "\t\tetr@d9044000"
+REPLICATOR = """
+    replicator@d9048000 {
+        compatible = "arm,coresight-dynamic-replicator", "arm,primecell";
+        reg = <0x0 0xd9048000 0x0 0x1000>;
+        in-ports { port { rep_in: endpoint { remote-endpoint = <&etf_out>; }; }; };
+        out-ports {
+            #address-cells = <1>; #size-cells = <0>;
+            port@0 { reg = <0>; rep_0: endpoint { remote-endpoint = <&etb_in>; }; };
+            port@1 { reg = <1>; rep_1: endpoint { remote-endpoint = <&etr_in>; }; };
+        };
+    };
+    etb@d9049000 {
+        compatible = "arm,coresight-tmc", "arm,primecell";
+        reg = <0x0 0xd9049000 0x0 0x1000>;
+        in-ports { port { etb_in: endpoint { remote-endpoint = <&rep_0>; }; }; };
+    };
+    etb@d904f000 {
+        compatible = "arm,coresight-tmc", "arm,primecell";
+        reg = <0x0 0xd904f000 0x0 0x1000>;
+    };
+"""
+
+def test_a_replicator_and_what_no_trace_of_a_hart_reaches() -> None:
+    text = found("spacemit_k3", *_replicated()).description
+    assert text.links[17:] == (
+        TmcLinkDescription("etf0", 0xD904_3000, ("replicator0",)),
+        CoresightReplicatorDescription("replicator0", 0xD904_8000, ("etr1", "etr0")),
+    )
+    assert {sink.base: sink.mode for sink in text.tmc_sinks} == {0xD904_4000: "SG", 0xD904_9000: "SRAM"}
+
+
+def _replicated(*more: tuple[str, str]) -> list[tuple[str, str]]:
+    """The changes that put the replicator between ETF and ETR, and *more* of the source made by them."""
+    changes = [
+        ("etf_out: endpoint { remote-endpoint = <&etr_in>; }", "etf_out: endpoint { remote-endpoint = <&rep_in>; }"),
+        ("etr_in: endpoint { remote-endpoint = <&etf_out>; }", "etr_in: endpoint { remote-endpoint = <&rep_1>; }"),
+        (_ETR, REPLICATOR + _ETR),
+    ]
+    return [*changes, *more]
+
+
+def test_a_replicator_whose_first_output_is_not_known() -> None:
+    unknown = ("port@0 { reg = <0>; rep_0: endpoint { remote-endpoint = <&etb_in>; }; };", "")
+    with pytest.raises(DeviceTreeError, match=r"replicator@d9048000: out-ports: its output 0 feeds nothing that is kn"):
+        found("spacemit_k3", *_replicated(unknown, ("remote-endpoint = <&rep_0>;", "")))
+
+
+STATIC = """
+    static {
+        compatible = "arm,coresight-static-funnel";
+        in-ports {
+            #address-cells = <1>; #size-cells = <0>;
+            port@3 { reg = <3>; st_in: endpoint { remote-endpoint = <&etf_out>; }; };
+        };
+        out-ports { port { st_out: endpoint { remote-endpoint = <&etr_in>; }; }; };
+    };
+"""
+
+
+def test_a_static_funnel_is_left_out() -> None:
+    changes = [
+        ("etf_out: endpoint { remote-endpoint = <&etr_in>; }", "etf_out: endpoint { remote-endpoint = <&st_in>; }"),
+        ("etr_in: endpoint { remote-endpoint = <&etf_out>; }", "etr_in: endpoint { remote-endpoint = <&st_out>; }"),
+        (_ETR, STATIC + _ETR),
+    ]
+    assert found("spacemit_k3", *changes).description.components == found("spacemit_k3").description.components
+
+
+def test_a_tree_with_nothing_but_arms_components_has_no_trace_components() -> None:
+    kinds = ("riscv,trace-encoder", "riscv,trace-atbbridge", "riscv,trace-funnel")
+    with pytest.raises(DeviceTreeError, match="it has no trace components: no node is compatible with one of riscv,tr"):
+        found("spacemit_k3", *((f'"{kind}"', '"x"') for kind in kinds))
 
 
 def test_inputs_that_xuantie_does_not_number() -> None:
