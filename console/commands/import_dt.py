@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Finds the trace components of a device tree (riscv,trace-component, sifive,trace-encoder0,"
         " sifive,trace-funnel0, XuanTie's xuantie_ntrace,..., the SpacemiT K3's with CoreSight), and writes a target"
-        " description with their addresses and connections. The head of the file and standard error list what the device"
-        " tree leaves open."
+        " description with their addresses and connections. The head of the file and standard error list what the"
+        " device tree leaves open."
     )
     what = "a compiled device tree, such as board.dtb or Linux' /sys/firmware/fdt, or its source (needs dtc)"
     parser.add_argument("file", metavar="FILE", help=what)
