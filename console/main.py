@@ -38,6 +38,7 @@ COMMANDS = (
     Subcommand("report", "say where the instructions and the time of a trace went", "report"),
     Subcommand("explain", "say how a run ended, and what went wrong", "explain"),
     Subcommand("stack", "say how deep the stack was, and which calls and functions took it", "stack"),
+    Subcommand("fork", "run on the simulated hart from a place of a trace, and say how far it follows", "fork"),
     Subcommand("top", "show what runs most while a trace probe delivers it", "top"),
     Subcommand("intervals", "measure calls, traps, or from one place to another in a trace", "intervals"),
     Subcommand("diff", "say where two runs part, and what differs after that", "diff"),

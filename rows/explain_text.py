@@ -74,12 +74,13 @@ def _shell_command(command: str, file: str, at: str) -> str:
 def _finding_lines(finding: ExplainedFinding, symbols: ExplainSymbols) -> Iterator[str]:
     yield from wrapped(f"{symbols.paint('event', finding.kind)}: {finding.text}.", "")
     if finding.place is not None:
-        yield from _place_lines(finding.place, symbols)
+        yield from place_lines(finding.place, symbols)
     for detail in finding.details:
         yield from wrapped(detail, _INDENT)
 
 
-def _place_lines(place: ExplainedPlace, symbols: ExplainSymbols) -> Iterator[str]:
+def place_lines(place: ExplainedPlace, symbols: ExplainSymbols) -> Iterator[str]:
+    """Yield the lines of a place: its number, address and source line, with the text of that."""
     number = "" if place.number is None else f"#{place.number}  "
     name: Place = (place.pc, place.name, place.offset) if place.name else (place.pc,)
     source = f"`{place.source}`" if place.source else ""

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.support.extents import Extent
 
 
 class ProgramMemory:
@@ -16,6 +17,11 @@ class ProgramMemory:
     def __contains__(self, address: int) -> bool:
         i = bisect_right(self._extents, (address, 1 << 64)) - 1
         return i >= 0 and address < self._extents[i][1]
+
+    @property
+    def extents(self) -> list[Extent]:
+        """Where the program is in memory, in increasing order."""
+        return [Extent.between(begin, end) for begin, end in self._extents if end > begin]
 
     def constants(self, address: int, size: int) -> list[int | None]:
         """Return *size* bytes at *address*: code and constants, which the program does not write; None for others."""

@@ -20,9 +20,9 @@ In the middle of a request the session may ask the client for something, see `se
 
 More methods are in the other modules of this package: `pages` (of lists, and a window), `replay` (going back in time,
 frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `live` (coverage while a program runs),
-`report` (profiles), `explain` (how a run ended), `stack` (how deep it was), `sql` (queries), `export` (files for other
-programs), `pgo` (profiles for compilers), `waves` (waveform viewers), `notes` (at places of the past), `hardware`
-(trace components, Control Transfer Records, USB).
+`report` (profiles), `explain` (how a run ended), `stack` (how deep it was), `fork` (what goes on from a place of the
+past), `sql` (queries), `export` (files for other programs), `pgo` (profiles for compilers), `waves` (waveform viewers),
+`notes` (at places of the past), `hardware` (trace components, Control Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -70,6 +70,7 @@ MODULES: dict[str, str] = {
     "report": "report",
     "explain": "explain",
     "stack": "stack",
+    "fork_check": "fork",
     "sql": "sql",
     **dict.fromkeys(("coverage_live", "top"), "live"),
     "intervals": "intervals",

@@ -25,6 +25,7 @@ LISTS = (
     ["calls"], ["calls", "--json"], ["find", "ON_TRAP"], ["find", "ON_TRAP", "--json"], ["events"],
     ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["report"],
     ["report", "--json", "--each"], ["explain"], ["explain", "--json"], ["stack"], ["stack", "--json"], ["values"],
+    ["fork"], ["fork", "--json", "--through-devices"],
     ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
     ["who-wrote", "$a0", "--json"], ["why", "$a0", "--branches"], ["why", "$a0", "--branches", "--json"],
     ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
@@ -77,7 +78,7 @@ NO_ROWS = {
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
-    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE",
+    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE", "fork FILE",
     "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",
     "log FILE main $a0", "calls-of FILE main", "sql FILE", "note FILE", "pack FILE -o x",

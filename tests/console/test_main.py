@@ -173,7 +173,7 @@ T1 = reference_streams.FOLDER / "t1"
 TANDEM = DATA / "tandem" / "flute_rv64mi-p-scall.tvt", "--dialect", "flute"
 TRACE = STREAM, "--ntrace", "--elf", ELF
 DAMAGED = "SHORT", "--ntrace", "--elf", ELF
-LISTS = ("functions", "calls", "events", "gaps", "coverage", "report", "explain", "stack", "status", "values")
+LISTS = ("functions", "calls", "events", "gaps", "coverage", "report", "explain", "stack", "fork", "status", "values")
 COMMANDS: list[list[object]] = [
     ["dump", STREAM, "--ntrace"],
     ["dump", STREAM, "--ntrace", "1,2"],

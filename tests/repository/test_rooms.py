@@ -29,7 +29,9 @@ ARROWS: dict[str, set[str]] = {
     "transport": {"support"},
     "decode": {"support"},
     "transport.simulated": {"support", "decode", "controlregs", "transport", FEATURES},
-    "session": {"support", "controlregs", "transport", "decode", "views", "reports", "rows", FEATURES},
+    "session": {
+        "support", "controlregs", "transport", "transport.simulated", "decode", "views", "reports", "rows", FEATURES,
+    },
     "views": {"support", "decode"},
     "reports": {"support", "decode", "views"},
     "console": {"support", "session", "views", "reports", "decode", "transport.simulated", "rows", TABLES, FEATURES},
@@ -38,6 +40,7 @@ ARROWS: dict[str, set[str]] = {
     FEATURES: set(),
 }
 ROOMS = {name.partition(".")[0] for name in ARROWS if name not in (TABLES, FEATURES)}
+FORKS = "session.fork", "session.replay.forks"
 # What may come from outside the project: everything else is the standard library.
 LIBRARIES = {
     "decode": {"demangle", "elftools"},
@@ -201,3 +204,9 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 def test_a_circle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"a", "f"}, "f": {"e"}}
     assert circles(graph) == [{"a", "b", "c"}, {"e", "f"}]
+
+
+def test_forks_alone_use_the_simulated_hart_in_the_session() -> None:
+    target = f"{NAME}.transport.simulated"
+    users = {module for module, path in modules() if any(it.startswith(target) for it in imports_of(path))}
+    assert {it for it in users if it.startswith("session.") and not it.startswith(FORKS)} == set()

@@ -35,15 +35,19 @@ def _views(data: mmap) -> dict[int, memoryview]:
 
 
 class Ram:
-    """`size` bytes of memory at `base`; `views[n]` is the memory as an array of n-byte unsigned integers."""
+    """`size` bytes of memory at `base`; `views[n]` is the memory as an array of n-byte unsigned integers.
 
-    def __init__(self, base: int, size: int) -> None:
+    `marks` has a byte for each of memory where not all content is known, see `partial.memory`; None: it is.
+    """
+
+    def __init__(self, base: int, size: int, *, is_marked: bool = False) -> None:
         if base % 8 or size % 8 or size <= 0:
             raise ValueError(f"RAM {base:#x}+{size:#x}: base and size must be multiples of 8 bytes")
         self.base = base
         self.size = size
         self.data = mmap(-1, size)  # anonymous memory: zero, and real only where it is touched
         self.views = _views(self.data)
+        self.marks = mmap(-1, size) if is_marked else None
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,14 @@ class Bus:
     """
 
     def __init__(self, ram_base: int = 0x8000_0000, ram_size: int = 128 << 20) -> None:
-        self.main = Ram(ram_base, ram_size)
+        self.main = self._new_ram(ram_base, ram_size)
         self._rams = [self.main]
         self._devices: list[Device] = []
         self.watch: Callable[[int, bytes], None] | None = None
         """Told of what is written to RAM through here: address and bytes. Not what compiled code stores."""
+
+    def _new_ram(self, base: int, size: int) -> Ram:
+        return Ram(base, size)
 
     @property
     def ram_base(self) -> int:
@@ -79,7 +86,7 @@ class Bus:
 
     def add_ram(self, base: int, size: int) -> Ram:
         """Attach more memory (bytes)."""
-        ram = Ram(base, size)
+        ram = self._new_ram(base, size)
         self._rams.append(ram)
         return ram
 

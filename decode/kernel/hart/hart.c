@@ -73,8 +73,19 @@ static int reserve(void **items, size_t *capacity, size_t count, size_t more, si
     return 0;
 }
 
+static uint64_t bit_of(uint32_t x) { return x < REGISTERS ? (uint64_t)1 << x : 0; }
+
+static void note_registers(CodeBlock *block, const CodeOperation *operations)
+{
+    for (size_t i = 0; i < block->count; i++) {
+        block->reads |= (bit_of(operations[i].rs1) | bit_of(operations[i].rs2)) & ~block->writes;
+        block->writes |= bit_of(operations[i].rd);
+    }
+}
+
 int hart_add(HartLoop *loop, CodeBlock block, const CodeOperation *operations)
 {
+    note_registers(&block, operations);
     void *blocks = loop->blocks, *kept = loop->operations;
     int failed = reserve(&blocks, &loop->block_capacity, loop->block_count, 1, sizeof block);
     loop->blocks = blocks;
@@ -103,9 +114,8 @@ static int is_elsewhere(const HartLoop *loop, uint64_t offset, uint32_t size)
     return (offset & (~(loop->size - 1) | (size - 1))) != 0;
 }
 
-static void put(HartLoop *loop, uint64_t offset, uint32_t size, uint64_t value)
+static void put(uint8_t *at, uint32_t size, uint64_t value)
 {
-    uint8_t *at = loop->memory + offset;
     uint32_t word = (uint32_t)value;
     uint16_t half = (uint16_t)value;
     switch (size) {
@@ -123,9 +133,8 @@ static void put(HartLoop *loop, uint64_t offset, uint32_t size, uint64_t value)
     }
 }
 
-static uint64_t got(const HartLoop *loop, uint64_t offset, uint32_t size)
+static uint64_t got(const uint8_t *at, uint32_t size)
 {
-    const uint8_t *at = loop->memory + offset;
     uint64_t value;
     uint32_t word;
     uint16_t half;
@@ -144,22 +153,46 @@ static uint64_t got(const HartLoop *loop, uint64_t offset, uint32_t size)
     }
 }
 
+/* The same mark for each byte of an access. */
+static uint64_t all_bytes(enum Mark mark, uint32_t size) { return 0x0101010101010101u * mark >> (64 - 8 * size); }
+
+static int is_known(const HartLoop *loop, uint64_t offset, uint32_t size)
+{
+    return !loop->marks || got(loop->marks + offset, size) == all_bytes(MARK_KNOWN, size);
+}
+
 static int load(HartLoop *loop, const CodeOperation *op, uint32_t size, uint64_t sign)
 {
     uint64_t offset = offset_of(loop, op);
-    if (is_elsewhere(loop, offset, size))
+    if (is_elsewhere(loop, offset, size) || !is_known(loop, offset, size))
         return -1;
-    loop->x[op->rd] = (got(loop, offset, size) ^ sign) - sign;
+    loop->x[op->rd] = (got(loop->memory + offset, size) ^ sign) - sign;
+    return 0;
+}
+
+/* Mark what is stored to. -1: Python has not looked at some byte yet. */
+static int mark(HartLoop *loop, uint64_t offset, uint32_t size, uint64_t *before)
+{
+    if (!loop->marks)
+        return 0;
+    uint8_t *marks = loop->marks + offset;
+    for (uint32_t i = 0; i < size; i++)
+        if (marks[i] == MARK_UNSEEN)
+            return -1;
+    *before = got(marks, size);
+    put(marks, size, all_bytes(MARK_KNOWN, size));
     return 0;
 }
 
 static int store(HartLoop *loop, const CodeOperation *op, uint32_t size)
 {
     uint64_t offset = offset_of(loop, op);
-    if (is_elsewhere(loop, offset, size) || offset == loop->tohost)
+    uint64_t marks = 0;
+    if (is_elsewhere(loop, offset, size) || offset == loop->tohost || mark(loop, offset, size, &marks))
         return -1;
-    loop->stores[loop->store_count++] = (UndoneStore){offset, got(loop, offset, size), size};
-    put(loop, offset, size, loop->x[op->rs2]);
+    uint8_t *at = loop->memory + offset;
+    loop->stores[loop->store_count++] = (UndoneStore){offset, got(at, size), marks, size};
+    put(at, size, loop->x[op->rs2]);
     return 0;
 }
 
@@ -311,8 +344,12 @@ static enum HartStop undo(HartLoop *loop, CodeBlock *block, const uint64_t *befo
     memcpy(loop->x, before, sizeof loop->x);
     while (loop->store_count) {
         const UndoneStore *last = &loop->stores[--loop->store_count];
-        put(loop, last->offset, last->size, last->before);
+        put(loop->memory + last->offset, last->size, last->before);
+        if (loop->marks)
+            put(loop->marks + last->offset, last->size, last->marks);
     }
+    if (loop->marks)  /* what was unknown may be known the next time */
+        return LEFT;
     block->undone++;
     return block->undone >= UNDONE_OFTEN && block->undone * UNDONE_SHARE > block->runs ? LEFT_EVER : LEFT;
 }
@@ -322,11 +359,15 @@ enum HartStop hart_execute(HartLoop *loop, CodeBlock *block, uint64_t *next)
     uint64_t before[REGISTERS + 1];
     if (block->undone == UINT64_MAX)
         return LEFT_EVER;
+    if (loop->unknown & block->reads)
+        return LEFT;
     memcpy(before, loop->x, sizeof before);
     loop->store_count = 0;
     block->runs++;
-    if (!execute(loop, block, next))
+    if (!execute(loop, block, next)) {
+        loop->unknown &= ~block->writes;
         return WENT_ON;
+    }
     enum HartStop stop = undo(loop, block, before);
     if (stop == LEFT_EVER)
         block->undone = UINT64_MAX;

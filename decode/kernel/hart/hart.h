@@ -4,6 +4,9 @@
  * main memory: a block of which an access is anything else is undone, and left to Python as a whole. So traps, devices,
  * CSRs, triggers and interrupts are in Python alone.
  *
+ * Of a hart that goes on from a place of the past some values are unknown: registers by a mask, memory by a mark for each
+ * byte (`enum Mark`). A block that would read an unknown one is Python's, too.
+ *
  * Registers have 64 bits. Those of RV32 are sign-extended to that, on which its operations are the word operations of
  * RV64: Python names these. */
 #ifndef HART_H
@@ -44,7 +47,15 @@ typedef struct {
     size_t first;     /* of its operations */
     uint32_t count, instructions;
     uint64_t runs, undone;
+    uint64_t reads, writes; /* masks of registers: that it reads as they are before it, that it writes */
 } CodeBlock;
+
+/* What is known of a byte of memory. */
+enum Mark {
+    MARK_UNSEEN,  /* Python has not put there yet what is known, or there is no memory */
+    MARK_KNOWN,
+    MARK_UNKNOWN
+};
 
 enum HartStop {
     WENT_ON,   /* as far as it was to go, or where no block is known */
@@ -53,7 +64,7 @@ enum HartStop {
 };
 
 typedef struct {
-    uint64_t offset, before;
+    uint64_t offset, before, marks;
     uint32_t size;
 } UndoneStore;
 
@@ -63,7 +74,8 @@ typedef struct {
     uint64_t tohost;                   /* the offset at which a store is Python's, all ones: none */
     uint64_t odd;                      /* bits of an address at which there is no instruction */
     int is_rv32;
-    uint8_t *memory;
+    uint64_t unknown; /* mask of the registers of which the value is unknown */
+    uint8_t *memory, *marks; /* marks: NULL if all is known */
     CodeOperation *operations;
     size_t operation_count, operation_capacity;
     CodeBlock *blocks;

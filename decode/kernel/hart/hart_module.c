@@ -12,7 +12,7 @@
 typedef struct {
     PyObject_HEAD
     HartLoop loop;
-    Py_buffer memory;
+    Py_buffer memory, marks; /* marks.obj: NULL if there are none */
 } HartBlocks;
 
 /* forget(tohost): all blocks. *tohost*: the offset in memory at which stores are Python's. */
@@ -58,14 +58,22 @@ static PyObject *blocks_add(HartBlocks *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Registers */
+/* Registers. One that is no int is unknown, if there are marks. */
+
+static int is_unknown(HartLoop *loop, PyObject *number) { return loop->marks && !PyLong_Check(number); }
 
 static int take_registers(HartLoop *loop, PyObject *x)
 {
+    loop->unknown = 0;
     for (Py_ssize_t i = 1; i < REGISTERS; i++) {
         PyObject *number = PyList_GetItem(x, i);
         if (!number)
             return -1;
+        if (is_unknown(loop, number)) {
+            loop->unknown |= (uint64_t)1 << i;
+            loop->x[i] = 0;
+            continue;
+        }
         uint64_t value = PyLong_AsUnsignedLongLongMask(number);
         loop->x[i] = loop->is_rv32 ? (uint64_t)(int64_t)(int32_t)(uint32_t)value : value;
     }
@@ -73,10 +81,12 @@ static int take_registers(HartLoop *loop, PyObject *x)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int give_registers(const HartLoop *loop, const uint64_t *before, PyObject *x)
+/* *unknown*: as they were before. */
+static int give_registers(const HartLoop *loop, const uint64_t *before, uint64_t unknown, PyObject *x)
 {
     for (Py_ssize_t i = 1; i < REGISTERS; i++) {
-        if (loop->x[i] == before[i])
+        int is_found = unknown >> i & 1 && !(loop->unknown >> i & 1);
+        if (loop->x[i] == before[i] && !is_found)
             continue;
         PyObject *number = PyLong_FromUnsignedLongLong(loop->x[i] & loop->address_mask);
         if (!number || PyList_SetItem(x, i, number))
@@ -134,7 +144,8 @@ static PyObject *blocks_run(HartBlocks *self, PyObject *args)
         if (take_registers(loop, x))
             return NULL;
         memcpy(before, loop->x, sizeof before);
-        if (run_blocks(loop, block, &run, budget) || give_registers(loop, before, x))
+        uint64_t unknown = loop->unknown;
+        if (run_blocks(loop, block, &run, budget) || give_registers(loop, before, unknown, x))
             return NULL;
     }
     return Py_BuildValue("iKK", run.stop, (unsigned long long)run.pc, (unsigned long long)run.ran);
@@ -145,13 +156,15 @@ static PyObject *blocks_run(HartBlocks *self, PyObject *args)
 static int set_up(HartBlocks *self, int xlen, unsigned long long base, unsigned long long size, unsigned odd)
 {
     HartLoop *loop = &self->loop;
-    if ((xlen != 32 && xlen != 64) || !size || size & (size - 1) || size > (unsigned long long)self->memory.len) {
+    if ((xlen != 32 && xlen != 64) || !size || size & (size - 1) || size > (unsigned long long)self->memory.len ||
+        (self->marks.obj && size > (unsigned long long)self->marks.len)) {
         PyErr_SetString(PyExc_ValueError, "not a width, or a memory, that this kernel takes");
         return -1;
     }
     loop->is_rv32 = xlen == 32;
     loop->address_mask = loop->is_rv32 ? UINT32_MAX : UINT64_MAX;
     loop->memory = self->memory.buf;
+    loop->marks = self->marks.obj ? self->marks.buf : NULL;
     loop->base = base;
     loop->size = size;
     loop->odd = odd;
@@ -162,22 +175,30 @@ static int set_up(HartBlocks *self, int xlen, unsigned long long base, unsigned 
     return -1;
 }
 
-/* HartLoop(xlen, memory, base, size, odd) */
+static void release(Py_buffer *memory, Py_buffer *marks)
+{
+    PyBuffer_Release(memory);
+    if (marks->obj)
+        PyBuffer_Release(marks);
+}
+
+/* HartLoop(xlen, memory, base, size, odd[, marks]) */
 static PyObject *blocks_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)keywords;
     int xlen;
     unsigned odd;
     unsigned long long base, size;
-    Py_buffer memory;
-    if (!PyArg_ParseTuple(args, "iw*KKI", &xlen, &memory, &base, &size, &odd))
+    Py_buffer memory, marks = {.obj = NULL};
+    if (!PyArg_ParseTuple(args, "iw*KKI|w*", &xlen, &memory, &base, &size, &odd, &marks))
         return NULL;
     HartBlocks *self = (HartBlocks *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) {
-        PyBuffer_Release(&memory);
+        release(&memory, &marks);
         return NULL;
     }
     self->memory = memory;
+    self->marks = marks;
     if (set_up(self, xlen, base, size, odd)) {
         Py_DECREF(self);
         return NULL;
@@ -188,7 +209,7 @@ static PyObject *blocks_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 static void blocks_dealloc(HartBlocks *self)
 {
     hart_free(&self->loop);
-    PyBuffer_Release(&self->memory);
+    release(&self->memory, &self->marks);
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);

@@ -69,6 +69,7 @@ _COMMANDS = {
         "find it.bin 0x80000000,0x80002000 --ntrace --elf n.elf --json", "events it.bin --ntrace --elf n.elf",
         "coverage it.bin --ntrace --elf n.elf --all", "report it.bin --ntrace --elf n.elf",
         "explain it.bin --ntrace --elf n.elf", "stack it.bin --ntrace --elf n.elf",
+        "fork it.bin --ntrace --elf n.elf --through-devices",
         "status it.bin --ntrace --elf n.elf --json",
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
@@ -82,6 +83,7 @@ _COMMANDS = {
     "etrace": (
         "decode it.bin --etrace --elf n.elf", "dump it.bin --etrace --json", "data it.bin --etrace --elf n.elf",
         "import it.bin --etrace --elf n.elf -o out.rvt", "decode it.bin --etrace --dialect pulp --elf n.elf --events",
+        "fork it.bin --etrace --elf n.elf",
         "check it.bin --etrace --elf n.elf --json", "functions it.bin --etrace --elf n.elf --instructions --json",
         "calls it.bin --etrace --elf n.elf --json", "find it.bin main --etrace --elf n.elf",
     ),
@@ -93,6 +95,8 @@ _COMMANDS = {
         "tandem convert it.bin --to riscv-dv -o - --elf t.elf",
         "tandem verify it.bin --model simulated --elf t.elf --dialect flute",
         "tandem verify it.bin --model simulated --json --state --every 3 --dialect flute",
+        "fork it.bin 5 --tandem --dialect flute --elf t.elf",
+        "fork it.bin --tandem --elf t.elf --through-devices --json",
         "values it.bin --at 5 --tandem --dialect flute --elf t.elf",
         "who-wrote it.bin $a0 --at 9 --tandem --dialect flute --elf t.elf --json",
         "coverage it.bin --tandem --dialect flute --elf t.elf --json",
@@ -100,6 +104,7 @@ _COMMANDS = {
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json", "stack it.rvt --json",
+        "fork it.rvt 1,99 --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
         "blame --good it.rvt --bad n.rvt --json",
         "values it.rvt", "who-wrote it.rvt $ra", "why it.rvt $a0 --branches", "note it.rvt --json",

@@ -11,7 +11,7 @@ Sources: CTR 1.0, "Transfer Type Filtering" (the opcodes of the transfer types),
 sctrstatus, "Entry Registers"; CTR 0.1.4, chapters 2 and 3; Smcsrind/Sscsrind 1.0 for the select registers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
@@ -222,7 +222,7 @@ class FollowedHart(Protocol):
     """The part of its hart that the follower uses."""
 
     xlen: int
-    extensions: str
+    extensions: Sequence[str]
     privilege: int
     instret: int
     x: list[int]

@@ -14,7 +14,7 @@ and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store
 arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r`, `w` are scratch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
@@ -55,6 +55,7 @@ from rvtrace_gdb.transport.simulated.hart.triggers import TriggerAccess, Trigger
 UNFETCHABLE = "unfetchable"
 """The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
 
+
 class CodeProperties(NamedTuple):
     """The properties besides the instructions that generated code depends on."""
 
@@ -68,6 +69,8 @@ class CodeProperties(NamedTuple):
     tohost: int | None
     reports_accesses: bool = False
     """Whether `RetirementReports.accessed` is called for each access."""
+    marked: bool = False
+    """Whether not all of memory is known, so that no access takes the fast path."""
 
 
 class BlockSource:
@@ -180,6 +183,8 @@ class BlockSource:
     def _loaded_value(self, op: Operation, size: int) -> str:
         fast = f"m{8 * size}[{array_index(size)}]"
         slow = f"load(o,{size},{self.count})"
+        if self._shape.marked:
+            return f"load({self._offset(op)},{size},{self.count})"
         return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
 
     def _store(self, op: Operation, size: int, value: str, bits: int) -> Iterator[str]:
@@ -187,6 +192,9 @@ class BlockSource:
         if 8 * size < bits:
             value += f"&{(1 << 8 * size) - 1}"
         tohost = "" if self._shape.tohost is None else f" or o=={self._shape.tohost - self._shape.ram_base}"
+        if self._shape.marked:
+            yield f"store({self._offset(op)},{size},{self.count},{value})"
+            return
         yield f"o={self._offset(op)}"
         yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
         yield f"else:m{8 * size}[{array_index(size)}]={value}"
@@ -300,12 +308,14 @@ class TranslatedHart(Protocol):
 class Translator:
     """Translates blocks for one hart."""
 
-    def __init__(self, hart: TranslatedHart, extensions: str) -> None:
+    def __init__(self, hart: TranslatedHart, extensions: Sequence[str]) -> None:
         self._hart = hart
         self._bus = hart.bus
         self._extensions = extensions
         self._decoder = Decoder(hart.xlen, extensions)
         self._mask = (1 << hart.xlen) - 1
+        self.stops: Set[int] = frozenset()
+        """Where blocks begin that the kernel does not execute: breakpoints of who runs the hart block by block."""
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
             "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": HartTrap,
@@ -329,6 +339,10 @@ class Translator:
                     break
                 stopped = True
                 source.lines.append(f"h.position=0;h.trigger_effects.fire({int(TriggerAccess.EXECUTE)},{here},1)")
+            if here in self.stops:
+                if pcs:
+                    break
+                stopped = True
             ended = source.add(operation, here)
             pcs.append(here)
             operations.append(operation)
@@ -375,6 +389,7 @@ class Translator:
             watched=self._hart.triggers.watched,
             tohost=self._hart.data.tohost,
             reports_accesses=self._hart.calls_accessed,
+            marked=ram.marks is not None,
         )
 
     def _function(self, source: BlockSource) -> Callable[[], int]:
@@ -432,6 +447,7 @@ class TranslatedCode:
     """
 
     def __init__(self, translator: Translator, bus: Bus) -> None:
+        self.translator = translator
         self.kernel = KernelBlocks(bus, translator.shape)
         self.blocks = BlockCache(translator, LONGEST_BLOCK, self.kernel)
         self.singles = BlockCache(translator, 1)

@@ -8,7 +8,7 @@ kernel can name its tasks with it. hcontext needs the H extension; its alias mco
 Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug Specification 1.0, 4.9, 5.7.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Protocol
@@ -94,7 +94,7 @@ class CsrFile:
     Their values are in `csr_state`. `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
     """
 
-    def __init__(self, hart: HartWithCsrs, extensions: str) -> None:
+    def __init__(self, hart: HartWithCsrs, extensions: Sequence[str]) -> None:
         self._hart = hart
         self._xlen = hart.xlen
         self._mask = (1 << hart.xlen) - 1
@@ -287,12 +287,12 @@ class CsrFile:
             self._readers[number + _HIGH] = lambda: read() >> 32
 
 
-def _constants(xlen: int, extensions: str) -> dict[int, int]:
+def _constants(xlen: int, extensions: Sequence[str]) -> dict[int, int]:
     """Return the CSRs that always read the same and ignore writes; marchid is Spike's, so that programs under test run
     as they do there.
     """
     misa = (1 if xlen == 32 else 2) << xlen - 2
-    for letter in extensions + "U":
+    for letter in (*(name for name in extensions if len(name) == 1), "U"):
         misa |= 1 << ord(letter) - ord("A")
     constants = {MISA: misa, MVENDORID: 0, MARCHID: 5, MIMPID: 0, MCONFIGPTR: 0, MENVCFG: 0, TDATA3: 0}
     constants[TINFO_CSR] = TINFO

@@ -13,7 +13,7 @@ misaligned accesses trap, mtval holds the faulting address or instruction. Inter
 Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specification 1.0, chapter 4.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, Clint, Htif
@@ -84,12 +84,14 @@ class Hart:
     """
 
     block: HartBlock
+    csr_file: type[CsrFile] = CsrFile
+    data_access: type[DataAccess] = DataAccess
 
     def __init__(
         self,
         bus: Bus,
         xlen: int = 64,
-        extensions: str = "IMAFDC",
+        extensions: Sequence[str] = "IMAFDC",
         reset_pc: int | None = None,
         triggers: int = _TRIGGERS,
         ctr: CtrBuild | None = None,
@@ -116,8 +118,8 @@ class Hart:
         self.triggers = TriggerCsrs(xlen, triggers, self._recompile)
         self.trigger_effects = TriggerEffects(self)
         self.ctr = CtrFollower(self, ctr) if ctr is not None else None
-        self.csr = CsrFile(self, extensions)
-        self.data = DataAccess(self, self._stored_tohost)
+        self.csr = self.csr_file(self, extensions)
+        self.data = self.data_access(self, self._stored_tohost)
         self.system = SystemInstructions(self)
         self._lines = 0
         self.reports = RetirementReports()

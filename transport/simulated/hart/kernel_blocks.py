@@ -3,7 +3,8 @@ functions in Python.
 
 The kernel has the instructions that compute, access main memory and jump. A block with any other one, with a watchpoint
 or with accesses that are reported is Python's. So is a block of the kernel whenever one of its accesses turns out to be
-a trap, a device or a command to the host: it is undone in the kernel, and executed here.
+a trap, a device or a command to the host: it is undone in the kernel, and executed here. Where memory has marks, so is
+one that reads what is unknown.
 """
 
 import struct
@@ -12,7 +13,8 @@ from typing import Any, Protocol
 
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.semantics.encodings import Operation, signed
-from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES
+from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES
+from rvtrace_gdb.decode.semantics.templates import integer_sources
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from rvtrace_gdb.transport.simulated.hart.reports import HartItem
@@ -66,7 +68,8 @@ class KernelBlocks:
         compiled, shape = kernel(), properties()
         if compiled is not None:
             odd = 0 if shape.compressed else 2
-            self._loop = compiled.HartLoop(shape.xlen, bus.main.views[1], shape.ram_base, shape.fast_size, odd)
+            marks = () if bus.main.marks is None else (bus.main.marks,)
+            self._loop = compiled.HartLoop(shape.xlen, bus.main.views[1], shape.ram_base, shape.fast_size, odd, *marks)
             self._numbers = {name: number for number, name in enumerate(compiled.HART_OPERATIONS)}
 
     def forget(self) -> None:
@@ -133,7 +136,7 @@ class KernelBlocks:
                 return None
         elif op.rd == 0 and op.name not in LOADS and op.name not in STORES and op.name != "jalr":
             return b""
-        return _OPERATION.pack(number, op.rd or _NOBODY, op.rs1, op.rs2, immediate)
+        return _OPERATION.pack(number, *_registers(op), immediate)
 
     def _named(self, op: Operation, pc: int, shape: Properties) -> tuple[str, int]:
         """Return the name of an operation in the kernel, and its immediate."""
@@ -144,3 +147,14 @@ class KernelBlocks:
             value = op.imm + (pc if op.name == "auipc" else 0)
             return "li", signed(value, xlen) & _ALL_ONES
         return _OF_RV32.get(op.name, op.name) if xlen == 32 else op.name, op.imm & _ALL_ONES
+
+
+def _registers(op: Operation) -> tuple[int, int, int]:
+    """Return rd, rs1 and rs2 of an operation; 0 for a source that it does not have, whatever its code has there."""
+    if op.name in STORES or op.name in BRANCHES:
+        return _NOBODY, op.rs1, op.rs2
+    rd = op.rd or _NOBODY
+    if op.name in LOADS or op.name == "jalr":
+        return rd, op.rs1, 0
+    sources = integer_sources(op, VALUES[op.name]) if op.name in VALUES else []
+    return rd, op.rs1 if op.rs1 in sources else 0, op.rs2 if op.rs2 in sources else 0
