@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvtrace_gdb.rows.explain_rows import ExplainedPlace, called
+from rvtrace_gdb.rows.explain_rows import ExplainedPlace
 from rvtrace_gdb.rows.explain_text import ExplainSymbols, place_fields, place_lines, wrapped
 from rvtrace_gdb.rows.fork_rows import ForkCheck, ForkEnd
+from rvtrace_gdb.rows.list_rows import called
 from rvtrace_gdb.rows.list_text import RowFields
 
 _TEXTS = {
