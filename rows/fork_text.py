@@ -49,7 +49,7 @@ def end_text(end: ForkEnd) -> str:
 def fork_check_lines(check: ForkCheck, symbols: ExplainSymbols, *, several: bool) -> Iterator[str]:
     """Yield the lines of an answer. *several*: there are other harts."""
     head = f"Hart {check.hart}: fork" if several else "Fork"
-    yield from wrapped(f"{symbols.paint('heading', f'{head} at {_named(check.start)}')}: {_followed_text(check)}.", "")
+    yield from wrapped(f"{symbols.paint('heading', f'{head} at {_place_text(check.start)}')}: {_followed_text(check)}.", "")
     if check.end.reason == END:
         yield from wrapped(f"It follows the trace to number {check.last}, the end.", "")
     else:
@@ -61,7 +61,7 @@ def fork_check_lines(check: ForkCheck, symbols: ExplainSymbols, *, several: bool
         yield from place_lines(check.goes, symbols)
 
 
-def _named(place: ExplainedPlace) -> str:
+def _place_text(place: ExplainedPlace) -> str:
     name = called(place.name) if place.name else f"0x{place.pc:x}"
     return f"#{place.number} {name}{f', {place.line}' if place.line else ''}"
 
@@ -73,12 +73,12 @@ def _followed_text(check: ForkCheck) -> str:
         (check.passed, "read", "of devices passed over"),
         (check.stores, "store", "to devices that lead nowhere"),
     )
-    parts = [_counted(check.followed, "instruction") + " as traced"]
-    parts += [f"{_counted(count, what)} {more}".strip() for count, what, more in counts if count]
+    parts = [_count_text(check.followed, "instruction") + " as traced"]
+    parts += [f"{_count_text(count, what)} {more}".strip() for count, what, more in counts if count]
     return ", ".join(parts)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 

@@ -109,7 +109,7 @@ class ForkFollower:
         if stop is not None:
             self._pass_stop(stop)
         elif self._hart.traps > traps:
-            self._trapped()
+            self._leave_at_trap()
 
     def _compare(self) -> None:
         """Compare what has retired with what was traced, and go on behind it."""
@@ -147,7 +147,7 @@ class ForkFollower:
     def _next_operation(self) -> Operation:
         return self._hart.operation_at(self._hart.pc)
 
-    def _trapped(self) -> None:
+    def _leave_at_trap(self) -> None:
         """Leave the trace where the fork takes an exception that is not in it."""
         raise _Parted(OTHER_PATH, self._position, self._hart.pc)
 

@@ -37,18 +37,18 @@ class PartialAccess(DataAccess):
         assert isinstance(memory, PartialMemory)
         return memory
 
-    def _address(self, address: int) -> int:
+    def _masked_address(self, address: int) -> int:
         return address & self._mask
 
     def load(self, offset: int, nbytes: int, position: int) -> int:
         """Return what a load reads, see the module. *offset*: from the start of main memory."""
-        return self._loaded(self._address(offset + self._base), nbytes, LOAD)
+        return self._loaded(self._masked_address(offset + self._base), nbytes, LOAD)
 
     def store(self, offset: int, nbytes: int, position: int, value: int) -> None:
-        self._stored(self._address(offset + self._base), nbytes, value, STORE)
+        self._stored(self._masked_address(offset + self._base), nbytes, value, STORE)
 
     def load_reserved(self, address: int, nbytes: int) -> int:
-        value = self._loaded(self._address(address), nbytes, LOAD)
+        value = self._loaded(self._masked_address(address), nbytes, LOAD)
         self._reservation = None if is_unknown(address) else address
         return UNKNOWN if is_unknown(value) else signed(value, 8 * nbytes) & self._mask
 
