@@ -49,7 +49,8 @@ def end_text(end: ForkEnd) -> str:
 def fork_check_lines(check: ForkCheck, symbols: ExplainSymbols, *, several: bool) -> Iterator[str]:
     """Yield the lines of an answer. *several*: there are other harts."""
     head = f"Hart {check.hart}: fork" if several else "Fork"
-    yield from wrapped(f"{symbols.paint('heading', f'{head} at {_place_text(check.start)}')}: {_followed_text(check)}.", "")
+    start = symbols.paint("heading", f"{head} at {_place_text(check.start)}")
+    yield from wrapped(f"{start}: {_followed_text(check)}.", "")
     if check.end.reason == END:
         yield from wrapped(f"It follows the trace to number {check.last}, the end.", "")
     else:
