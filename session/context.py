@@ -59,7 +59,16 @@ class Context:
         else the overrides alone.
         """
         from rvtrace_gdb.session.description.selection import selected  # most requests need no description
+
+        return selected(self._own_elf(), self.target_file, self.overrides, environ)
+
+    def is_described(self, environ: Mapping[str, str] = os.environ) -> bool:
+        """Return whether a target description applies, right or wrong."""
+        from rvtrace_gdb.session.description.selection import is_described
+
+        return is_described(self._own_elf(), self.target_file, self.overrides, environ)
+
+    def _own_elf(self) -> str | None:
         from rvtrace_gdb.session.program import placement
 
-        elf = None if self.elf is None else placement(self.elf)[0]
-        return selected(elf, self.target_file, self.overrides, environ)
+        return None if self.elf is None else placement(self.elf)[0]

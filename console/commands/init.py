@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from rvtrace_gdb.console.commands.import_dt import compiled
-from rvtrace_gdb.session.description import devicetree, dtb
+from rvtrace_gdb.session.description import dtb
+from rvtrace_gdb.session.description.dtb import Node
 from rvtrace_gdb.session.description.selection import FILE_BESIDE_ELF
 from rvtrace_gdb.session.survey.inquiry import BoardFacts, WrittenDescription, inquire
 from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAnswer, Question, Unfit, yes_or_no
@@ -45,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", "-o", metavar="FILE", help="file to write (default: rvtrace.toml, beside the ELF of --elf)")
     add("--openocd", nargs="+", metavar="WHERE", help="OpenOCD's Tcl server, HOST:PORT; or its configuration files, in"
         " which tcl_port is looked for; or none")  # fmt: skip
-    add("--device-tree", metavar="FILE", help="the board's device tree: .dtb, .dts or /sys/firmware/fdt; or none")
+    add("--device-tree", metavar="FILE|ADDRESS", help="the board's device tree: .dtb, .dts or /sys/firmware/fdt, or"
+        " where it is in the chip's memory; or none")  # fmt: skip
+    add("--known", metavar="NAME", help="take the description of this shipped target (`rvtrace targets`); or none")
     add("--probe", action="append", metavar="ADDRESS[-ADDRESS]",
         help="look for trace components here: two words of each 4 KiB are read, before the second address. No other"
         " address is read, as that can hang a chip. device-tree: at the addresses in the device tree")  # fmt: skip
@@ -88,6 +91,7 @@ def _request(args: argparse.Namespace) -> InterviewRequest:
     single: Mapping[str, str | None] = {
         "--openocd": args.openocd and "\n".join(args.openocd),
         "--device-tree": args.device_tree,
+        "--known": args.known,
         "--probe": args.probe and ",".join(args.probe),
         "--wake": None if args.wake is None else "y" if args.wake else "n",
         "--harts": args.harts,
@@ -98,8 +102,8 @@ def _request(args: argparse.Namespace) -> InterviewRequest:
     return InterviewRequest(given=given, yes=args.yes, force=args.force, quiet=args.quiet)
 
 
-def _tree(name: str) -> devicetree.DeviceTreeContents:
-    return devicetree.trace_components(dtb.read(compiled(name), name), {})
+def _tree(name: str) -> Node:
+    return dtb.read(compiled(name), name)
 
 
 def _report_written(written_description: WrittenDescription, output: str, elf: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, neutral
+from rvtrace_gdb.gdbext import completion, known_target, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position
@@ -57,6 +57,8 @@ class ConnectCommand(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
             raise gdb.GdbError("Usage: trace connect [-listen PORT|PATH] [HOST:PORT|PATH]")
         host, port = _stub(words[0]) if words else _connected_to() or STUB
         connect_gdb(host, port, listen)
+        if listen is None:
+            known_target.propose()
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, () if "-listen" in text.split(" ")[:-1] else ("-listen",))

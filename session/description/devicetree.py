@@ -84,10 +84,16 @@ class DeviceTreeContents:
 def trace_components(root: Node, buffers: Buffers) -> DeviceTreeContents:
     """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
     nodes = [node for node in root.walk() if node.okay and _described_type(node) is not None]
-    if all(map(tree_coresight.is_coresight, nodes)):
+    if not has_trace_components(root):
         names = ", ".join(name for name in COMPATIBLE if name not in tree_coresight.TYPES)
         raise DeviceTreeError(f"it has no trace components: no node is compatible with one of {names}", root.file)
     return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).contents()
+
+
+def has_trace_components(root: Node) -> bool:
+    """Return whether there are trace components below *root*; those on Arm's trace bus alone do not count."""
+    found = (node for node in root.walk() if node.okay and _described_type(node) is not None)
+    return not all(map(tree_coresight.is_coresight, found))
 
 
 def _is_xuantie(node: Node) -> bool:

@@ -21,6 +21,14 @@ VARIABLE = "RVTRACE_TARGET"
 _ADDRESSES = {"encoder_base": 0x1000, "ram_sink_base": 0x1000, "buffer_start": 4, "buffer_size": 4}
 
 
+def is_described(
+    elf: str | None, target_file: str | None, overrides: Mapping[str, object], environ: Mapping[str, str]
+) -> bool:
+    """Return whether there is something that says what the target is, right or wrong."""
+    given = {key for key, value in overrides.items() if value is not None}
+    return bool(given & _ADDRESSES.keys()) or _named(elf, target_file, environ) is not None
+
+
 def selected(
     elf: str | None, target_file: str | None, overrides: Mapping[str, object], environ: Mapping[str, str]
 ) -> Description:

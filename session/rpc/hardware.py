@@ -6,6 +6,8 @@
 | info       | context, live                            | {lines, capture: whether a file is described}               |
 | components | context                                  | {names} that `regs` accepts; raises nothing                 |
 | choices    | context                                  | {option: its values}, for `trace start`                     |
+| propose    | context, chip                            | {wanted, lines}; wanted: no target description applies;     |
+|            |                                          | lines: which shipped target the chip is, see below          |
 | ctr_start  | context, access, options                 | {lines}; options: see `session.sources.ctr_commands`        |
 | ctr_stop   | context, access                          | {lines}                                                     |
 | ctr_connected | access                                | {}; gdb has connected anew                                  |
@@ -23,8 +25,10 @@
 |            |                                          | request; at last {lines}                                    |
 
 everything, live: true, or null. access: how a hart's CSRs are accessed, see `session.target.csr_access`; null if
-gdb has no target. Entry 0 of the records is the youngest; so is the first frame of their stack. snapshot: the trace
-that an ESP32's firmware keeps in the chip's memory, which gdb reads for the session.
+gdb has no target. chip: {idcodes: [number], harts: [[mvendorid, marchid]], device_tree: its bytes in base64, or null},
+what a chip says of itself; null: nothing is looked for. Entry 0 of the records is the youngest; so is the first frame
+of their stack. snapshot: the trace that an ESP32's firmware keeps in the chip's memory, which gdb reads for the
+session.
 """
 
 import os
@@ -69,6 +73,16 @@ def start_choices(session: Session, params: Params, progress: Progress) -> JsonM
         return {}
     sinks = [sink.name for sink in (*description.all_sinks, *description.tandem)]
     return {"-to": sinks, "-hart": list(map(str, description.harts))}
+
+
+def propose_target(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Return which shipped target a chip may be, if no target description applies; see the module."""
+    wanted = not params.context().is_described()
+    if not wanted or not params.given("chip"):
+        return {"wanted": wanted, "lines": []}
+    from rvtrace_gdb.session.queries.known_chip import lines  # only here: sessions seldom need it
+
+    return {"wanted": wanted, "lines": lines(params.table("chip"))}
 
 
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
@@ -204,6 +218,7 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
     "info": topology,
     "components": components,
     "choices": start_choices,
+    "propose": propose_target,
     "snapshot": snapshot,
     "ctr_start": ctr_start,
     "ctr_stop": ctr_stop,

@@ -59,7 +59,7 @@ _UNLOCKED = ("connect",)
 """Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
 MODULES: dict[str, str] = {
     **dict.fromkeys(("check", "coverage", "who_wrote"), "analysis"),
-    **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
+    **dict.fromkeys(("regs", "info", "components", "choices", "propose", "snapshot"), "hardware"),
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "pages"),

@@ -4,6 +4,7 @@ OpenOCD leads to the target; a device tree and probing show the components; the 
 that the user did not allow are not read.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,14 +15,18 @@ from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description.devicetree import DeviceTreeContents as Tree
+from rvtrace_gdb.session.description.devicetree import has_trace_components, trace_components
+from rvtrace_gdb.session.description.dtb import Node
+from rvtrace_gdb.session.description.library.proposal import ChipIdentity, proposed
+from rvtrace_gdb.session.description.library.shipped import ShippedTarget
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.model import OpenOcdDescription as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
-from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
+from rvtrace_gdb.session.survey import harts, identity, known_board, openocd_config, parts, probing, wiring
 from rvtrace_gdb.session.survey.harts import SurveyedHart
 from rvtrace_gdb.session.survey.openocd_config import ConfiguredServer
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
-from rvtrace_gdb.session.survey.questions import Ask, BoardError, Question, SurveySetting, Unfit, yes_or_no
+from rvtrace_gdb.session.survey.questions import Answered, Ask, BoardError, Question, SurveySetting, Unfit, yes_or_no
 from rvtrace_gdb.session.target.link import ConnectLink, Link
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
@@ -45,6 +50,7 @@ class _Board:
     server: ConfiguredServer
     link: Link | None
     harts: list[SurveyedHart] = field(default_factory=list)
+    root: Node | None = None
     tree: Tree | None = None
     seen: dict[int, ProbedComponent] = field(default_factory=dict)
 
@@ -58,7 +64,7 @@ class WrittenDescription:
 
 
 def inquire(
-    ask: Ask, read_tree: Callable[[str], Tree], wishes: BoardFacts, output: str, connect: ConnectLink = OpenOcd
+    ask: Ask, read_tree: Callable[[str], Node], wishes: BoardFacts, output: str, connect: ConnectLink = OpenOcd
 ) -> WrittenDescription:
     """Return the description of a board. *output*: its file, for messages; *read_tree*: reads a device tree.
 
@@ -68,7 +74,11 @@ def inquire(
     board = _reached(ask, connect)
     try:
         xlen = _xlen(board, of_elf, wishes.elf)
-        components = _components(board, ask, read_tree)
+        _read_tree(board, ask, read_tree)
+        target = _shipped_target(board, ask)
+        if target is not None:
+            return _of_shipped(board, target, wishes, output)
+        components = _components(board, ask)
         wiring.harts(components, [hart.name for hart in board.harts], ask)
         wiring.connect(components, ask)
         wiring.buffers(components, ask, _readable(board.link), taken)
@@ -140,23 +150,69 @@ def _xlen(board: _Board, of_elf: int | None, elf: str | None) -> SurveySetting |
     return SurveySetting(of_elf, f"of {Path(elf).name}") if of_elf and elf else None
 
 
-def _components(board: _Board, ask: Ask, read_tree: Callable[[str], Tree]) -> list[SurveyedComponent]:
-    """Return the components that the device tree or probing shows."""
-    text = f"Device tree of the board, .dtb or .dts (or {NONE})"
-    parse = partial(_tree, read_tree)
-    board.tree = ask.ask(Question(text, "--device-tree FILE", parse, NONE, "default", optional=True)).value
+def _read_tree(board: _Board, ask: Ask, read_tree: Callable[[str], Node]) -> None:
+    """Ask for the device tree of the board, and note its contents."""
+    for hart in board.harts if board.link is not None else ():
+        address = None if board.link is None else identity.booted_with(board.link, hart)
+        if address is not None:
+            ask.tell(f"hart {hart.number} has {address:#x} in a1: where it was just booted, a device tree is there")
+    text = f"Device tree of the board, .dtb or .dts, or its address in the chip's memory (or {NONE})"
+    parse = partial(_tree, read_tree, board.link)
+    found = ask.ask(Question(text, "--device-tree FILE|ADDRESS", parse, NONE, "default", optional=True)).value
+    board.root, board.tree = found
     for line in board.tree.notes if board.tree else ():
         ask.tell(f"device tree: {line}")
+
+
+def _shipped_target(board: _Board, ask: Ask) -> Answered[ShippedTarget] | None:
+    """Return the shipped target that is the board's; None if it is not known, or a device tree has its components."""
+    if board.tree is not None:
+        return None
+    harts, compatible = board.harts, () if board.root is None else board.root.strings("compatible")
+    chip = ChipIdentity(compatible=compatible) if board.link is None else identity.chip(board.link, harts, board.root)
+    target, source = known_board.choose(ask, chip)
+    return None if target is None else Answered(target, source)
+
+
+def _of_shipped(
+    board: _Board, target: Answered[ShippedTarget], wishes: BoardFacts, output: str
+) -> WrittenDescription:  # fmt: skip
+    """Return the description of a shipped target, with OpenOCD where it is."""
+    heads = [*(hart.text for hart in board.harts), *([f"The board: {wishes.name}"] if wishes.name else [])]
+    text = known_board.description_text(target.value, target.source, board.server, heads)
+    return WrittenDescription(text, file.parse(text, output))
+
+
+def _components(board: _Board, ask: Ask) -> list[SurveyedComponent]:
+    """Return the components that the device tree or probing shows."""
     if board.link is None and board.tree is None:
         raise BoardError("without OpenOCD and without a device tree nothing is known: give --openocd or --device-tree")
     return _probed(board, ask) if board.link is not None else _of_tree(board, ask)
 
 
-def _tree(read_tree: Callable[[str], Tree], name: str) -> Tree | None:
+def _tree(
+    read_tree: Callable[[str], Node], link: Link | None, name: str
+) -> tuple[Node | None, Tree | None]:  # fmt: skip
+    """Return the root of a device tree, and its trace components; these are None in the tree of a board that rvtrace
+    knows, if it has none. Raises Unfit.
+    """
+    if name == NONE:
+        return None, None
     try:
-        return None if name == NONE else read_tree(name)
+        address = _memory_address(name)
+        if address is not None and link is None:
+            raise Unfit(f"{name}: without OpenOCD no memory can be read")
+        root = read_tree(name) if address is None or link is None else identity.tree_in_memory(link, address)
+        if not has_trace_components(root) and proposed(ChipIdentity(compatible=root.strings("compatible"))):
+            return root, None
+        return root, trace_components(root, {})
     except RvtraceError as error:
         raise Unfit(str(error)) from None
+
+
+def _memory_address(text: str) -> int | None:
+    """Return the address that a text is, None for the name of a file."""
+    return int(text, 16) if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text) else None
 
 
 def _probed(board: _Board, ask: Ask) -> list[SurveyedComponent]:

@@ -196,7 +196,17 @@ class Machine:
         self._settling = devices.in_order
         self.hart, self._control = hart, self._cores[0].control
         self.debug_module = self._debug_module()
-        self.tap = Tap(DtmRegisters(self.debug_module, has_errinfo=spec is DebugSpec.V1_0))
+        self.dtm = DtmRegisters(self.debug_module, has_errinfo=spec is DebugSpec.V1_0)
+        self.tap = Tap(self.dtm)
+
+    def set_identity(self, idcode: int | None, harts: Sequence[tuple[int, int]]) -> None:
+        """Answer as another chip: with its IDCODE, and with mvendorid and marchid of the kinds of harts that it has, as
+        many of each.
+        """
+        if idcode is not None:
+            self.dtm.idcode = idcode
+        for number, hart in enumerate(self.harts if harts else ()):
+            hart.csr.set_identity(*harts[number * len(harts) // len(self.harts)])
 
     def _devices(self) -> Devices:
         """Create the trace components, except the encoders, and their memory."""

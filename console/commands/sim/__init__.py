@@ -288,8 +288,9 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
     side_door = _side_door(request.served.side_door, machine, cleanup)
     tandem = target.with_tandem_ports(request.tandem, request.elf, machine, cleanup)
     config = openocd_config(
-        listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate
-    )
+        listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate,
+        machine.dtm.idcode,
+    )  # fmt: skip
     if files.openocd:
         _write_text_file(files.openocd, config)
     if files.target:
@@ -376,6 +377,7 @@ def _machine(request: SimRequest, described: Description | None, streams: Stream
         harts=harts,
         wiring=target.wiring(components, harts, described, memory_map, streams),
     )
+    target.set_identity(machine, components)
     if described is not None and described.xlen not in (None, machine.hart.xlen):
         raise SimError(
             f"{components.target}: [target]: xlen: is {described.xlen}, and {request.elf} is for RV{machine.hart.xlen}"

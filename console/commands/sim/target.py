@@ -245,6 +245,13 @@ def extensions(letters: str | None, request: ComponentsRequest) -> str:
     return (letters or (target and target.simulated.isa) or EXTENSIONS).upper()
 
 
+def set_identity(machine: Machine, request: ComponentsRequest) -> None:
+    """Let *machine* say of itself what a shipped target says, IDCODE, mvendorid and marchid."""
+    target = shipped.target_named(request.target) if request.target else None
+    if target is not None:
+        machine.set_identity(next(iter(target.identity.idcodes), None), target.identity.harts)
+
+
 def harts(count: int | None, description: Description | None) -> int:
     """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
     if count is not None:
@@ -381,6 +388,7 @@ def openocd_config(
     hart: Hart | None = None,
     harts: int = 1,
     separate: bool = False,
+    idcode: int = IDCODE,
 ) -> str:
     """Return OpenOCD 0.12's configuration for the target that is served at *listener*.
 
@@ -399,7 +407,7 @@ def openocd_config(
     return f"""adapter driver remote_bitbang
 {where}
 adapter speed 10000
-jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {IDCODE:#010x}
+jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {idcode:#010x}
 {targets}gdb_report_data_abort enable
 gdb_report_register_access_error enable
 # Milliseconds; the default of 100 makes every breakpoint wait.

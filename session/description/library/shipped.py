@@ -191,7 +191,7 @@ def path_of(text: str) -> Path:
     if target is not None:
         return target.path
     path = Path(os.path.expanduser(text))
-    if os.sep not in text and not path.suffix and not path.exists():
+    if os.sep not in text and not path.suffix and not os.path.exists(path):
         raise NotATarget(text)
     return path
 

@@ -125,7 +125,7 @@ def test_questions_on_a_terminal(
     assert main(["init"]) == 0
     assert prompts == [
         *["OpenOCD's Tcl server (HOST:PORT), or its configuration file [127.0.0.1:6666]: "] * 2,
-        "Device tree of the board, .dtb or .dts (or none) [none]: ",
+        "Device tree of the board, .dtb or .dts, or its address in the chip's memory (or none) [none]: ",
         *["Addresses to look for trace components at, as in 0x20000000-0x20004000: "] * 3,
     ]
     assert "can hang a chip" in capsys.readouterr().out

@@ -88,6 +88,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("who_wrote", {"name": "it", "where": [0x8000_1000, 4], "at": None}), ("who_wrote", {"name": "x", "at": 2})),
     (("note", {"text": "it", "number": 5}), ("note", {}), ("note", {"delete": 1, "hart": 0})),
     (("regs", {"name": "encoder0", "everything": 1}), ("info", {}), ("components", {}), ("choices", {})),
+    (("propose", {"chip": {"idcodes": [147], "harts": [[1161, 7]], "device_tree": "0A3+7Q=="}}),),
     (("start", {"options": {"format": "etrace", "data": True}, **_BOARD_TOO}),
      ("stop", {})),
     (("info", _BOARD_TOO), ("regs", _BOARD_TOO)),

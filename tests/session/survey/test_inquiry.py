@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from rvtrace_gdb.session.description import devicetree
+from rvtrace_gdb.session.description.dtb import Node
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.survey.inquiry import BoardFacts, WrittenDescription, inquire
 from rvtrace_gdb.session.survey.questions import Answered, BoardError, MissingAnswer, Question, Unfit
@@ -21,15 +22,18 @@ ALL = "0x4a000000-0x4a008000"
 
 @dataclass
 class Script:
-    """Answers by option; a default where there is none. *asked*: every question; *told*: every line."""
+    """Answers by option; a default where there is none. *asked*: every question whose answer is not obvious; *told*:
+    every line.
+    """
 
     answers: dict[str, str]
     asked: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
     def ask(self, question: Question[Value]) -> Answered[Value]:
-        self.asked.append(question.spelt)
         given = self.answers.get(question.spelt.partition(" ")[0], self.answers.get(question.spelt))
+        if given or not question.obvious:
+            self.asked.append(question.spelt)
         text = given or question.default
         if text is None:
             raise MissingAnswer(question.text, question.spelt, None)
@@ -39,7 +43,7 @@ class Script:
         self.told.append(line)
 
 
-def no_tree(name: str) -> devicetree.DeviceTreeContents:
+def no_tree(name: str) -> Node:
     raise AssertionError(f"there is no device tree {name}")
 
 
@@ -244,11 +248,12 @@ def test_a_configuration_without_a_port(line: str, problem: str, tmp_path: Path)
 
 def test_a_device_tree_and_what_really_answers() -> None:
     """The tree calls every component that only receives a RAM sink with memory of its own."""
-    found = devicetree.trace_components(tree("per_hart"), {})
+    root = tree("per_hart")
+    found = devicetree.trace_components(root, {})
     bases = {c.base: IMPL["encoder" if c.kind == "encoder" else "smem"] for c in found.description.components}
     board = Silicon(bases | {0x4A00_0000: IMPL["funnel"]}, awake={*bases, 0x4A00_0000})
     script = Script({"--device-tree": "x.dtb", "--probe": "device-tree", "--buffer": "0x50000000:0x1000"})
-    written = inquire(script, lambda name: found, BoardFacts(), "x", board.connect)
+    written = inquire(script, lambda name: root, BoardFacts(), "x", board.connect)
     assert {address & ~0xFFF for address in board.accesses} - {0x5000_0000} == set(bases)
     assert [sink.mode for sink in written.description.sinks] == ["SMEM", "SMEM"]
     assert [e.to for e in written.description.encoders] == [e.to for e in found.description.encoders]
@@ -258,21 +263,23 @@ def test_a_device_tree_and_what_really_answers() -> None:
 @pytest.mark.parametrize(("name", "xlen"), [("clusters", None), ("per_hart", 32)])
 def test_a_device_tree_alone(name: str, xlen: int | None) -> None:
     """One has no `riscv,isa`, the other has rv32imac."""
-    found = devicetree.trace_components(tree(name), {})
+    root = tree(name)
+    found = devicetree.trace_components(root, {})
     script = Script({"--device-tree": "x.dtb", "--openocd": "none"})
-    written = inquire(script, lambda name: found, BoardFacts("mine"), "x", cluster().connect)
+    written = inquire(script, lambda name: root, BoardFacts("mine"), "x", cluster().connect)
     assert written.description.components == found.description.components
     assert written.description.name == "mine"
     assert written.description.xlen == xlen
 
 
 def test_a_device_tree_that_is_wrong() -> None:
-    found = devicetree.trace_components(tree("per_hart"), {})
+    root = tree("per_hart")
+    found = devicetree.trace_components(root, {})
     bases = [c.base for c in found.description.components]
     board = Silicon({bases[0]: IMPL["pib"]}, awake={bases[0]}, memory=range(1 << 32))
     script = Script({"--device-tree": "x.dtb", "--probe": "device-tree"})
     with pytest.raises((DescriptionError, Unfit)):
-        inquire(script, lambda name: found, BoardFacts(), "x", board.connect)
+        inquire(script, lambda name: root, BoardFacts(), "x", board.connect)
     assert any("encoder by the device tree, but it says that it is pib_sink" in line for line in script.told)
     assert any("but no trace component answers there" in line for line in script.told)
 
@@ -280,7 +287,7 @@ def test_a_device_tree_that_is_wrong() -> None:
 def test_memory_of_the_device_tree() -> None:
     """With its source beside each value, as everything else."""
     nodes = '\tmemory@80000000 { device_type = "memory"; reg = <0x0 0x80000000 0x0 0x1000>; };\n\tcpus {'
-    read = lambda name: devicetree.trace_components(tree(name, ("\tcpus {", nodes)), {})  # noqa: E731
+    read = lambda name: tree(name, ("\tcpus {", nodes))  # noqa: E731
     script = Script({"--openocd": "none", "--device-tree": "qemu_etrace"})
     found = inquire(script, read, BoardFacts(), "rvtrace.toml")
     (memory,) = found.description.memory

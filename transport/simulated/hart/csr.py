@@ -115,6 +115,10 @@ class CsrFile:
             self._add_ctr(hart.ctr)
         self.reset()
 
+    def set_identity(self, vendor: int, arch: int) -> None:
+        """Let mvendorid and marchid read as those of another hart."""
+        self._readers[MVENDORID], self._readers[MARCHID] = partial(int, vendor), partial(int, arch & self._mask)
+
     def reset(self) -> None:
         self.mstatus = 0
         self.trap = MachineTrapCsrs()
