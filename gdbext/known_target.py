@@ -40,7 +40,7 @@ def propose() -> None:
 
 def _chip() -> dict[str, Any]:
     """Return what the chip says of itself; what it does not say, or gdb cannot read now, is left out."""
-    vendor, arch = _register_bits("mvendorid"), _register_value("marchid")
+    vendor, arch = _register_bits("mvendorid"), _register_bits("marchid")
     tree = _device_tree()
     return {
         "idcodes": _idcodes(),
@@ -72,7 +72,7 @@ def _device_tree() -> bytes | None:
     entry = _ENTRY.search(neutral.printed("info files")) if gdb.selected_thread() is not None else None
     if entry is None or _register_bits("pc") != int(entry[1], 16):
         return None
-    number, address = _register_bits("a0"), _register_value("a1")
+    number, address = _register_bits("a0"), _register_bits("a1")
     if number is None or number >= _HARTS or not address or address % 8:
         return None
     with refusals_suppressed(), contextlib.suppress(gdb.MemoryError):
