@@ -42,8 +42,8 @@ def _choices(usable: Sequence[TargetProposal]) -> str:
 def _usable_target(text: str) -> ShippedTarget | None:
     if text == NONE:
         return None
-    if text not in shipped.target_choices():
-        raise Unfit(f'there is no shipped target "{text}"; there is {", ".join(shipped.target_choices())}')
+    if text not in shipped.target_names():
+        raise Unfit(f'there is no shipped target "{text}"; there is {", ".join(shipped.target_names())}')
     target = shipped.shipped(text)
     if not _is_usable(target):
         raise Unfit(f"{text} has no addresses of its own: `rvtrace targets show {text}` says what to do")
