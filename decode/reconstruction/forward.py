@@ -39,7 +39,7 @@ from rvtrace_gdb.decode.reconstruction.known_memory import (
 from rvtrace_gdb.decode.reconstruction.runs import ProgramCode, Runs, compilers_of
 from rvtrace_gdb.support.errors import Progress, silent
 
-STRIDE = 1 << 16
+STRIDE = 1 << 15
 """Instructions between two checkpoints."""
 _STEP = 1 << 12  # instructions between two in the stretch that was visited last
 _BACKWARD = 8  # so many times more of them are where one went back to, twice

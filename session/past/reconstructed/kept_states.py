@@ -24,7 +24,7 @@ from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped
 
 LEAST = 1 << 20
 """A shorter execution takes no time."""
-_PLACES = 1 << 11
+_PLACES = 1 << 12
 _BYTES = 1 << 25
 _UNKNOWN = 1 << 20  # stores to unknown addresses, at most
 _PAGE_BYTES = PAGE + PAGE // GRANULE

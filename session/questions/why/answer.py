@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.semantics.reads import FLOW
 from rvtrace_gdb.rows.list_rows import WhyRow, called
 from rvtrace_gdb.session.questions.why.branches import Decided, Decision, Decisions
 from rvtrace_gdb.session.questions.why.calls import FoldedCalls
-from rvtrace_gdb.session.questions.why.links import Origin, UseRole, ValueLinks
+from rvtrace_gdb.session.questions.why.links import Origin, UseRole, ValueLink, ValueLinks
 from rvtrace_gdb.session.questions.why.names import PartName, ProgramNames
 from rvtrace_gdb.session.questions.why.rounds import Carried, carried
 from rvtrace_gdb.session.questions.why.steps import ChainStep, ChainSteps, Use, ValueMaker
@@ -40,10 +40,13 @@ _DECIDED = {
 
 
 class _OpenRow(NamedTuple):
-    """A row that can be gone on from: what made its value, or the branch that it is."""
+    """A row that can be gone on from: what made its value, or the branch that it is. *is_loaded*: the maker only loads
+    it from where it was saved, and the question ended there.
+    """
 
     maker: ValueMaker | None
     branch: int | None = None
+    is_loaded: bool = False
 
 
 class WhyAnswer:
@@ -70,10 +73,12 @@ class WhyAnswer:
 
     def ask_register(self, position: int, number: int) -> None:
         """Ask why a register has its value before the instruction at a position."""
+        self._steps.begin()
         self._ask([self._steps.use(self._links.register(position, number), position)])
 
     def ask_memory(self, position: int, address: int, size: int) -> None:
         """Ask why some bytes have their value."""
+        self._steps.begin()
         self._ask([self._steps.use(it, position) for it in self._links.memory(position, address, size)])
 
     def _ask(self, uses: list[Use]) -> None:
@@ -88,6 +93,7 @@ class WhyAnswer:
         if opened is None:
             return False
         self._limit = len(self.rows) + MOST
+        self._steps.begin()
         if opened.branch is not None:
             for link in self._links.links_of(opened.branch, FLOW):
                 self._node(self._steps.use(link, opened.branch), 0, self._depth)
@@ -95,7 +101,11 @@ class WhyAnswer:
             if number in self._waiting:
                 self._waiting.remove(number)
             self._made.pop(opened.maker.position, None)
-            self._gone_on(number, opened.maker)
+            if opened.is_loaded:
+                link = ValueLink(Origin.INSTRUCTION, opened.maker.position, opened.maker.result)
+                self._node(self._steps.use(link, opened.maker.position + 1), 0, self._depth)
+            else:
+                self._gone_on(number, opened.maker)
         return True
 
     def deepen(self) -> bool:
@@ -139,6 +149,11 @@ class WhyAnswer:
         same = self._made.get(maker.position)
         if same is not None:
             return self._append_row(row._replace(kind="again", same=same), maker)
+        if self._steps.is_unfollowed(maker):
+            number = self._append_row(row._replace(deeper=True), maker)
+            self._open[number] = _OpenRow(maker, is_loaded=True)
+            self._waiting.append(number)
+            return number
         call = self._calls.around(maker.position)
         if call is not None:
             return self._call(row, (maker, *use.others), call, depth)

@@ -80,6 +80,8 @@ class ValueLinks:
         self._trace, self.history, self._past = trace, trace.history, trace.past
         self._tables: dict[int, tuple[Image, ReadTable, dict[int, ReadSet]]] = {}
         self._writers: dict[tuple[int, int], ValueLink] = {}
+        self._links: dict[tuple[int, int | None], list[ValueLink]] = {}
+        self._disagreed = 0  # how often more was believed than holds when those were found
 
     # -- instructions
 
@@ -103,6 +105,16 @@ class ValueLinks:
 
     def links_of(self, position: int, result: int | None = None) -> list[ValueLink]:
         """Return what the instruction at a position was made of. *result*: what one of its results was made of."""
+        disagreed = 0 if self._past is None else len(self._past.disagreements)
+        if disagreed != self._disagreed or len(self._links) > _KEPT:
+            self._links.clear()
+            self._disagreed = disagreed
+        found = self._links.get((position, result))
+        if found is None:
+            found = self._links[position, result] = self._found_links(position, result)
+        return found
+
+    def _found_links(self, position: int, result: int | None) -> list[ValueLink]:
         reads = self.reads(position)
         if not reads.is_known:
             return [ValueLink(Origin.UNDECODED, position)]

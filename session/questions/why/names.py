@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.expressions.debug_types import UnreadableType, text_of
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator
 from rvtrace_gdb.decode.expressions.formatting import Formatter
-from rvtrace_gdb.decode.expressions.locations import UnknownValue, VariableContent
+from rvtrace_gdb.decode.expressions.locations import FixedPlace, UnknownValue, VariableContent
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
 from rvtrace_gdb.decode.expressions.types import Array, MemberField, Struct, ValueType, is_scalar, size_of, stripped
 from rvtrace_gdb.decode.expressions.values import TypedValue
@@ -33,6 +33,14 @@ class PartName(NamedTuple):
     type: ValueType | None = None
 
 
+class LocalVariable(NamedTuple):
+    """A variable of a function. *fixed*: where it is at an instruction; None: that depends on more."""
+
+    name: str
+    variable: DebugVariable
+    fixed: FixedPlace | None
+
+
 class ProgramNames:
     """The names in a history. *sources*: whether the text of source lines is shown."""
 
@@ -42,6 +50,7 @@ class ProgramNames:
         self._evaluators: dict[int, tuple[Image, Evaluator]] = {}
         self._lines: dict[tuple[int, int], str] = {}
         self._readable: dict[int, bool] = {}  # of images, that `_sources` has
+        self._known_locals: dict[tuple[int, int], Sequence[LocalVariable]] = {}
 
     @property
     def xlen(self) -> int:
@@ -101,22 +110,51 @@ class ProgramNames:
     def register(self, position: int, number: int) -> PartName | None:
         """Return the variable that is in a register before the instruction at a position."""
         wanted = number - X if X <= number < F + 32 else -1
-        for name, variable, content in self._locals(position):
-            if content.register == wanted:
-                return PartName(name, variable.type)
+        for local in self._locals(position):
+            if local.fixed is not None:
+                is_there = local.fixed.offset is None and local.fixed.register == wanted
+            else:
+                content = self._local_content(position, local)
+                is_there = content is not None and content.register == wanted
+            if is_there:
+                return PartName(local.name, local.variable.type)
         return None
 
     def register_text(self, number: int) -> str:
         """Return the name of a register."""
         return X_NAMES[number - X] if X <= number < F else register_name(number).split(" ")[0]
 
-    def variable(self, position: int, address: int, size: int) -> PartName | None:
-        """Return the variable, or the part of one, that some bytes are, as the instruction at a position sees it."""
-        for name, variable, content in self._locals(position):
-            offset = None if content.address is None else address - content.address
-            if offset is not None and 0 <= offset < size_of(variable.type):
-                return _part(PartName(name, variable.type), offset, size)
+    def variable(self, position: int, address: int, size: int, sp: int | None = None) -> PartName | None:
+        """Return the variable, or the part of one, that some bytes are, as the instruction at a position sees it. *sp*:
+        the stack pointer there, if it is known already.
+        """
+        for local in self._locals(position):
+            begin = self._local_address(position, local, sp)
+            offset = None if begin is None else address - begin
+            if offset is not None and 0 <= offset < size_of(local.variable.type):
+                return _part(PartName(local.name, local.variable.type), offset, size)
         return self._static(position, address, size)
+
+    def _local_address(self, position: int, local: "LocalVariable", sp: int | None) -> int | None:
+        """Return where a local variable is in memory; None: it is not there."""
+        place = local.fixed
+        if place is None:
+            content = self._local_content(position, local)
+            return None if content is None else content.address
+        if place.offset is None:
+            return None
+        if place.register is None:
+            return place.offset
+        base = sp if place.register == _SP - X and sp is not None else self._moment(position).register(place.register)
+        mask = self._evaluator(self._trace.image_at(position)).locations.mask
+        return None if base is None else base + place.offset & mask
+
+    def _local_content(self, position: int, local: "LocalVariable") -> VariableContent | None:
+        evaluator = self._evaluator(self._trace.image_at(position))
+        try:
+            return _variable_content(evaluator, local.variable, self._moment(position))
+        except ERRORS:
+            return None
 
     def place(self, position: int, address: int, size: int) -> PartName:
         """Return what some bytes are called: a variable, an object without debug information, or an address."""
@@ -129,19 +167,23 @@ class ProgramNames:
             return PartName(f"memory at {address:#x}")
         return PartName(f"{symbol[0]}+{symbol[1]}" if symbol[1] else symbol[0])
 
-    def _locals(self, position: int) -> Iterator[tuple[str, DebugVariable, VariableContent]]:
-        """Yield the local variables that have a place, from the inside out."""
+    def _locals(self, position: int) -> Sequence["LocalVariable"]:
+        """Return the local variables that an instruction sees, from the inside out."""
         image, pc = self._trace.image_at(position), self.instruction_address(position)
-        evaluator, moment = self._evaluator(image), self._moment(position)
+        key = id(image), pc
+        if key not in self._known_locals:
+            self._known_locals[key] = list(self._read_locals(self._evaluator(image), pc))
+        return self._known_locals[key]
+
+    def _read_locals(self, evaluator: Evaluator, pc: int) -> Iterator["LocalVariable"]:
         try:
             scope = evaluator.program.scope_at(pc)
             for block in scope.blocks if scope is not None else ():
                 for entry in block.iter_children():
                     if scope is not None and entry.tag in _VARIABLES and "DW_AT_declaration" not in entry.attributes:
                         variable = DebugVariable(entry, scope.unit.types.of(entry), scope.concrete, scope.unit.bias)
-                        found = _variable_content(evaluator, variable, moment)
-                        if found is not None:
-                            yield text_of(entry, "DW_AT_name"), variable, found
+                        fixed = _fixed_place(evaluator, variable, pc)
+                        yield LocalVariable(text_of(entry, "DW_AT_name"), variable, fixed)
         except ERRORS:
             return
 
@@ -172,8 +214,10 @@ class ProgramNames:
         moment = self._moment(position)
         try:
             node = evaluator.parsed(text, evaluator.program.scope_at(moment.pc))
-            for name, _, content in self._locals(position) if isinstance(node, VariableName) else ():
-                if isinstance(node, VariableName) and name == node.name and content.register is not None:
+            for local in self._locals(position) if isinstance(node, VariableName) else ():
+                content = self._local_content(position, local)
+                named = isinstance(node, VariableName) and local.name == node.name
+                if named and content is not None and content.register is not None:
                     return X + content.register
             found = evaluator.value(node, moment)
         except UnknownValue as unknown:
@@ -221,6 +265,13 @@ class ProgramNames:
 
 
 _MOST_DECIMAL = 100_000
+
+
+def _fixed_place(evaluator: Evaluator, variable: DebugVariable, pc: int) -> FixedPlace | None:
+    try:
+        return evaluator.locations.fixed_place(variable, pc)
+    except UnknownValue:
+        return None
 
 
 def _variable_content(evaluator: Evaluator, variable: DebugVariable, moment: PastMoment) -> VariableContent | None:

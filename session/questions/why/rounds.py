@@ -9,6 +9,8 @@ from rvtrace_gdb.session.questions.why.steps import ChainSteps, Use, ValueMaker
 
 _MOST = 500
 """Rounds that are followed."""
+_FARTHEST = 1 << 21
+"""Instructions through which rounds are followed, in all."""
 
 
 class Carried(NamedTuple):
@@ -25,7 +27,7 @@ def carried(
     """Return how the instruction of a maker made its value of its own one before; None: it did not, or only once."""
     at, positions = maker, [maker.position]
     own = activations.activation_at(maker.position)
-    while len(positions) < most:
+    while len(positions) < most and maker.position - at.position < _FARTHEST:
         before = _round_before(links, steps, at)
         if before is None or activations.activation_at(before.position) != own:
             break

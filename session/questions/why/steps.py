@@ -17,6 +17,10 @@ SP, FP = X + 2, X + 8
 _NO_REASONS = frozenset({SP, X + 3, X + 4})
 """sp, gp, tp."""
 _PASSED_AT_MOST = 256
+_SAVED_AT_MOST = 32
+"""How often values are followed through what was saved on the stack, before the next question: each time the trace may
+have to be executed again for the addresses of tens of thousands of instructions.
+"""
 
 
 class ValueMaker(NamedTuple):
@@ -68,6 +72,21 @@ class ChainSteps:
 
     def __init__(self, links: ValueLinks, activations: Activations, names: ProgramNames, *, thin: bool) -> None:
         self._links, self._activations, self._names, self._thin = links, activations, names, thin
+        self._left = _SAVED_AT_MOST
+        self._unfollowed: set[ValueMaker] = set()
+        self._handed: dict[ValueMaker, ValueLink | None] = {}
+
+    def begin(self) -> None:
+        """Begin another question: values are followed anew."""
+        self._left = _SAVED_AT_MOST
+        self._unfollowed.clear()
+        self._handed.clear()
+
+    def is_unfollowed(self, maker: ValueMaker) -> bool:
+        """Return whether an instruction only loads what was saved on the stack, and the question was not about that
+        any more.
+        """
+        return maker in self._unfollowed
 
     def step(self, maker: ValueMaker, others: tuple[ValueMaker, ...] = ()) -> ChainStep:
         """Return the step that an instruction belongs to, with those that *others* belong to."""
@@ -170,6 +189,11 @@ class ChainSteps:
 
     def _handed_on(self, maker: ValueMaker) -> ValueLink | None:
         """Return the register whose value an instruction only hands on, None if it makes one."""
+        if maker not in self._handed:
+            self._handed[maker] = self._found_handed_on(maker)
+        return self._handed[maker]
+
+    def _found_handed_on(self, maker: ValueMaker) -> ValueLink | None:
         (made, *others) = self._links.reads(maker.position).results_of(maker.result) or (None,)
         if made is None or others or not made.is_copy:
             return None
@@ -177,6 +201,10 @@ class ChainSteps:
             return self._links.register(maker.position, made.registers[0])
         if made.loaded is None or made.loaded.base != SP or made.loaded.size * 8 < self._names.xlen:
             return None
+        if not self._left:
+            self._unfollowed.add(maker)
+            return None
+        self._left -= 1
         return self._saved(maker.position)
 
     def _saved(self, position: int) -> ValueLink | None:
@@ -207,7 +235,10 @@ class ChainSteps:
         return passed if passed[0] is not None and passed[0].position < called else None
 
     def _is_variable(self, position: int, link: ValueLink) -> bool:
-        return self._names.variable(position, link.address or 0, link.size) is not None
+        """Return whether what an instruction loads from the stack is a variable."""
+        loaded = [it.loaded for it in self._links.reads(position).results if it.loaded is not None]
+        address = link.address or 0
+        return self._names.variable(position, address, link.size, address - loaded[0].offset) is not None
 
     # -- copies
 

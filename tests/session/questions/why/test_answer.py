@@ -173,6 +173,23 @@ def test_deeper(folder: Path) -> None:
     assert [one.number for one in found.rows] == list(range(1, len(found.rows) + 1))
 
 
+@pytest.mark.parametrize("level", ["Og", "O2"])
+def test_a_value_that_was_saved_many_times(level: str, folder: Path) -> None:
+    """It is followed through a bounded number of calls that save its register; whoever goes on gets to what made it."""
+    it = asked(PROGRAMS / "saved.c", level, folder)
+    found = it.answer("result")
+    lines = [one.source_line for one in found.rows]
+    assert lines[0] == it.line("result = kept;")
+    assert it.line("return input + 41;") not in lines and found.rows[1].deeper
+    times = 0
+    while it.line("return input + 41;") not in [one.source_line for one in found.rows]:
+        assert found.deepen()
+        times += 1
+    assert times == 3
+    assert {one.value for one in found.rows if one.subject in ("kept", "result") and one.kind != "before"} == {"42"}
+    assert not any(one.kind == "rounds" or one.doubts for one in found.rows)
+
+
 def test_operands_of_a_branch(folder: Path) -> None:
     """A row of the branches can be asked: what it compared."""
     it = asked(EXAMPLES / "calibration.c", "Og", folder)
