@@ -269,6 +269,8 @@ def _unpacked_text(files: Unpacked) -> str:
 def _records(records: CapturedRecords) -> Line:
     made, there = records.in_force, len(records.data) // ENTRY_BYTES
     held = f"{there} of {made.depth} entries"
+    if records.samples:
+        held = f"{there} entries of {counted(records.samples, 'sample')}"
     text = f"{made.name}, hart {records.hart}: CTR {made.version}, {held}"
     return line("records", text, records=(there, made.depth))
 

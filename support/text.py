@@ -15,9 +15,12 @@ from rvtrace_gdb.support.colours import pieces
 _DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
 
 
+_HISSING = ("s", "sh", "ch", "x")
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun, e.g. "1 loss", "2 losses"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith(_HISSING) else 's'}"
 
 
 def printable(text: str) -> str:

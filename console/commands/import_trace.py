@@ -10,7 +10,7 @@ from typing import Any
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, perf, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.events import EventKind
@@ -72,6 +72,7 @@ def _of_history(hart: int, history: History) -> dict[str, Any]:
 EXAMPLES = (
     ("import raw.bin --ntrace --elf app.elf -o x.rvt", "N-Trace of another tool"),
     ("import commits.log --elf app.elf -o x.rvt", "registers and memory from a log of Spike"),
+    ("import perf.data --sysroot rootfs -o x.rvt", "what perf recorded on Linux"),
 )
 
 
@@ -80,7 +81,8 @@ def add_arguments(parser: CommandParser) -> None:
     parser.usage = (
         "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
         "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]\n"
-        "       rvtrace import LOG [--log FORM] [--elf FILE] -o FILE.rvt [options]"
+        "       rvtrace import LOG [--log FORM] [--elf FILE] -o FILE.rvt [options]\n"
+        "       rvtrace import PERF.DATA [--sysroot DIR] [--pid N] -o FILE.rvt [options]"
     )
     parser.description = (
         "Makes a capture file from raw N-Trace, E-Trace or tandem trace bytes of an RTL simulation or another tool,"
@@ -100,6 +102,7 @@ def add_arguments(parser: CommandParser) -> None:
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
+    perf.add_arguments(parser)
     parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
@@ -116,7 +119,8 @@ def run(args: argparse.Namespace) -> int:
         capture, notes = request.imported(shown.progress)
         session = Session()
         try:
-            said = session.open_capture(capture, inputs.title(args.output), request.elf_of_settings())[1:]
+            elf = None if request.perf else request.elf_of_settings()
+            said = session.open_capture(capture, inputs.title(args.output), elf)[1:]
             decoded = session.harts(progress=shown.progress)
             hint = hints_of_history(capture, decoded, shown.progress)
         except BaseException:  # also at Ctrl-C: the bytes may be a trace

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping, add_kernel_pages, process_image, read_maps
-from rvtrace_gdb.session.capture.model import CapturedImage
+from rvtrace_gdb.session.capture.model import Capture, CapturedImage
 from rvtrace_gdb.session.formats.raw_import import captured_image
 from rvtrace_gdb.session.program import placed_name, placement
 from rvtrace_gdb.support.errors import RvtraceError
@@ -25,6 +26,7 @@ _NO_TRACES = {
     b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
     " --settings, and needs no `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
+    b"PERFILE2": "is a perf.data: `rvtrace import` makes a capture of it",
 }
 """The first bytes of files that are not raw trace bytes, with what they are."""
 
@@ -95,6 +97,13 @@ def number_from(least: int, most: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+class ImportedCapture(NamedTuple):
+    """A file of another tool as a capture. *notes*: what its user should know of it, a line each."""
+
+    capture: Capture
+    notes: list[str]
 
 
 class ProgramError(RvtraceError):

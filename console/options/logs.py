@@ -2,16 +2,14 @@
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from rvtrace_gdb.console.options.inputs import Programs, RawError
+from rvtrace_gdb.console.options.inputs import ImportedCapture, Programs, RawError
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.decode.executed.readers import Log, LogError
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.logs import FORMS, reader_of, recognized_form
 from rvtrace_gdb.decode.tandem.logs.commits import trace_of
 from rvtrace_gdb.decode.tandem.protocol import RECONSTRUCTED
-from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
@@ -28,13 +26,6 @@ def add_arguments(parser: "argparse._MutuallyExclusiveGroup") -> None:
     )  # fmt: skip
 
 
-class LogImport(NamedTuple):
-    """A log as a capture. *notes*: what its user should know of it, a line each."""
-
-    capture: Capture
-    notes: list[str]
-
-
 @dataclass(frozen=True)
 class LoggedTrace:
     """A log. *form*: of `FORMS`, None: detected. *options*: of the hart. *hart*: whose lines are read, None: the only
@@ -45,7 +36,7 @@ class LoggedTrace:
     options: TandemOptions
     hart: int | None
 
-    def imported(self, file: str, programs: Programs, progress: Progress = silent) -> LogImport:
+    def imported(self, file: str, programs: Programs, progress: Progress = silent) -> ImportedCapture:
         """Read the log. Raises LogError, `RawError`, BadElf, BadParameters, ProgramError, and as *progress* does."""
         with Log(file) as log:
             head = log.head()
@@ -66,7 +57,7 @@ class LoggedTrace:
             data = trace_of(reader, parameters, progress)
         capture = tandem_capture(file, data, parameters, image, hart=reader.hart or 0)
         notes = [warning(reader.mismatch)] if reader.mismatch else []
-        return LogImport(capture, [*notes, *(f"note: {note}" for note in reader.notes)])
+        return ImportedCapture(capture, [*notes, *(f"note: {note}" for note in reader.notes)])
 
 
 def is_log_file(file: str) -> bool:

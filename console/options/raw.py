@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import etrace as options_etrace
-from rvtrace_gdb.console.options import logs
+from rvtrace_gdb.console.options import logs, perf
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, number_from
 from rvtrace_gdb.console.options.request import (
@@ -143,10 +143,12 @@ def trace_request(
 
 
 def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedTrace:
-    """Return the request of a command to which *file* is never a capture: raw bytes, by default of N-Trace, a log, or a
-    core dump. *hart*: that of a tandem trace. Raises as `trace_request`.
+    """Return the request of a command to which *file* is never a capture: raw bytes, N-Trace by default, perf.data, a
+    log, or a core dump. *hart*: that of a tandem trace. Raises as `trace_request`.
     """
     programs = Programs.from_arguments(args)
+    if perf.is_wanted(args):
+        return RequestedTrace(file, raw_bytes(args), programs, perf=perf.PerfTrace(args.pid))
     if args.log is not None or (not _has_format(args) and logs.is_log_file(file)):
         return RequestedTrace(file, None, programs, log=_logged(args))
     if not _has_format(args) and is_core_dump_file(file):

@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options.hints import hints_of_groups
-from rvtrace_gdb.console.options.inputs import Programs, RawError, pieces, standard_input, title
-from rvtrace_gdb.console.options.logs import LoggedTrace, LogImport
+from rvtrace_gdb.console.options.inputs import ImportedCapture, Programs, RawError, pieces, standard_input, title
+from rvtrace_gdb.console.options.logs import LoggedTrace
+from rvtrace_gdb.console.options.perf import PerfTrace
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -119,6 +120,10 @@ class SettingsBytes:
 
         return RawTrace(capture, source_of(capture(b"", ())))
 
+    def recorded_options(self) -> EncoderTraceOptions:
+        """Return how the bytes were encoded. Raises as `messages`."""
+        return _options_of_capture(self._settings())
+
     def _settings(self) -> Capture:
         settings = load(self.file)
         if not settings.encoders:
@@ -166,6 +171,7 @@ RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes
 class RequestedTrace:
     """*file*: where the bytes are, "-" is standard input. *raw*: how they were encoded; None: a capture, which says it,
     or a core dump of ESP-IDF. *stop_at_error*: decode up to the first loss only. *log*: it is a log instead.
+    *perf*: it is perf.data, whose trace is *raw*.
     """
 
     file: str
@@ -173,6 +179,7 @@ class RequestedTrace:
     programs: Programs
     stop_at_error: bool = False
     log: LoggedTrace | None = None
+    perf: PerfTrace | None = None
 
     @property
     def name(self) -> str:
@@ -198,13 +205,23 @@ class RequestedTrace:
             return self.of_program().capture(_file_bytes(self.file), None)
         return self._core_dump() or load(self.file)
 
-    def imported(self, progress: Progress = silent) -> LogImport:
-        """Read the trace, and return it with what is to be said of a log. Raises as `capture` and
-        `LoggedTrace.imported`.
+    def imported(self, progress: Progress = silent) -> ImportedCapture:
+        """Read the trace, and return it with what is to be said of a log, or of perf.data. Raises as `capture`,
+        `LoggedTrace.imported` and `PerfTrace.imported`.
         """
+        if self.perf is not None:
+            return self.perf.imported(self.file, self._encoder_options, self.programs, progress)
         if self.log is not None:
             return self.log.imported(self.file, self.programs, progress)
-        return LogImport(self.capture(), [])
+        return ImportedCapture(self.capture(), [])
+
+    def _encoder_options(self, xlen: int) -> EncoderTraceOptions:
+        """Return how encoders sent the bytes. Raises `RawError`, BadETrace, CaptureError, Unsupported."""
+        if isinstance(self.raw, SettingsBytes):
+            return self.raw.recorded_options()
+        if not isinstance(self.raw, EncoderBytes):
+            raise RawError("--tandem: perf records no tandem trace")
+        return self.raw.trace_options(xlen)
 
     def open(self, session: Session, *, lazily: bool = False) -> list[str]:
         """Open the trace, and return notes about it. *lazily*: as for `Session.open_capture`.

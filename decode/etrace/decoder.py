@@ -124,6 +124,18 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
                 self._take_item(item)
             self._progress("decoding", self._deframer.total, self._expected)
 
+    def cross_break(self, why: str) -> None:
+        """As in N-Trace. Packets in records are told apart again by the next record, so they need no more than that."""
+        cut_off, deframer = 0, self._deframer
+        if isinstance(deframer, StreamDeframer):
+            for item in deframer.finish():
+                if isinstance(item, CutOff):
+                    cut_off += item.length
+                else:
+                    self._take_item(item)
+            deframer.begin_at(deframer.total)
+        self._record_lost_bytes(LostBytes(deframer.total - cut_off, cut_off, why))
+
     def _decode_rest(self) -> Iterable[LostBytes]:
         cut_off: list[LostBytes] = []
         for item in self._deframer.finish():

@@ -134,6 +134,11 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
                 self._hart_decoder(0).run_batch(item)
             self._progress("decoding", self._framer.total, self._expected)
 
+    def cross_break(self, why: str) -> None:
+        cut_off = sum(lost.length for lost in self._framer.finish())
+        self._record_lost_bytes(LostBytes(self._framer.total - cut_off, cut_off, why))
+        self._framer.begin_at(self._framer.total)
+
     def _decode_rest(self) -> Iterable[LostBytes]:
         if not self._split:
             self._hart_decoder(0)

@@ -49,6 +49,10 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
 
     @abstractmethod
+    def cross_break(self, why: str) -> None:
+        """Note that trace is missing before the next bytes, which may begin inside a message. *why*: for the user."""
+
+    @abstractmethod
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> _AnyHartDecoder:
         """Return the decoder of a hart whose first message has come."""
 

@@ -36,6 +36,7 @@ from rvtrace_gdb.session.capture.model import (
     ElfIdentity,
     PlacedElf,
     PlaceNote,
+    TraceBreak,
     Unregistered,
 )
 from rvtrace_gdb.support.errors import Progress, silent
@@ -48,7 +49,8 @@ PACK = "pack.json"
 """The member that makes a pack of a capture, see `session.packs`."""
 VERSION = 7
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
-`records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`; 5 no `bias` of an ELF; 6 no sinks with `frames`.
+`records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`; 5 no `bias` of an ELF; 6 no sinks with `frames` or
+`breaks`, and no `samples`.
 """
 
 _PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
@@ -127,7 +129,7 @@ def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
 
 def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
-    if any(sink.frames for sink in capture.sinks):
+    if any(sink.frames or sink.breaks for sink in capture.sinks) or any(it.samples for it in capture.records):
         return VERSION
     if capture.elf is not None and capture.elf.bias:
         return 6
@@ -185,6 +187,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
         "missing": sink.missing,
         "lost": list(sink.lost),
         **({} if sink.frames is None else {"frames": sink.frames.value, "atb_ids": dict(sink.atb_ids)}),
+        **({"breaks": [one._asdict() for one in sink.breaks]} if sink.breaks else {}),
     }
 
 
@@ -334,8 +337,12 @@ def _read_sink(table: JsonTable, names: list[str], fetch: MemberFetch) -> Captur
     if not {*fed_by, *lost} <= set(names):
         raise table.bad("encoders")
     wrapped, missing = table.flag("wrapped"), table.number("missing")
+    found = table.tables("breaks") if "breaks" in table.fields else ()
+    breaks = tuple(TraceBreak(one.number("offset"), one.text("why")) for one in found)
+    if sorted(it.offset for it in breaks) != [it.offset for it in breaks]:
+        raise table.bad("breaks")
     frames = {} if table.optional("frames", table.text) is None else _read_frames(table, fed_by)
-    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost, **frames)
+    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost, breaks=breaks, **frames)
 
 
 def _read_frames(table: JsonTable, encoders: tuple[str, ...]) -> dict[str, Any]:

@@ -197,6 +197,7 @@ def describe_records(records: CapturedRecords, member: str, members: dict[str, b
         "pc": _hex(settings.pc),
         "privilege": settings.privilege,
         "begin": _hex(settings.begin),
+        **({"samples": records.samples} if records.samples else {}),
         "member": member,
         "size": len(records.data),
     }
@@ -226,10 +227,11 @@ def _read_records_of_hart(table: JsonTable, fetch: MemberFetch) -> CapturedRecor
         privilege=table.optional("privilege", lambda key: table.number(key, range(8))),
         begin=table.optional("begin", table.address),
     )
-    member = table.member()
-    if member.size is None or member.size % ENTRY_BYTES or member.size > in_force.depth * ENTRY_BYTES:
+    member, samples = table.member(), table.optional("samples", table.number) or 0
+    most = (in_force.depth + 1) * samples or in_force.depth  # a sample ends with the interrupt that took it
+    if member.size is None or member.size % ENTRY_BYTES or member.size > most * ENTRY_BYTES:
         raise table.bad("size")
-    return CapturedRecords(table.number("hart"), in_force, fetch(member))
+    return CapturedRecords(table.number("hart"), in_force, fetch(member), samples)
 
 
 _WIDTHS = range(65)  # Parameters checks which of them an encoder can have

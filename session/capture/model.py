@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.support.extents import Extent
@@ -66,13 +66,20 @@ class CapturedEncoder:
     unregistered: Unregistered = Unregistered()
 
 
+class TraceBreak(NamedTuple):
+    """Trace is missing before a byte of a sink, at *offset*. *why*: for the user."""
+
+    offset: int
+    why: str
+
+
 @dataclass(frozen=True)
 class CapturedSink:
     """The contents of a sink, oldest byte first.
 
     *wrapped*: older bytes were overwritten, so *data* may begin inside a message. *missing*: bytes at the end that
     could not be read. *encoders*: names of those that feed it. *lost*: names of those that dropped messages or stalled
-    their hart.
+    their hart. *breaks*: where more is missing, in rising order.
 
     *frames*: *data* is CoreSight frames, see `decode.coresight.frames`; None: it is what encoders sent. *atb_ids*: the
     ATB ID of each encoder, by name; several may share one, and are told apart by SRC then.
@@ -86,15 +93,20 @@ class CapturedSink:
     lost: tuple[str, ...]
     frames: "FrameForm | None" = None
     atb_ids: Mapping[str, int] = field(default_factory=dict)
+    breaks: tuple[TraceBreak, ...] = ()
 
 
 @dataclass(frozen=True)
 class CapturedRecords:
-    """A hart's Control Transfer Records. *data*: the entries, oldest first, as `controlregs.ctr.entries` packs them."""
+    """A hart's Control Transfer Records. *data*: the entries, oldest first, as `controlregs.ctr.entries` packs them.
+
+    *samples*: they were read so many times while the hart ran, each time with what led to it; 0: once, at the end.
+    """
 
     hart: int
     in_force: "CtrRegisterValues"
     data: bytes
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -197,9 +209,9 @@ Captured = CapturedSink | CapturedRecords | CapturedTandem
 
 
 def is_overwritten(captured: Captured) -> bool:
-    """Return whether older trace was overwritten. Records that are all in use are assumed to be."""
+    """Return whether older trace was overwritten. Records that are all in use, and samples, are assumed to be."""
     if isinstance(captured, CapturedRecords):
-        return len(captured.data) >= captured.in_force.depth * ENTRY_BYTES
+        return captured.samples > 0 or len(captured.data) >= captured.in_force.depth * ENTRY_BYTES
     return captured.wrapped
 
 

@@ -117,6 +117,7 @@ EXPORTS = (
     Export("report-html", "the report as a page for a browser (extra `views`)", "profiles.report_html", True, _PART),
     Export("callgrind", "a profile for KCachegrind: calls, lines, branches", "profiles.callgrind", True, _PART),
     Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "profiles.perf_script", True, _PART),
+    Export("perf-data", "perf.data with branch stacks, for perf report and AutoFDO", "profiles.perf_data", True, _PART),
     Export("perf-stacks", "`perf script` text with call stacks, for FlameGraph", "profiles.perf_stacks", True, _PART),
     Export("vcd", "waveforms of pc, function, privilege and traps (extra `views`)", "timelines.vcd", True, _PART),
     Export("fst", "the same in GTKWave's compressed form (needs its vcd2fst)", "timelines.fst", True, _PART),

@@ -44,6 +44,8 @@ def divisible(
         raise Indivisible(f"it is in {len(sinks)} sinks")
     if not isinstance(sink, CapturedSink):
         raise Indivisible("its records are no N-Trace or E-Trace")
+    if sink.breaks:
+        raise Indivisible("parts of it are missing")
     fed = feeding(sink, encoders)
     trace_options = options_of(fed)
     trace_format = registry.format_of(trace_options)

@@ -4,14 +4,14 @@ Each module of this package that has the functions of `TraceFormat` reads one fo
 their names. Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.model import CapturedEncoder
+from rvtrace_gdb.session.capture.model import CapturedEncoder, TraceBreak
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
@@ -164,6 +164,7 @@ class PieceDecoder(Protocol):
     """Decodes a trace in pieces."""
 
     def feed(self, data: bytes) -> None: ...
+    def cross_break(self, why: str) -> None: ...
     def finish(self) -> SourceHistories: ...
     def duplicate(self) -> Self: ...
     def views(self) -> Mapping[int, History]: ...
@@ -195,8 +196,10 @@ class PiecewiseDecoding:
         self.recorder: PieceRecorder | None = None
         self.grows = False
         """Whether more bytes may come after these: the decoder is kept for them, and a copy of it ends the trace."""
+        self.breaks: Sequence[TraceBreak] = ()
+        """Where trace is missing, in rising order."""
         self._decoder: PlacedDecoder | None = None
-        self._done = 0
+        self._done = self._crossed = 0
         self._decoded: SourceHistories | None = None
 
     def result(self, progress: Progress) -> SourceHistories:
@@ -209,7 +212,7 @@ class PiecewiseDecoding:
             except (
                 BaseException
             ):  # interrupted in the middle: out of memory, or Ctrl-C in a program that is not the session's
-                self._decoder, self._done = None, 0
+                self._decoder, self._done, self._crossed = None, 0, 0
                 raise
         return self._decoded
 
@@ -230,10 +233,20 @@ class PiecewiseDecoding:
             self._data, self._decoded = data, None
         return True
 
+    def _next_break(self) -> int:
+        """Cross the breaks before the next byte; return the offset of the one that follows."""
+        assert self._decoder is not None
+        for one in self.breaks[self._crossed :]:
+            if one.offset > self._done:
+                return one.offset
+            self._decoder.cross_break(one.why)
+            self._crossed += 1
+        return len(self._data)
+
     def _next(self) -> SourceHistories | None:
         if self._decoder is None:
             self._decoder = self.make()
-        piece = self._data[self._done : self._done + _PIECE]
+        piece = self._data[self._done : min(self._done + _PIECE, self._next_break())]
         if not piece:
             decoded = (self._decoder.duplicate() if self.grows else self._decoder).finish()
             if self.recorder is not None:

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.coresight.deformatter import FrameAccounting
 from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
 from rvtrace_gdb.decode.coresight.frames import FLUSH_ID, TRIGGER_ID, USABLE_IDS, FrameForm, NoId
 from rvtrace_gdb.decode.history.events import Accounting
-from rvtrace_gdb.session.capture.model import Captured, CapturedSink, is_framed
+from rvtrace_gdb.session.capture.model import Captured, CapturedSink, TraceBreak, is_framed
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
@@ -19,15 +19,17 @@ from rvtrace_gdb.support.text import counted, printable, warning
 
 @dataclass(frozen=True)
 class AtbStream(CapturedSink):
-    """What the encoders with one ATB ID sent into a sink. *breaks*: trace is missing before these bytes."""
+    """What the encoders with one ATB ID sent into a sink."""
 
     atb_id: int = 0
-    breaks: tuple[int, ...] = ()
     trace: DemultiplexedTrace | None = field(default=None, compare=False, repr=False)
 
     def offset_in_frames(self, offset: int) -> int:
         """Return where in the sink a byte is."""
         return offset if self.trace is None else self.trace.offset_of(self.atb_id, offset)
+
+
+_MISSING = "frames are missing before it, or damaged"
 
 
 def stream_name(sink: str, atb_id: int) -> str:
@@ -62,16 +64,17 @@ class FramedSinks:
             self._forms[number] = sink.frames
         known.grow(sink.data, progress)
         for atb_id in sorted(set(sink.atb_ids.values())):
+            offsets = known.breaks(atb_id)
             own = [name for name in sink.encoders if sink.atb_ids.get(name) == atb_id]
             yield AtbStream(
                 replace(sink.in_force, name=stream_name(sink.in_force.name, atb_id)),
                 known.stream(atb_id),
-                sink.wrapped,
+                sink.wrapped or 0 in offsets,
                 sink.missing,
                 tuple(own),
                 tuple(name for name in sink.lost if name in own),
                 atb_id=atb_id,
-                breaks=tuple(known.breaks(atb_id)),
+                breaks=tuple(TraceBreak(offset, _MISSING) for offset in offsets if offset),
                 trace=known,
             )
 

@@ -5,7 +5,7 @@ them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -95,6 +95,14 @@ def encoder_of_source(source: int, trace_options: EncoderTraceOptions) -> Captur
     if isinstance(trace_options, EtraceTraceOptions):
         return etrace_encoder(f"encoder{source}", source, trace_options, source)
     return _captured_encoder(source, trace_options)
+
+
+def encoder_of_hart(name: str, hart: int, trace_options: EncoderTraceOptions, data: bytes) -> CapturedEncoder:
+    """Return the encoder of a hart, whose trace alone is in *data*: its source is the first that is found there."""
+    found = synchronizing_sources(data, trace_options, wrapped=False) or [0]
+    only = None if isinstance(trace_options, EtraceTraceOptions) else trace_options.src_id
+    made = encoder_of_source(found[0] if only is None else only, trace_options)
+    return replace(made, hart=hart, in_force=replace(made.in_force, name=name))
 
 
 def etrace_encoder(name: str, hart: int, trace_options: EtraceTraceOptions, source: int = 0) -> CapturedEncoder:

@@ -142,7 +142,7 @@ def captured_image(
         virtual,
         tuple(image.segments),
         tuple(_placed(elf, bias) for elf, bias in image.elves),
-        tuple((absent.addresses.start, len(absent.addresses), absent.what) for absent in image.absent),
+        tuple((it.addresses.start, it.addresses.stop - it.addresses.start, it.what) for it in image.absent),
     )
 
 

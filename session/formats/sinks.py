@@ -203,6 +203,8 @@ class SinkDecoding:
             )
             if isinstance(begun, PiecewiseDecoding):
                 begun.grows = self._grows and not wrapped
+                begun.breaks = sink.breaks if isinstance(sink, CapturedSink) else ()
+            if isinstance(begun, PiecewiseDecoding) and not begun.breaks:
                 self._use_index(index, begun, sink.data, f"{trace_options!r} {wrapped} {self._stop_at_error}")
             self._begun[index] = begun
         if index in self._indexed:
@@ -264,6 +266,8 @@ def check(
     """Return what a check of the trace in *sink* finds out, by hart. Raises as `decode`."""
     fed = feeding(sink, encoders) if isinstance(sink, CapturedSink) else []
     trace_options = options_of(fed) if fed else options_of_sink(sink, encoders)
+    if isinstance(sink, CapturedSink) and sink.breaks:
+        raise Unsupported(f"{printable(sink.in_force.name)}: parts of its trace are missing, so it cannot be checked")
     wrapped = isinstance(sink, CapturedSink) and sink.wrapped
     checker = registry.format_of(trace_options).checker(
         program, trace_options, progress, wrapped=wrapped, total=len(sink.data)

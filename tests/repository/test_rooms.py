@@ -46,6 +46,7 @@ LIBRARIES = {
     "decode": {"demangle", "elftools"},
     "gdbext": {"gdb"},
     "console": {"anyio", "mcp", "prompt_toolkit", "pygdbmi", "riscv"},
+    "session": {"zstandard"},
     "transport": {"usb"},
     "reports": {"jinja2"},
 }

@@ -31,21 +31,31 @@ _AT_ONCE = 1 << 12
 
 
 class BranchStack(NamedTuple):
-    """The taken transfers of a stretch, oldest first, and the address of the last instruction. *is_cut*: the next one
-    goes on from there.
+    """The taken transfers of a stretch, oldest first. *last*: the address of its last instruction, which is at
+    *position*. *is_cut*: the next one goes on from there.
     """
 
     sources: "array[int]"
     targets: "array[int]"
     last: int
+    position: int
     is_cut: bool = False
+
+
+class TextMapping(NamedTuple):
+    """Where the first executable segment of a program is in memory, in pages. *offset*: of *begin* in its file."""
+
+    begin: int
+    size: int
+    offset: int
+    path: str
 
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the branch stacks of all harts."""
     lines, cut = 0, 0
     for hart in trace.harts:
-        head = [*_mappings(hart), *loss_lines(hart)]
+        head = [*(_mapping_line(hart.hart, one) for one in mappings(hart)), *loss_lines(hart)]
         file.write(rows(head).encode() if head else b"")
         lines += len(head)
         for stack in branch_stacks(hart, progress):
@@ -59,8 +69,10 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     return Written(lines, {CUT: cut})
 
 
-def branch_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[BranchStack]:
-    """Yield the stretches of a part that have any transfer, in order. Raises what *progress* raises."""
+def branch_stacks(trace: ExportedTrace, progress: Progress, most: int = MOST) -> Iterator[BranchStack]:
+    """Yield the stretches of a part that have any transfer, in order, with *most* transfers each at most. Raises what
+    *progress* raises.
+    """
     history, part = trace.history, trace.part
     contexts = {position for position, _ in history.contexts}
     image = trace.program.image_of(history.context_at(part.start))
@@ -74,12 +86,12 @@ def branch_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[BranchSt
         if last != GAP and pc not in (GAP, expected):
             sources.append(last)
             targets.append(pc)
-        if (pc == GAP or len(sources) == MOST) and sources:
-            yield BranchStack(sources, targets, last if pc == GAP else pc, pc != GAP)
+        if (pc == GAP or len(sources) == most) and sources:
+            yield BranchStack(sources, targets, *((last, position - 1) if pc == GAP else (pc, position)), pc != GAP)
             sources, targets = array("Q"), array("Q")
         last, expected = pc, GAP if pc == GAP else following[pc]
     if sources:
-        yield BranchStack(sources, targets, last)
+        yield BranchStack(sources, targets, last, part.stop - 1)
 
 
 class _Following(dict[int, int]):
@@ -100,7 +112,7 @@ class _Following(dict[int, int]):
         return found
 
 
-def _mappings(trace: ExportedTrace) -> Iterator[str]:
+def mappings(trace: ExportedTrace) -> Iterator[TextMapping]:
     """Yield the mappings of the programs that ran."""
     history = trace.history
     images = [trace.program.base, *(trace.program.image_of(context) for _, context in history.contexts)]
@@ -111,10 +123,13 @@ def _mappings(trace: ExportedTrace) -> Iterator[str]:
             if segment is not None and elf.path not in seen:
                 seen.add(elf.path)
                 begin = (segment.vaddr + bias) & -_PAGE
-                offset = segment.offset & -_PAGE
                 size = segment.vaddr + bias + len(segment.data) - begin
-                where = f"[0x{begin:x}(0x{size:x}) @ 0x{offset:x} 00:00 0 0]"
-                yield f"PERF_RECORD_MMAP2 {trace.hart + 1}/{trace.hart + 1}: {where}: r-xp {printable(elf.path)}"
+                yield TextMapping(begin, size, segment.offset & -_PAGE, elf.path)
+
+
+def _mapping_line(hart: int, one: TextMapping) -> str:
+    where = f"[0x{one.begin:x}(0x{one.size:x}) @ 0x{one.offset:x} 00:00 0 0]"
+    return f"PERF_RECORD_MMAP2 {hart + 1}/{hart + 1}: {where}: r-xp {printable(one.path)}"
 
 
 def loss_lines(trace: ExportedTrace) -> Iterator[str]:

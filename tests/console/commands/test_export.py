@@ -31,7 +31,7 @@ NAMES = [row.name for row in EXPORTS]
 each = pytest.mark.parametrize("name", NAMES)
 OF_VALUES = ("spike", "riscv-dv", "rvvi", "tandem")
 """The forms of `rvtrace tandem convert`."""
-BINARY = ("tandem", "pprof", "perfetto", "fst", "ctf", "sqlite")
+BINARY = ("tandem", "pprof", "perfetto", "fst", "ctf", "sqlite", "perf-data")
 TRACE = DATA / "tandem" / "flute_rv64mi-p-scall.tvt"
 ELF = DATA / "riscv-tests" / "rv64mi-p-scall"
 RAW = ["export", str(TRACE), "--tandem", "--dialect", "flute", "--elf", str(ELF)]

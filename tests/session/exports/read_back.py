@@ -18,7 +18,7 @@ from tests.session.exports.coverage.test_page import Page
 from tests.session.exports.logs.test_rvvi import events
 from tests.session.exports.profiles.callgrind_file import callgrind_of
 from tests.session.exports.profiles.pprof_file import profile_of
-from tests.session.exports.profiles.test_perf_script import stackcollapse
+from tests.session.exports.profiles.test_perf_script import perf_samples, stackcollapse
 from tests.session.exports.profiles.test_profiles import Stacks, folded, pprof, speedscope
 from tests.session.exports.timelines.dumps import Waves
 from tests.session.exports.timelines.test_ctf import babeltrace
@@ -97,6 +97,11 @@ def _perf_script(file: Path) -> ReadBack:
         source, target = entry.split("/")[:2]
         transfers[int(source, 16), int(target, 16)] += 1
     return ReadBack(transfers=transfers, gaps=_times_lost(line for line in lines if line.startswith("#")))
+
+
+def _perf_data(file: Path) -> ReadBack:
+    transfers, lost, _ = perf_samples(file)
+    return ReadBack(transfers=transfers, gaps=lost)
 
 
 def _waves(form: str) -> Callable[[Path], ReadBack]:
@@ -229,6 +234,7 @@ READERS: dict[str, Callable[[Path], ReadBack]] = {
     "folded": lambda file: _of_stacks(folded(file.read_bytes())),
     "speedscope": lambda file: _of_stacks(speedscope(file.read_bytes())),
     "pprof": _pprof, "report-html": _report_page, "callgrind": _callgrind, "perf-script": _perf_script,
+    "perf-data": _perf_data,
     "perf-stacks": _perf_stacks, "vcd": _waves("vcd"), "fst": _waves("fst"), "ctf": _ctf,
     "lcov": _lcov, "cobertura": _cobertura, "gcov-json": _gcov_json, "coverage-html": _coverage_page,
     "perfetto": lambda file: _of_events(list(perfetto_events(file.read_bytes()))),

@@ -23,6 +23,7 @@ READ_BY = {
     "pprof": ("session/exports/profiles/test_profiles.py", "test_the_totals_are_those_of_what_ran"),
     "callgrind": ("session/exports/profiles/test_callgrind.py", "test_callgrind_annotate_counts_what_ran"),
     "perf-script": ("session/exports/profiles/test_perf_script.py", "test_llvm_profgen_counts_what_ran"),
+    "perf-data": ("session/exports/profiles/test_perf_script.py", "test_perf_counts_what_ran"),
     "perf-stacks": ("session/exports/profiles/test_perf_script.py", "test_the_stacks_are_those_of_the_folded_ones"),
     "ctf": ("session/exports/timelines/test_ctf.py", "test_each_call_is_where_it_ran"),
     "vcd": ("session/exports/timelines/test_waveforms.py", "test_each_instruction_is_there"),

@@ -30,6 +30,11 @@ def transfers(elf: Path, pcs: list[int]) -> list[int]:
     return [number for number, (pc, to) in enumerate(pairwise(pcs)) if behind.get(pc) != to]
 
 
+def transfers_of(elf: Path, pcs: list[int]) -> Counter[tuple[int, int]]:
+    """How often each transfer was made."""
+    return Counter((pcs[number], pcs[number + 1]) for number in transfers(elf, pcs))
+
+
 def profgen(text: Path, elf: Path, instructions: list[int]) -> tuple[Counts, Counter[tuple[int, int]]]:
     """How often llvm-profgen counts each of some instructions, and each transfer."""
     out = text.with_suffix(".raw")
@@ -58,8 +63,49 @@ def test_llvm_profgen_counts_what_ran(tmp_path: Path) -> None:
     export("perf-script", text, capture, [])
     counts, branches = profgen(text, elf, sorted(set(pcs)))
     taken = transfers(elf, pcs)
-    assert branches == Counter((pcs[number], pcs[number + 1]) for number in taken)
+    assert branches == transfers_of(elf, pcs)
     assert counts == Counter(pcs[taken[0] + 1 : taken[-1] + 1]) and len(taken) > 100
+
+
+def perf_samples(file: Path) -> tuple[Counter[tuple[int, int]], int, int]:
+    """What Debian's perf prints of a perf.data: the transfers, how much it says is lost, the sum of all periods."""
+    command = ["perf", "script", "--show-lost-events", "-F", "period,ip,brstack", "-i", str(file)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    transfers, lost, periods = Counter[tuple[int, int]](), 0, 0
+    for line in lines:
+        if found := re.search(r"PERF_RECORD_LOST lost (\d+)", line):
+            lost += int(found[1])
+        elif found := re.match(r" *(\d+) +[0-9a-f]+ +0x", line):
+            periods += int(found[1])
+            for entry in line.split()[2:]:
+                source, target, predicted, *_ = entry.split("/")
+                assert predicted == "P"
+                transfers[int(source, 16), int(target, 16)] += 1
+    return transfers, lost, periods
+
+
+def test_perf_counts_what_ran(tmp_path: Path) -> None:
+    """Every transfer, and an instruction in one period alone; perf report finds the functions that they are in."""
+    elf = traced.program(tmp_path)
+    pcs = traced.retired(elf)
+    capture, data = traced.trace(elf, pcs, tmp_path / "it.rvt"), tmp_path / "perf.data"
+    export("perf-data", data, capture, [])
+    transfers, lost, periods = perf_samples(data)
+    taken = transfers_of(elf, pcs)
+    assert transfers == taken and lost == 0
+    assert periods == len(pcs) - 1
+    command = ["perf", "report", "--stdio", "-b", "-n", "-s", "symbol_from", "-i", str(data)]
+    report = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = Counter[str]()
+    for times, name in re.findall(r"^ +[\d.]+% +(\d+)  \[\.\] (\S+)", report, re.MULTILINE):
+        found[name] += int(times)
+    said = exported.binutils("addr2line", "-f", "-e", str(elf), *(f"{source:x}" for source, _ in taken)).splitlines()
+    names = Counter[str]()
+    for name, times in zip(said[::2], taken.values(), strict=True):
+        names[name] += times
+    assert found.total() == names.total()
+    assert all(name.startswith("$x") for name in found - names), "perf 6.1 takes mapping symbols for functions"
+    assert (found - names).total() < names.total() / 20
 
 
 def test_a_gap_ends_a_sample_and_is_said(tmp_path: Path) -> None:
