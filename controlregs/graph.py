@@ -7,7 +7,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Betwe
 (the orders), trFunnelDisInput.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -71,7 +71,8 @@ _INTERFACES = ("older than 1.0", "1.0")
 
 def _component_version(component: Component) -> int:
     """Return the version of the component's registers. Since ratification these tell the kind of component."""
-    return int(component.block.comp_type != sifive_v0.NO_COMP_TYPE)
+    on_bus = isinstance(component.block, coresight.CoresightBlock)
+    return int(on_bus or component.block.comp_type != sifive_v0.NO_COMP_TYPE)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Graph:
 
     *order*: the order in which they are enabled, receivers before senders. *edges*: the connections that are used.
     *inputs*: for each funnel, the input (a bit of trFunnelDisInput) of each component that is connected to it,
-    including those whose trace does not go this way, or that do not take part. *unused*: components that are connected
+    including those whose trace does not go this way, or that do not take part; for each replicator, the output of each
+    component that it feeds. *unused*: components that are connected
     to these and have to stay disabled.
 
     Raises ValueError for a contradiction, since the description of the target was checked before. Raises SettingRefused
@@ -109,7 +111,7 @@ class Graph:
         for component in (*self.encoders, *self.funnels):
             if not self.receivers_of(component):
                 raise ValueError(f"{component.name} sends to nothing")
-        for funnel in self.funnels:
+        for funnel in (*self.funnels, *self._of_kind(coresight.FUNNEL)):
             for source in self.senders_to(funnel):
                 if source.name not in self.inputs.get(funnel.name, {}):
                     raise ValueError(f"{source.name} has no input of {funnel.name}")
@@ -123,6 +125,11 @@ class Graph:
         unused: Iterable[Component] = (),
     ) -> "Graph":
         return cls(tuple(order), frozenset(edges), inputs or {}, tuple(unused))
+
+    def without(self, names: Collection[str]) -> "Graph":
+        """Return the graph without components of these names, as if they were not there."""
+        edges = (edge for edge in self.edges if not {*edge} & {*names})
+        return Graph.build((each for each in self.order if each.name not in names), edges, self.inputs, self.unused)
 
     @property
     def version(self) -> int:
@@ -140,7 +147,9 @@ class Graph:
 
     @cached_property
     def ram_sinks(self) -> tuple[Component, ...]:
-        return self._of_kind(RAM_SINK, *sifive_v0.MEMORY.values())
+        """The sinks whose memory can be read out, TMCs among them."""
+        tmcs = (tmc for tmc in self._of_kind(coresight.TMC) if not self.receivers_of(tmc))
+        return (*self._of_kind(RAM_SINK, *sifive_v0.MEMORY.values()), *tmcs)
 
     @cached_property
     def pib_sinks(self) -> tuple[Component, ...]:
@@ -157,18 +166,25 @@ class Graph:
 
     @property
     def sinks(self) -> tuple[Component, ...]:
-        """All sinks: RAM sinks, PIB sinks, ATB bridges and AXI4-Stream sinks."""
-        return (*self.ram_sinks, *self.pib_sinks, *self.bridges, *self.stream_sinks)
+        """All sinks: RAM sinks, PIB sinks, ATB bridges that feed nothing here, and AXI4-Stream sinks."""
+        bridges = (each for each in self.bridges if not self.receivers_of(each))
+        return (*self.ram_sinks, *self.pib_sinks, *bridges, *self.stream_sinks)
+
+    @cached_property
+    def passing(self) -> tuple[Component, ...]:
+        """What trace goes through: funnels, bridges, links of CoreSight; those nearest to the sinks first."""
+        ends = {component.name for component in (*self.sinks, *self.encoders)}
+        return tuple(component for component in self.order if component.name not in ends)
 
     @property
     def start_order(self) -> tuple[Component, ...]:
-        """Sinks and bridges, funnels beginning at the sinks, encoders."""
-        return (*self.sinks, *self.funnels, *self.encoders)
+        """Sinks, what trace goes through beginning at the sinks, encoders."""
+        return (*self.sinks, *self.passing, *self.encoders)
 
     @property
     def stop_order(self) -> tuple[Component, ...]:
         """The components with senders before receivers; in another order trace would be lost."""
-        return (*self.encoders, *self.funnels[::-1], *self.sinks)
+        return (*self.encoders, *self.passing[::-1], *self.sinks)
 
     def receivers_of(self, source: Component) -> tuple[Component, ...]:
         """Return what *source* sends to, in the order of the components."""
@@ -187,9 +203,41 @@ class Graph:
         """Return the encoders whose trace goes through *component*, or ends in it."""
         return tuple(encoder for encoder in self.encoders if component.name in self._reached(encoder))
 
+    def streams_of(self, sink: Component) -> list[tuple[Component, ...]]:
+        """Return the encoders whose trace is mixed in the sink, so that nothing but source IDs tells it apart: all that
+        it receives; of a TMC, those of one bridge, whose ID is stored, too.
+        """
+        if sink.block is not coresight.TMC:
+            return [self.encoders_of(sink)]
+        bridges = [bridge for bridge in self.bridges if sink.name in self._reached(bridge)]
+        return [self.encoders_of(bridge) for bridge in bridges]
+
     def is_shared(self, sink: Component) -> bool:
-        """Return whether the sink receives the trace of several encoders."""
-        return len(self.encoders_of(sink)) > 1
+        """Return whether the sink receives the trace of several encoders that only source IDs tell apart."""
+        return any(len(stream) > 1 for stream in self.streams_of(sink))
+
+    def mixed_encoders(self) -> list[Component]:
+        """Return the encoders whose trace is mixed with that of others, so that it needs source IDs."""
+        mixed = {e.name for sink in self.sinks for stream in self.streams_of(sink) if len(stream) > 1 for e in stream}
+        return [encoder for encoder in self.encoders if encoder.name in mixed]
+
+    def atb_ids(self, ids: Mapping[str, int]) -> dict[str, dict[str, int]]:
+        """Return for each TMC that stores trace the ID there of each encoder's. *ids*: of the bridges, by name."""
+        return {
+            sink.name: {
+                encoder.name: ids[bridge.name]
+                for bridge in self.bridges
+                if sink.name in self._reached(bridge)
+                for encoder in self.encoders_of(bridge)
+            }
+            for sink in self.ram_sinks
+            if sink.block is coresight.TMC
+        }
+
+    def outputs_of(self, replicator: Component) -> list[int]:
+        """Return the outputs of a replicator through which trace goes; `inputs` numbers them like inputs."""
+        numbers = self.inputs.get(replicator.name, {})
+        return sorted(numbers[fed.name] for fed in self.receivers_of(replicator))
 
     @property
     def top_funnels(self) -> tuple[Component, ...]:

@@ -104,10 +104,17 @@ def _in_use(encoder: "EncoderSettings") -> Iterator[str]:
         yield "context"
 
 
+def place(sink: "SinkSettings") -> str:
+    """Return where a sink's buffer is: "SMEM 0x30000000"."""
+    if sink.mode is not RamMode.SMEM:
+        return "SRAM"
+    scattered = getattr(sink, "scattered", False)
+    return f"{'pages of the table at' if scattered else 'SMEM'} {sink.start:#x}"
+
+
 def buffer(sink: "SinkSettings") -> str:
     """Describe a sink's buffer: "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
-    where = f"SMEM {sink.start:#x}" if sink.mode is RamMode.SMEM else "SRAM"
-    return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
+    return f"{place(sink)}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
 
 
 def failure(trace: TraceSource | None) -> list[str]:

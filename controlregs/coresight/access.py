@@ -23,7 +23,6 @@ from rvtrace_gdb.controlregs.coresight.registers import (
     DevType,
 )
 from rvtrace_gdb.controlregs.errors import ComponentError, SettingRefused, place_of
-from rvtrace_gdb.support.errors import RvtraceError
 
 _UNANSWERED = (0x0000_0000, 0xFFFF_FFFF)  # what DEVTYPE reads where nothing answers
 _NAMES = {
@@ -135,14 +134,3 @@ def _release(component: Component) -> None:
     component.target.write32(component.base + CLAIMCLR.offset, BY_DEBUGGER)
     component.target.write32(component.base + LAR.offset, 0)
     component.read(LSR)  # writes may be posted: a read makes sure that they arrived
-
-
-def give_all_back(components: tuple[Component, ...]) -> None:
-    """Give back those that can be reached, after something failed or the trace has ended."""
-    for component in components:
-        try:
-            give_back(component)
-        except ComponentError:
-            continue
-        except RvtraceError:
-            return

@@ -45,6 +45,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import (
     SinkStatus,
     StopResult,
     drain_each,
+    give_back,
     no_receiver,
     raise_failures,
     stop_each,
@@ -53,8 +54,17 @@ from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSet
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 __all__ = [
-    "DrainResults", "StopResult", "changed_encoder", "drain_all", "moved_buffer", "raise_failures", "read_status",
-    "resume", "start", "stop",
+    "DrainResults",
+    "StopResult",
+    "changed_encoder",
+    "drain_all",
+    "give_back",
+    "moved_buffer",
+    "raise_failures",
+    "read_status",
+    "resume",
+    "start",
+    "stop",
 ]  # fmt: skip
 
 _HIGH = 32

@@ -116,6 +116,10 @@ class V0SinkSettings(request.SinkSettings):
     host: str = "funnel"
 
     @property
+    def registers(self) -> dict[str, int]:
+        return {self.control_name: self.control, self.impl_name: self.impl}
+
+    @property
     def version(self) -> int:
         return 0
 

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight import lifecycle as coresight
+from rvtrace_gdb.controlregs.coresight.component import CoresightComponent
+from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import (
     ComponentError,
     SettingRefused,
@@ -71,6 +74,9 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
     Raises ComponentTimeout, WrongComponent, UnsupportedVersion, SettingRefused, ComponentAccess. Anything that is not
     this component keeps its content: a wrong base address may lie in the program's memory.
     """
+    if isinstance(component, CoresightComponent):
+        notes = coresight.take_over(component, progress)
+        return Identity(0, VERSION, tuple(notes))
     control, active = component.block.control, component.block.prefix + "Active"
     before = read_stable(component, control)
     if control.get(before, active):
@@ -165,6 +171,9 @@ def check_active(component: Component) -> int:
     A component that was reset in between must not be woken with its old value, as all its other registers are
     undefined. Raises WasReset, NoAnswer, ComponentAccess.
     """
+    if isinstance(component, CoresightComponent):
+        coresight.check_claim(component)
+        return component.read(component.block.control)
     control = component.block.control
     value = component.read_control()
     if not control.get(value, component.block.prefix + "Active"):
@@ -177,6 +186,9 @@ def enable(component: Component, progress: Progress = silent) -> None:
 
     Raises WasReset, SettingRefused for one that is enabled already, and what `Component.wait` raises.
     """
+    if isinstance(component, CoresightComponent):
+        coresight.enable(component, progress)
+        return
     control, bit = component.block.control, component.block.prefix + "Enable"
     value = check_active(component)
     if control.get(value, bit):
@@ -190,6 +202,8 @@ def disable(component: Component, progress: Progress = silent) -> bool:
     """Clear Enable and wait until the component has passed on all trace. Return False if it was in reset; it is left
     there.
     """
+    if isinstance(component, CoresightComponent):
+        return coresight.disable(component, progress)
     control, prefix = component.block.control, component.block.prefix
     if not control.get(component.read_control(), prefix + "Active"):
         return False
@@ -229,6 +243,8 @@ def moved_buffer(sink: Component, before: SinkSettings) -> str | None:
     """Return the name of the register that shows that a RAM sink's buffer is not where it was, or None. Raises
     ComponentAccess.
     """
+    if isinstance(before, TmcSettings):
+        return None  # `drain` checks the claim
     if before.mode is not RamMode.SMEM or not sink.get(component_registers.RAM_CONTROL, "trRamActive"):
         return None
     if sink.read(component_registers.RAM_START_LOW) == before.start & 0xFFFF_FFFF:
@@ -274,7 +290,11 @@ def check_settings(components: Iterable[Component], before: GraphSettings) -> No
     for of_kind in (before.encoders, before.ram_sinks, before.pib_sinks, before.bridges, before.funnels):
         known |= {each.name: each for each in of_kind}
     for component in components:
-        for register, value, mask in _settings(known.get(component.name)):
+        was = known.get(component.name)
+        if isinstance(was, TmcSettings):
+            coresight.check_settings(component, was)
+            continue
+        for register, value, mask in _settings(was):
             now = component.read(register)
             if (now ^ value) & mask:
                 raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)

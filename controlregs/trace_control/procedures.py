@@ -13,6 +13,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight import lifecycle as coresight
+from rvtrace_gdb.controlregs.coresight import readout as coresight_readout
+from rvtrace_gdb.controlregs.coresight.component import CoresightComponent
+from rvtrace_gdb.controlregs.coresight.readout import fill_of, is_etr
+from rvtrace_gdb.controlregs.coresight.registers import (
+    BY_DEBUGGER,
+    CLAIMCLR,
+    CTL,
+    DBAHI,
+    DBALO,
+    FUNCTL,
+    ID_FILTERS,
+    NOTHING_PASSES,
+    REPLICATOR,
+    STS,
+    TMC,
+)
+from rvtrace_gdb.controlregs.coresight.tmc import read_address
 from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, StopFailed
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
@@ -41,9 +59,28 @@ from rvtrace_gdb.controlregs.trace_control.startup import StartSequence
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 __all__ = [
-    "DrainResults", "EncoderStatus", "GraphStatus", "PassingStatus", "SinkStatus", "StopResult", "calibrate",
-    "changed_encoder", "drain_all", "drain_each", "encoder_status", "has_lost", "moved_buffer", "no_receiver",
-    "raise_failures", "read_status", "resume", "sink_status", "start", "stop", "stop_each",
+    "DrainResults",
+    "EncoderStatus",
+    "GraphStatus",
+    "PassingStatus",
+    "SinkStatus",
+    "StopResult",
+    "calibrate",
+    "changed_encoder",
+    "drain_all",
+    "drain_each",
+    "encoder_status",
+    "give_back",
+    "has_lost",
+    "moved_buffer",
+    "no_receiver",
+    "raise_failures",
+    "read_status",
+    "resume",
+    "sink_status",
+    "start",
+    "stop",
+    "stop_each",
 ]  # fmt: skip
 
 
@@ -119,11 +156,35 @@ def read_status(graph: Graph) -> GraphStatus:
 def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:
     if component.block is encoder_registers.ENCODER:
         return encoder_status(component)
+    if isinstance(component, CoresightComponent):
+        return _coresight_status(component)
     if component.block is component_registers.RAM_SINK:
         return sink_status(component)
     bits = component.block.control.unpack(component.read_control())
     names = (component.block.prefix + name for name in ("Active", "Enable", "Empty"))
     return PassingStatus(component.name, *(bool(bits[name]) for name in names))
+
+
+def _passes(component: CoresightComponent, control: int) -> bool:
+    """Return whether a funnel or a replicator lets something through."""
+    if component.block is REPLICATOR:
+        return any(component.read(register) != NOTHING_PASSES for register in ID_FILTERS)
+    return bool(FUNCTL.get(control, "EnS"))
+
+
+def _coresight_status(component: CoresightComponent) -> SinkStatus | PassingStatus:
+    """Return the state of a CoreSight component. *active*: it is claimed by a debugger."""
+    claimed = bool(component.read(CLAIMCLR) & BY_DEBUGGER)
+    control = component.read(component.block.control)
+    if component.block is not TMC:
+        return PassingStatus(component.name, claimed, _passes(component, control), empty=True)
+    status = STS.unpack(component.read(STS))
+    stores = bool(CTL.get(control, "TraceCaptEn") and not status["TMCReady"])
+    if component.is_link:
+        return PassingStatus(component.name, claimed, stores, bool(status["Empty"]))
+    now = fill_of(component)
+    start = 0 if not is_etr(component) else read_address(component, DBALO, DBAHI)
+    return SinkStatus(component.name, claimed, stores, now.wrapped, start + now.end)
 
 
 def encoder_status(component: Component) -> EncoderStatus:
@@ -272,6 +333,8 @@ def _full(graph: Graph) -> set[str]:
 
 
 def _has_stopped(sink: Component) -> bool:
+    if isinstance(sink, CoresightComponent):
+        return False  # the ring goes on
     try:
         now = component_registers.RAM_CONTROL.unpack(sink.read_control())
     except ComponentError:
@@ -280,6 +343,8 @@ def _has_stopped(sink: Component) -> bool:
 
 
 def _is_off(component: Component, error: ComponentTimeout) -> bool:
+    if isinstance(component, CoresightComponent):
+        return False
     return not component.block.control.get(error.value, component.block.prefix + "Enable")
 
 
@@ -301,7 +366,20 @@ def drain_all(graph: Graph, in_force: GraphSettings | None = None, progress: Pro
 
     Raises Cancelled only.
     """
-    return drain_each(graph, in_force, lambda sink, set_up: drain(sink, set_up, progress))
+    return drain_each(graph, in_force, lambda sink, set_up: _drain(sink, set_up, progress))
+
+
+def _drain(sink: Component, in_force: SinkSettings | None, progress: Progress) -> DrainedBuffer:
+    if isinstance(sink, CoresightComponent):
+        return coresight_readout.drain(sink, in_force, progress)
+    return drain(sink, in_force, progress)
+
+
+def give_back(graph: Graph, progress: Progress = silent) -> list[str]:
+    """Give components back that others on the target use, too, once their trace was read. Return a line for each that
+    failed.
+    """
+    return coresight.give_back_all(graph.stop_order, progress)
 
 
 def drain_each(

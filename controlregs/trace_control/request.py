@@ -146,6 +146,11 @@ class SinkSettings(ComponentSettings):
     access_bytes: int
 
     @property
+    def registers(self) -> dict[str, int]:
+        """The values of its registers, by name."""
+        return {"trRamControl": self.control, "trRamImpl": self.impl}
+
+    @property
     def version(self) -> int:
         """The version of the register tables: 1 for the ratified ones, 0 for the pre-ratification ones."""
         return 1
@@ -175,12 +180,15 @@ class SinkSettings(ComponentSettings):
 
 @dataclass(frozen=True)
 class SinkBuffer:
-    """The memory in which a RAM sink is to store. *start*: byte address, None: its own SRAM. *size*: bytes, None: all
+    """The memory in which a sink is to store. *start*: byte address, None: its own memory. *size*: bytes, None: all
     of it.
+
+    *scattered*: the pages of the table at *start*, None: of the one whose address is in its registers.
     """
 
     start: int | None = None
     size: int | None = None
+    scattered: bool = False
 
 
 @dataclass(frozen=True)
@@ -256,7 +264,8 @@ class GraphSettings:
     receives.
 
     *clocks*: for each encoder that does not count time itself, the funnel that is its source of time. *notes*: one line
-    for each request that was not granted.
+    for each request that was not granted. *atb_ids*: for each sink that stores frames, the ID there of each
+    encoder's trace.
     """
 
     encoders: tuple[EncoderSettings, ...]
@@ -267,3 +276,4 @@ class GraphSettings:
     streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     clocks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    atb_ids: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -8,9 +8,14 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight import lifecycle as coresight
+from rvtrace_gdb.controlregs.coresight import tmc
+from rvtrace_gdb.controlregs.coresight.component import CoresightComponent
+from rvtrace_gdb.controlregs.coresight.registers import FUNNEL, TMC
 from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode, TsMode
@@ -82,7 +87,7 @@ def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, SourceId]:
     """
     asked = [request.src_id + n for n in range(len(graph.encoders))]
     INST_FEATURES.pack(trTeSrcID=asked[-1], trTeSrcBits=request.src_bits)
-    mixed = [encoder for encoder in graph.encoders if any(map(graph.is_shared, graph.sinks_of(encoder)))]
+    mixed = graph.mixed_encoders()
     if not mixed:
         return {e.name: SourceId(n, request.src_bits) for e, n in zip(graph.encoders, asked, strict=True)}
     able = {encoder.name: _ids(encoder) for encoder in graph.encoders}
@@ -154,9 +159,9 @@ def check_streams(
 ) -> None:
     """Raise SettingRefused when the trace of several encoders in a sink could not be separated. *no_id*: see there."""
     by_name = {encoder.name: encoder for encoder in in_force}
-    for sink in graph.sinks:
+    for sink, encoders in [(end, stream) for end in graph.sinks for stream in graph.streams_of(end)]:
         seen: dict[int, EncoderSettings] = {}
-        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
+        stream = [by_name[encoder.name] for encoder in encoders]
         for encoder in stream if len(stream) > 1 else ():
             why = no_id(encoder) or _conflict(encoder, stream[0], seen.get(encoder.src_id))
             if why:
@@ -272,6 +277,7 @@ class TraceStart:
             {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
             {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))},
             tuple(self._notes),
+            graph.atb_ids({bridge.name: bridge.atb_id for bridge in map(bridges, graph.bridges)}),
         )
 
 
@@ -284,6 +290,7 @@ class StartSequence(TraceStart):
         self._pibs: list[PibSettings] = []
         self._bridges: list[BridgeSettings] = []
         self._funnels: list[FunnelSettings] = []
+        self._taken: list[Component] = []
         self._awake = False  # everything has been reset, and nothing is to be in reset from here on
 
     def run(self, receive: Callable[[PibSettings], None]) -> GraphSettings:
@@ -293,13 +300,15 @@ class StartSequence(TraceStart):
         try:
             self._reset_components()
             self._start_sinks(receive)
-            self._start_funnels()
+            self._start_passing()
             self._start_encoders()
             got = self._in_force()
             self._check_settings()
         except RvtraceError as error:
             cause = self._cause(error)
             disable_all(self._enabled)
+            with suppress(RvtraceError):
+                coresight.give_back_all(self._taken)
             if cause is error:
                 raise
             raise cause from error
@@ -309,6 +318,7 @@ class StartSequence(TraceStart):
         self._keep_off()
         for component in self._graph.start_order:
             self._notes += reset(component, self._progress).notes
+            self._taken.append(component)
         self._awake = True
         for encoder in self._graph.encoders:
             self._formats[encoder.name] = choose_format(encoder, self._request.trace)
@@ -317,6 +327,9 @@ class StartSequence(TraceStart):
     def _start_sinks(self, receive: Callable[[PibSettings], None]) -> None:
         for sink in self._graph.ram_sinks:
             buffer = self._buffer_of(sink)
+            if isinstance(sink, CoresightComponent):
+                self._add_sink(*tmc.configure_sink(sink, buffer))
+                continue
             request = replace(self._request.trace, buffer_start=buffer.start, buffer_size=buffer.size)
             self._add_sink(*configure_sink(sink, request, aligned=self._aligned(sink)))
         for pib in self._graph.pib_sinks:
@@ -325,11 +338,15 @@ class StartSequence(TraceStart):
             self._pibs.append(pib_in_force(pib))
             receive(self._pibs[-1])  # its clock runs, and nothing is sent yet
         for bridge in self._graph.bridges:
-            atb_id = self._request.atb_ids.get(bridge.name)
-            self._notes += configure_bridge(bridge, atb_id, self._async_freq(bridge))
-            self._bridges.append(bridge_in_force(bridge))
+            if bridge in self._graph.sinks:
+                self._set_up_bridge(bridge)
         for sink in self._graph.sinks:
             self._enable(sink)
+
+    def _set_up_bridge(self, bridge: Component) -> None:
+        atb_id = self._request.atb_ids.get(bridge.name)
+        self._notes += configure_bridge(bridge, atb_id, self._async_freq(bridge))
+        self._bridges.append(bridge_in_force(bridge))
 
     def _aligned(self, sink: Component) -> bool:
         """Return whether the sink's trace needs alignment sequences to be read from the middle."""
@@ -339,15 +356,30 @@ class StartSequence(TraceStart):
         asked = self._request.trace.async_freq
         return asked if asked is not None else ASYNC_RAREST * self._aligned(sink)
 
-    def _start_funnels(self) -> None:
-        for funnel in self._graph.funnels:
-            used, cut = self._graph.used_inputs(funnel), self._graph.cut_inputs(funnel)
-            self._notes += configure_funnel(funnel, used, cut, self._quiet)
-            if self._request.trace.timestamps:
-                self._set_time(funnel)
-            self._funnels.append(funnel_in_force(funnel))
-            self._enable(funnel)
+    def _start_passing(self) -> None:
+        """Start what trace goes through: funnels, bridges, links of CoreSight, beginning at the sinks."""
+        for component in self._graph.passing:
+            if isinstance(component, CoresightComponent):
+                self._set_up_link(component)
+            elif component in self._graph.bridges:
+                self._set_up_bridge(component)
+            else:
+                self._set_up_funnel(component)
+            self._enable(component)
         self._note_clocks()
+
+    def _set_up_funnel(self, funnel: Component) -> None:
+        used, cut = self._graph.used_inputs(funnel), self._graph.cut_inputs(funnel)
+        self._notes += configure_funnel(funnel, used, cut, self._quiet)
+        if self._request.trace.timestamps:
+            self._set_time(funnel)
+        self._funnels.append(funnel_in_force(funnel))
+
+    def _set_up_link(self, link: CoresightComponent) -> None:
+        if link.block is TMC:
+            tmc.configure_link(link)
+        else:
+            link.routes = tuple(self._graph.used_inputs(link) if link.block is FUNNEL else self._graph.outputs_of(link))
 
     def _set_time(self, funnel: Component) -> None:
         """Let the top funnel count the time as requested, and all funnels below share that."""

@@ -126,6 +126,7 @@ _FILTER_REGISTERS = "trTeInstFilters"
 """Written only if they are known."""
 _ENCODER_REGISTERS_V0 = {"control": "teControl", "impl": "teImpl", "ts_control": "tsControl"}
 _SINK_REGISTERS = ("trRamControl", "trRamImpl")
+_TMC_REGISTERS = ("FFCR", "DEVID", "AXICTL")
 _HOSTS = {"teControl": "encoder", "tfControl": "funnel"}
 """The component that contains a sink of version 0, by the register that says so."""
 
@@ -156,8 +157,7 @@ def read_encoder(table: JsonTable) -> EncoderSettings:
 
 def sink_registers(stored: SinkSettings) -> dict[str, str]:
     """Return the registers by name, as text."""
-    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.V0SinkSettings) else _SINK_REGISTERS
-    return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
+    return {name: f"{value:#010x}" for name, value in stored.registers.items()}
 
 
 def read_sink(table: JsonTable) -> SinkSettings:
@@ -169,6 +169,11 @@ def read_sink(table: JsonTable) -> SinkSettings:
             impl = control.replace("Control", "Impl")
             found = table.registers((control, impl))
             return v0.V0SinkSettings(control=found[control], impl=found[impl], host=host, **place)
+    if _has_field(table, _TMC_REGISTERS[0]):
+        from rvtrace_gdb.controlregs.coresight.settings import TmcSettings  # few captures have any
+
+        found = table.registers(_TMC_REGISTERS)
+        return TmcSettings(control=found["FFCR"], impl=found["DEVID"], axictl=found["AXICTL"], **place)
     registers = table.registers(_SINK_REGISTERS)
     return SinkSettings(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
 

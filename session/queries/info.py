@@ -6,6 +6,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.fields import RegisterBlock
 from rvtrace_gdb.controlregs.generations import capabilities
@@ -321,7 +322,8 @@ def of_capture(capture: Capture) -> Iterator[ComponentEntry]:
     for sink in capture.sinks:
         stored = sink.in_force
         if stored.base:
-            what = f"RAM sink at {stored.base:#x}: {report.buffer(stored)}"
+            kind = "CoreSight TMC" if isinstance(stored, TmcSettings) else "RAM sink"
+            what = f"{kind} at {stored.base:#x}: {report.buffer(stored)}"
         else:
             what = f"{counted(len(sink.data), 'byte')} that {'was' if len(sink.data) == 1 else 'were'} imported"
         yield ComponentEntry(stored.name, (what, f"from {', '.join(sink.encoders) or 'nothing'}"))

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs import dump, sifive_v0
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight import registers as coresight
+from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
 from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
 from rvtrace_gdb.controlregs.graph import CORESIGHT, OF_VENDORS, PRE_RATIFIED, RATIFIED, block
@@ -204,6 +206,7 @@ def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
         if sink.in_force.name == name:
             found = sink.in_force
             known = sifive_v0.sink_block(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
+            known = coresight.TMC if isinstance(found, TmcSettings) else known
             yield from _component_lines(name, known, found.base, "", _of_sink(found), everything)
 
 
@@ -216,6 +219,12 @@ def _of_sink(sink: SinkSettings) -> Mapping[Register, int]:
             v0.SINK_LIMIT: sink.limit & _LOW,
         }
         return {host.control: sink.control, host.impl: sink.impl, **places}
+    if isinstance(sink, TmcSettings):
+        place = {coresight.DBALO: sink.start & _LOW, coresight.DBAHI: sink.start >> 32} if sink.is_etr else {}
+        size = sink.size // 4
+        if sink.is_etr:
+            place[coresight.AXICTL] = sink.axictl
+        return {coresight.RSZ: size, coresight.FFCR: sink.control, coresight.DEVID: sink.impl, **place}
     return {
         RAM_CONTROL: sink.control,
         RAM_IMPL: sink.impl,

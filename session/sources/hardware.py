@@ -9,21 +9,25 @@ trFunnelDisInput.
 trace buffer is read repeatedly: only new data are read from it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.coresight.component import CoresightComponent
+from rvtrace_gdb.controlregs.coresight.registers import CoresightBlock
+from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import DrainFailed
 from rvtrace_gdb.controlregs.fields import BLOCK_BYTES
-from rvtrace_gdb.controlregs.graph import Graph, block
+from rvtrace_gdb.controlregs.graph import CORESIGHT, Graph, block
 from rvtrace_gdb.controlregs.sifive_v0 import sink_block
 from rvtrace_gdb.controlregs.target import BurstPort, Target
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
 from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins, SinkBuffer, SinkSettings, TraceRequest
+from rvtrace_gdb.decode.coresight.frames import FrameForm
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
@@ -31,13 +35,13 @@ from rvtrace_gdb.session.description.model import (
     AtbBridgeDescription,
     AtbLinkDescription,
     BufferDescription,
+    CoresightReplicatorDescription,
     Description,
     DescriptionError,
     EncoderDescription,
     FunnelDescription,
     PassingDescription,
     PibSinkDescription,
-    RamSinkDescription,
     SinkDescription,
     SourceDescription,
     host_of,
@@ -271,15 +275,18 @@ class Hardware:
         made = [_component(part, rings.get(part.name, target), self._host(part)) for part in self._parts]
         others = [_component(part, target, part) for part in self._beside()]
         edges = [edge for route in self.routes for edge in pairwise(route.names)]
-        funnels = [part for part in self._parts if isinstance(part, AnyFunnelDescription)]
-        return Graph.build(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
+        inputs = {part.name: part.inputs for part in self._parts if isinstance(part, AnyFunnelDescription)}
+        for part in self._parts:
+            if isinstance(part, CoresightReplicatorDescription):
+                inputs[part.name] = {name: output for output, name in enumerate(part.to)}
+        return Graph.build(made, edges, inputs, others)
 
     def request(self, trace: TraceRequest) -> GraphRequest:
         """Return the request for all components: *trace* for each encoder, and the description's settings of sinks."""
         sinks = self.sinks
         return GraphRequest(
             trace,
-            {sink.name: _sink_buffer(sink) for sink in sinks if isinstance(sink, RamSinkDescription)},
+            {sink.name: _sink_buffer(sink) for sink in sinks if isinstance(sink, BufferDescription)},
             {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSinkDescription)},
             {
                 part.name: part.id
@@ -301,17 +308,26 @@ class Hardware:
         return self.topology.description.component(name) if name else part
 
     def _beside(self) -> tuple[AnyComponent, ...]:
-        """Return what is connected to the components that are used, and must be kept disabled."""
+        """Return what is connected to the components that are used, and must be kept disabled.
+
+        What is on Arm's trace bus is shared with others, and left alone: only the inputs that are used are open.
+        """
         used = {part.name for part in self._parts}
         near = {name for part in self._parts if isinstance(part, SourceDescription) for name in part.to}
         near |= {feeder.name for part in self._parts for feeder in self.topology.senders_to(part)}
         every = self.topology.description.components
-        return tuple(part for part in every if part.name in near - used and self._host(part) is part)
+        return tuple(
+            part
+            for part in every
+            if part.name in near - used and self._host(part) is part and part.kind not in CORESIGHT
+        )
 
 
 def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Component:
     """Return a component. *host*: the component that has its registers, itself or another."""
     registers = block(part.kind, getattr(part, "version", 1)) if host is part else sink_block(host.kind, part.kind)
+    if isinstance(registers, CoresightBlock):
+        return CoresightComponent(target, part.base, registers, part.name, is_link=isinstance(part, PassingDescription))
     return Component(target, host.base, registers, part.name)
 
 
@@ -343,8 +359,8 @@ def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
     return tuple(into_memory[:1] or ways)
 
 
-def _sink_buffer(sink: RamSinkDescription) -> SinkBuffer:
-    return SinkBuffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
+def _sink_buffer(sink: BufferDescription) -> SinkBuffer:
+    return SinkBuffer(None if sink.mode == RamMode.SRAM.name else sink.start, sink.size, sink.mode == "SG")
 
 
 def _pins(sink: PibSinkDescription) -> PibPins:
@@ -370,13 +386,33 @@ class LiveSink:
     """A RAM sink during a trace. *encoders*: names of those that feed it. *captured*: all that was read so far."""
 
     def __init__(
-        self, component: Component, ring: IncrementalBuffer, in_force: SinkSettings, encoders: tuple[str, ...]
+        self,
+        component: Component,
+        ring: IncrementalBuffer,
+        in_force: SinkSettings,
+        encoders: tuple[str, ...],
+        atb_ids: Mapping[str, int] | None = None,
     ) -> None:
         self.component, self._ring, self.in_force = component, ring, in_force
         self.captured = CapturedSink(in_force, b"", False, 0, encoders, ())
+        self.begins_anew = isinstance(in_force, TmcSettings)
+        """Its ring begins anew when the trace goes on after a read-out: what was read before comes before that."""
+        if self.begins_anew:
+            self.captured = replace(self.captured, frames=FrameForm.MEMORY, atb_ids=atb_ids or {})
+        self._before = b""
         self.full = False
         """It has stopped because it was full."""
         ring.start = in_force.start
+
+    @property
+    def last_fill(self) -> tuple[bool, int]:
+        """Whether the ring wrapped, and how many bytes it had, at the last read-out."""
+        return self.captured.wrapped and not self._before, len(self.captured.data) - len(self._before)
+
+    def goes_on(self) -> None:
+        """Note that the trace goes on after a read-out."""
+        if self.begins_anew:
+            self._before = self.captured.data
 
     @property
     def name(self) -> str:
@@ -385,27 +421,40 @@ class LiveSink:
     def unread(self, now: SinkStatus) -> int:
         """Return about how many bytes a read-out would fetch from the target."""
         whole = self.in_force.size
-        if now.wrapped or self.captured.wrapped:
+        if now.wrapped or (self.captured.wrapped and not self.begins_anew):
             return whole
-        return min(max(0, now.pointer - self.in_force.start - len(self.captured.data)), whole)
+        return min(max(0, now.pointer - self.in_force.start - self.last_fill[1]), whole)
 
     def prepare(self, now: SinkStatus | None) -> None:
         """Keep the known contents of the buffer if nothing was overwritten. *now*: None if that is unknown."""
-        in_memory = self.in_force.mode is RamMode.SMEM
+        in_memory = self.in_force.mode is RamMode.SMEM and not self.begins_anew
         valid = in_memory and not self.captured.wrapped and now is not None and not now.wrapped
         self._ring.content = self.captured.data if valid else b""
 
     def take(self, drained: DrainedBuffer) -> None:
         """Take over a complete read-out."""
         overwritten = drained.wrapped and not self.in_force.stop_on_wrap
-        self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)
+        data, wrapped = self._with_earlier(drained.data, wrapped=overwritten)
+        self.captured = replace(self.captured, data=data, wrapped=wrapped, missing=0)
         self.full = drained.wrapped and not overwritten
+
+    def _with_earlier(self, data: bytes, *, wrapped: bool) -> tuple[bytes, bool]:
+        """Return all trace, and whether older trace is missing: what a ring lost that began anew was behind what was
+        read before, which is dropped then.
+        """
+        if wrapped or not self._before:
+            self._before = b""
+            return data, wrapped
+        return self._before + data, self.captured.wrapped
 
     def keep(self, error: DrainFailed) -> None:
         """Take over what an incomplete read-out read, unless more was read before, even if that is older."""
         overwritten = error.wrapped and not self.in_force.stop_on_wrap
         missing = error.expected - len(error.partial)
-        if len(error.partial) >= len(self.captured.data):
+        if self.begins_anew:
+            data, wrapped = self._with_earlier(error.partial, wrapped=overwritten)
+            self.captured = replace(self.captured, data=data, wrapped=wrapped, missing=missing)
+        elif len(error.partial) >= len(self.captured.data):
             self.captured = replace(self.captured, data=error.partial, wrapped=overwritten, missing=missing)
         else:
             known = len(error.partial) if overwritten else len(self.captured.data)

@@ -9,7 +9,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkSt
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
 from rvtrace_gdb.session.errors import SetUpLost
 from rvtrace_gdb.session.sources.hardware import IncrementalBuffer, LiveSink
-from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
 class StartedComponents:
@@ -27,7 +27,7 @@ class StartedComponents:
         self._off: tuple[str, ...] = ()
         """Encoders that triggers had switched off when the trace was paused."""
         self.sinks = tuple(
-            LiveSink(sink, buffers[sink.name], settings, in_force.streams[sink.name])
+            LiveSink(sink, buffers[sink.name], settings, in_force.streams[sink.name], in_force.atb_ids.get(sink.name))
             for sink, settings in zip(graph.ram_sinks, in_force.ram_sinks, strict=True)
         )
 
@@ -75,6 +75,12 @@ class StartedComponents:
     def resume(self) -> None:
         """Let all that were stopped go on, but not the encoders that triggers had switched off."""
         self._drive.resume(self.graph, self.in_force, off=self._off)
+        for sink in self.sinks:
+            sink.goes_on()
+
+    def give_back(self, progress: Progress = silent) -> list[str]:
+        """Give back what others on the target use, too. Return a line for each component that failed."""
+        return self._drive.give_back(self.graph, progress)
 
     def goes_on(self, failure: ComponentError) -> bool:
         """Return whether an encoder may trace on that failed to stop."""

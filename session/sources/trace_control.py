@@ -4,6 +4,7 @@ Bytes that were read are kept whatever happens; `failure` has the last error unt
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from rvtrace_gdb.controlregs import generations
@@ -205,6 +206,7 @@ class LiveTrace(TraceSource):
             finally:
                 self._last_traps.may_ask(())
                 self._note_end()
+                self._give_back(progress)
         if self.tracing and self._going is not None:
             raise NotStopped(self._going)
 
@@ -216,9 +218,19 @@ class LiveTrace(TraceSource):
         elif isinstance(self._going, ComponentError | Cancelled):  # the others can be reached
             self._resume_trace()
 
+    def _give_back(self, progress: Progress = silent) -> None:
+        """Give back what others on the target use, too, once its trace was read."""
+        if self.tracing or self.incomplete:
+            return
+        with suppress(RvtraceError):
+            for problem in self.components.give_back(progress):
+                self.notes.once(problem)
+
     def abandon(self) -> None:
         """Do not access the target any more: another trace uses it."""
         self._disarm()
+        with suppress(RvtraceError):
+            self.components.give_back()
         self.tracing = self.incomplete = False
         self.failure = None
 

@@ -1,14 +1,15 @@
 """A trace that encoders record, in lines that are ready to print: what was set up, what is there now, how it ended."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
+from rvtrace_gdb.controlregs.graph import CORESIGHT
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import GraphSettings, SinkSettings
+from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.sources import TraceSource
+from rvtrace_gdb.session.sources.hardware import LiveSink
 from rvtrace_gdb.session.sources.notes import TraceNotes
 from rvtrace_gdb.session.sources.options import Armed
 from rvtrace_gdb.session.sources.started_components import StartedComponents
@@ -33,18 +34,21 @@ class RecordedTrace(TraceSource, Protocol):
 def started(live: RecordedTrace) -> list[str]:
     """Describe what `trace start` has set up, and which requests were not granted."""
     made = live.components.in_force
+    outlets = {sink.name for sink in live.components.graph.sinks}
     lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
-    lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
+    lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made, outlets)]
     return lines + report.notes(live.notes.unsaid())
 
 
-def _outlets(settings: GraphSettings) -> Iterator[tuple[str, str]]:
-    """Yield the sinks through which trace leaves the chip, and how."""
+def _outlets(settings: GraphSettings, outlets: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the sinks through which trace leaves the chip, and how. *outlets*: the names of all sinks."""
     for pib in settings.pib_sinks:
         mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
         yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
     for bridge in settings.bridges:
+        if bridge.name not in outlets:
+            continue
         yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what receives it has to record it"
     with_settings = {each.name for each in (*settings.ram_sinks, *settings.pib_sinks, *settings.bridges)}
     for name in settings.streams.keys() - with_settings:
@@ -65,23 +69,33 @@ def status(trace: RecordedTrace) -> list[str]:
     answered = bool(now.encoders or now.ram_sinks or now.passing)
     lines = [_harts_line(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
-    lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.components.sinks]
+    lines += [_sink(sink, sinks_now.get(sink.name)) for sink in trace.components.sinks]
     lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
     lines += report.notes([*trace.notes, *_altered(trace, harts)])
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
 
 
-def _sink(in_force: SinkSettings, status: SinkStatus | None, captured: CapturedSink) -> str:
-    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
+def _sink(sink: LiveSink, status: SinkStatus | None) -> str:
+    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out.
+
+    Of a ring that begins anew after each read-out, the trace that was read is said, which may be more than the ring.
+    """
+    in_force, captured = sink.in_force, sink.captured
+    if sink.begins_anew and (status is None or not status.active):
+        size, overwritten = len(captured.data), ", older trace was overwritten" if captured.wrapped else ""
+        read = f"{size} bytes were read, through a ring of {in_force.size}{overwritten}"
+        filled = min(size, in_force.size), in_force.size
+        what = f"{in_force.name} at {in_force.base:#x}: {report.place(in_force)}, {read}"
+        return report.line("sink", what, filled=filled)
     if status is not None and status.active:
         wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
     else:
-        wrapped, used = captured.wrapped, len(captured.data)
+        wrapped, used = sink.last_fill
     full = wrapped or used >= in_force.size
     fill = f"full, {in_force.size} bytes" if full else f"{used} of {in_force.size} bytes"
     if full:
         fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
-    place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
+    place = report.place(in_force)
     filled = (in_force.size if full else used, in_force.size)
     return report.line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}", filled=filled)
 
@@ -93,7 +107,7 @@ def _altered(trace: RecordedTrace, harts: dict[int, str]) -> list[str]:
 
 def ended(trace: RecordedTrace) -> list[str]:
     """Describe what the sinks held when the trace was stopped."""
-    lines = [_sink(sink.in_force, None, sink.captured) for sink in trace.components.sinks]
+    lines = [_sink(sink, None) for sink in trace.components.sinks]
     return lines + report.notes(trace.notes.unsaid())
 
 
@@ -122,11 +136,12 @@ def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
 def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     """Yield lines about funnels, and sinks through which trace leaves the chip."""
     found, graph = {status.name: status for status in now.passing}, trace.components.graph
-    of_kinds = (
-        ("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges),
-        ("stream", graph.stream_sinks),
-    )  # fmt: skip
-    for kind, components in of_kinds:
+    coresight = [component for component in graph.passing if component.block in CORESIGHT.values()]
+    kinds = {
+        "funnel": graph.funnels[::-1], "pins": graph.pib_sinks, "bridge": graph.bridges, "link": coresight[::-1],
+        "stream": graph.stream_sinks,
+    }  # fmt: skip
+    for kind, components in kinds.items():
         for component in components:
             if component.name in found:
                 what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"

@@ -11,6 +11,8 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, R
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild, TimestampUnit, TraceComponent
+from rvtrace_gdb.transport.simulated.devices.coresight.links import CoresightFunnel, CoresightReplicator, LinkedBridge
+from rvtrace_gdb.transport.simulated.devices.coresight.tmc import TraceMemoryController
 from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, Protocols, TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
 from rvtrace_gdb.transport.simulated.devices.mdm_v import AxiStreamSink
@@ -21,23 +23,31 @@ from rvtrace_gdb.transport.simulated.sifive_v0.component import Receivers, V0Bui
 from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder, V0Source
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from rvtrace_gdb.transport.simulated.wiring import (
+    AnyFunnelPart,
     AnyPart,
     AtbBridgePart,
+    AtbLinkPart,
     AxiStreamSinkPart,
+    BufferPart,
+    CoresightFunnelPart,
+    CoresightReplicatorPart,
     EncoderPart,
     FunnelPart,
+    LinkPart,
     PibSinkPart,
     RamSinkPart,
     Sink,
     SourcePart,
+    TmcPart,
     Wiring,
     WiringError,
+    host_of,
 )
 
 
 def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:
     """Add RAM where buffers are outside the main memory. Raises WiringError for a buffer that cannot be placed."""
-    buffers = [part for part in parts if isinstance(part, RamSinkPart) and part.size]
+    buffers = [part for part in parts if isinstance(part, BufferPart) and part.size]
     outside = [part for part in buffers if not _in_main(bus, part)]
     for part in outside:
         if _meet((part.start, part.size), (bus.ram_base, bus.main.size)):
@@ -55,10 +65,10 @@ def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:
 def check_registers(bus: Bus, parts: Sequence[AnyPart], clint: int) -> None:
     """Raise WiringError where something else occupies the addresses of a component's registers."""
     taken: dict[int, str] = {}
-    memory = [(part.start, part.size, f"the buffer of {part.name}") for part in parts if isinstance(part, RamSinkPart)]
+    memory = [(part.start, part.size, f"the buffer of {part.name}") for part in parts if isinstance(part, BufferPart)]
     memory += [(bus.ram_base, bus.main.size, "the main memory"), (clint, CLINT_SIZE, "the CLINT")]
     for part in parts:
-        if not isinstance(part, SourcePart) and part.inside:
+        if host_of(part):
             continue
         if part.base in taken:
             raise WiringError(part.name, f"its registers are at {part.base:#x}, and so are those of {taken[part.base]}")
@@ -68,7 +78,7 @@ def check_registers(bus: Bus, parts: Sequence[AnyPart], clint: int) -> None:
                 raise WiringError(part.name, f"its registers are at {part.base:#x}, where {what} is")
 
 
-def _in_main(bus: Bus, part: RamSinkPart) -> bool:
+def _in_main(bus: Bus, part: BufferPart) -> bool:
     return bus.ram_base <= part.start and part.start + part.size <= bus.ram_base + bus.main.size
 
 
@@ -77,7 +87,7 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < sum(other) and other[0] < sum(one)
 
 
-def _shown(part: RamSinkPart) -> str:
+def _shown(part: BufferPart) -> str:
     return f"{part.start:#x} to {part.start + part.size - 1:#x}"
 
 
@@ -95,7 +105,9 @@ def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _SOURCES = 16  # that srcID can tell apart
 
 
-def receivers(part: SourcePart, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Receivers:
+def receivers(
+    part: SourcePart, fed: Sequence[FunnelPart | LinkPart | Sink], bus: Bus, above: Sequence[TraceOutput]
+) -> Receivers:
     """Return the receivers of *part*. *fed*: the parts it sends to; *above*: the inputs of funnels among them. Raises
     WiringError.
     """
@@ -104,7 +116,7 @@ def receivers(part: SourcePart, fed: Sequence[FunnelPart | Sink], bus: Bus, abov
     for other in fed:
         if kinds.count(other.kind) > 1:
             raise WiringError(part.name, f"version 0 feeds one of type {other.kind} at most, not {', '.join(part.to)}")
-        if not isinstance(other, FunnelPart) and other.inside != part.name:
+        if not isinstance(other, FunnelPart) and host_of(other) != part.name:
             raise WiringError(part.name, f"is of version 0 and cannot feed {other.name}, which is not inside of it")
         match other:
             case RamSinkPart():
@@ -143,6 +155,7 @@ def _v0_memory(part: RamSinkPart, bus: Bus) -> V0Memory:
 AnyTraceEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for
 SinkDevice = RamSink | PibSink | AtbBridge | AxiStreamSink
+PassingDevice = Funnel | V0Funnel | LinkedBridge | CoresightFunnel | CoresightReplicator | TraceMemoryController
 Fired = Callable[[str, int], None]
 """Called when a trigger output fires, with the name of its encoder and its number."""
 
@@ -159,10 +172,10 @@ class Devices:
         self._elapsed = elapsed
         self._fired = fired
         self._sinks = {sink.name: _sink(sink, bus) for sink in wiring.sinks if not sink.inside}
-        self._funnels: dict[str, Funnel | V0Funnel] = {}
+        self._funnels: dict[str, PassingDevice] = {}
         self._encoders: dict[int, EncoderPart] = {part.hart: part for part in wiring.encoders}
-        for funnel in wiring.funnels:
-            self._funnels[funnel.name] = self._funnel(funnel) if funnel.version else self._v0_funnel(funnel)
+        for part in wiring.funnels:
+            self._funnels[part.name] = self._passing(part)
         self.by_name.update(self._sinks)
         self.by_name.update(self._funnels)
 
@@ -218,7 +231,20 @@ class Devices:
             build=build_of(part.build),
         )
 
-    # -- funnels
+    # -- what trace goes through
+
+    def _passing(self, part: FunnelPart | LinkPart) -> "PassingDevice":
+        match part:
+            case FunnelPart():
+                return self._funnel(part) if part.version else self._v0_funnel(part)
+            case AtbLinkPart():
+                return LinkedBridge(self._outputs(part), width=part.width, build=part.build)
+            case CoresightFunnelPart():
+                return CoresightFunnel(self._outputs(part), inputs=part.input_count, variant=part.variant)
+            case CoresightReplicatorPart():
+                return CoresightReplicator(self._outputs(part), variant=part.variant)
+            case TmcPart():
+                return TraceMemoryController(self._bus, self._outputs(part), part.variant)
 
     def _funnel(self, part: FunnelPart) -> Funnel:
         above = self._above(part)
@@ -251,9 +277,12 @@ class Devices:
             return [LosingOutput(output, part.overflow_after) for output in outputs]
         return outputs
 
-    def _output(self, part: SourcePart, fed: FunnelPart | Sink) -> TraceOutput:
-        if isinstance(fed, FunnelPart):
-            return self._funnels[fed.name].inputs[fed.inputs[part.name]]
+    def _output(self, part: SourcePart, fed: FunnelPart | LinkPart | Sink) -> TraceOutput:
+        device = self._funnels.get(fed.name)
+        if isinstance(device, Funnel | V0Funnel | CoresightFunnel) and isinstance(fed, AnyFunnelPart):
+            return device.inputs[fed.inputs[part.name]]
+        if isinstance(device, LinkedBridge | CoresightReplicator | TraceMemoryController):
+            return device
         return self._sinks[fed.name]
 
     def _v0_receivers(self, part: SourcePart) -> Receivers:
@@ -263,8 +292,8 @@ class Devices:
 
     def _above(self, part: SourcePart) -> TimestampUnit | None:
         """Return the timestamp unit from which a component's time comes: that of the first funnel that it feeds."""
-        funnels = (self._funnels[fed.name] for fed in self._wiring.fed(part) if isinstance(fed, FunnelPart))
-        first = next(funnels, None)
+        fed = (self._funnels.get(fed.name) for fed in self._wiring.fed(part))
+        first = next((device for device in fed if isinstance(device, Funnel | V0Funnel)), None)
         return None if first is None else first.timestamps
 
 

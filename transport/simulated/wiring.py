@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypedDict, Unpack
 
+from rvtrace_gdb.controlregs.coresight.registers import FUNNEL_PORTS
 from rvtrace_gdb.controlregs.fields import Field, FieldAccess, Register, RegisterBlock
 from rvtrace_gdb.controlregs.graph import block
 from rvtrace_gdb.controlregs.trace_control.component_registers import FUNNEL_INPUTS, PibMode, RamMode
@@ -19,6 +20,8 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
+from rvtrace_gdb.transport.simulated.devices.coresight.device import CoresightBuild
+from rvtrace_gdb.transport.simulated.devices.coresight.tmc import TmcBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MAX_SRC_BITS
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
@@ -170,9 +173,64 @@ class AxiStreamSinkPart(ComponentPart):
     inside: ClassVar[str] = ""
 
 
-SourcePart = EncoderPart | FunnelPart
+@dataclass(frozen=True, kw_only=True)
+class AtbLinkPart(ComponentPart):
+    """An ATB bridge that feeds the parts named in *to*, by transfers of up to *width* bytes."""
+
+    kind: ClassVar[str] = "atb_bridge"
+    version: ClassVar[int] = RATIFIED
+    to: tuple[str, ...]
+    width: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoresightFunnelPart(ComponentPart):
+    """A CoreSight funnel that feeds the part in *to*. *inputs*: the port of each part that feeds it."""
+
+    kind: ClassVar[str] = "coresight_funnel"
+    version: ClassVar[int] = RATIFIED
+    to: tuple[str, ...]
+    inputs: Mapping[str, int]
+    input_count: int = FUNNEL_PORTS
+    variant: CoresightBuild = field(default_factory=CoresightBuild)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoresightReplicatorPart(ComponentPart):
+    """A CoreSight replicator that feeds the parts in *to*."""
+
+    kind: ClassVar[str] = "coresight_replicator"
+    version: ClassVar[int] = RATIFIED
+    to: tuple[str, ...]
+    variant: CoresightBuild = field(default_factory=CoresightBuild)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TmcPart(ComponentPart):
+    """A TMC. *to*: what it feeds as a FIFO, nothing for one that stores trace; *start*, *size*: as of a RAM sink."""
+
+    kind: ClassVar[str] = "coresight_tmc"
+    version: ClassVar[int] = RATIFIED
+    to: tuple[str, ...] = ()
+    start: int = 0
+    size: int = 0
+    variant: TmcBuild = field(default_factory=TmcBuild)
+
+
+CoresightPart = CoresightFunnelPart | CoresightReplicatorPart | TmcPart
+LinkPart = AtbLinkPart | CoresightPart
+SourcePart = EncoderPart | FunnelPart | LinkPart
+"""A part that can feed others."""
+AnyFunnelPart = FunnelPart | CoresightFunnelPart
 Sink = RamSinkPart | PibSinkPart | AtbBridgePart | AxiStreamSinkPart
 AnyPart = SourcePart | Sink
+BufferPart = RamSinkPart | TmcPart
+"""A part with memory of the target."""
+
+
+def host_of(part: AnyPart) -> str:
+    """Return the name of the part of version 0 that *part* is inside of, or ""."""
+    return getattr(part, "inside", "")
 
 
 @dataclass(frozen=True)
@@ -188,10 +246,10 @@ class Wiring:
         return tuple(sorted(found, key=lambda part: part.hart))
 
     @property
-    def funnels(self) -> tuple[FunnelPart, ...]:
-        """The funnels, senders before receivers."""
-        found = [part for part in self.parts if isinstance(part, FunnelPart)]
-        ordered: list[FunnelPart] = []
+    def funnels(self) -> tuple[FunnelPart | LinkPart, ...]:
+        """What trace goes through, and TMCs: receivers before senders."""
+        found = [part for part in self.parts if isinstance(part, FunnelPart | LinkPart)]
+        ordered: list[FunnelPart | LinkPart] = []
         while found:
             waiting = {part.name for part in found}
             free = [part for part in found if not waiting & set(part.to)]
@@ -205,7 +263,7 @@ class Wiring:
     def sinks(self) -> tuple[Sink, ...]:
         return tuple(part for part in self.parts if isinstance(part, Sink))
 
-    def fed(self, source: SourcePart) -> tuple[FunnelPart | Sink, ...]:
+    def fed(self, source: SourcePart) -> tuple[FunnelPart | LinkPart | Sink, ...]:
         """Return the parts that *source* sends to. Raises WiringError."""
         known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart)}
         for name in source.to:
@@ -234,10 +292,10 @@ class Wiring:
             if part.inside and not (isinstance(host, SourcePart) and not host.version and part.name in host.to):
                 yield f"is inside of {part.inside}, which is not a component of version 0 that feeds it"
             return
-        if not part.to:
+        if not part.to and not isinstance(part, TmcPart):
             yield "feeds nothing"
         for funnel in self.fed(part):
-            if isinstance(funnel, FunnelPart) and not 0 <= funnel.inputs.get(part.name, -1) < funnel.input_count:
+            if isinstance(funnel, AnyFunnelPart) and not 0 <= funnel.inputs.get(part.name, -1) < funnel.input_count:
                 yield f"arrives at no input of {funnel.name}, which has inputs 0 to {funnel.input_count - 1}"
 
 

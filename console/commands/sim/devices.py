@@ -13,25 +13,24 @@
 A table `[all.encoder]` is for all components of that type; the table of a component comes before it, key by key.
 
 docs/simulated-target.md has all keys. Misspelt, contradictory or impossible values are refused with one line that names
-file, table and key. `ComponentTable` is one table of the file, whose values it checks.
+file, table and key.
 """
 
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rvtrace_gdb.console.commands.sim import coresight
+from rvtrace_gdb.console.commands.sim.component_table import BUILD_KEYS, ComponentTable
 from rvtrace_gdb.console.commands.sim.encoder import FORMATS
 from rvtrace_gdb.console.commands.sim.etrace import described
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings
 from rvtrace_gdb.session.description.model import DescriptionError
-from rvtrace_gdb.session.description.tables import Tables, TomlTable
+from rvtrace_gdb.session.description.tables import Tables
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
-from rvtrace_gdb.support.text import value_text
-from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MOST as TRIGGERS
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
@@ -42,7 +41,9 @@ from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
+    AtbLinkPart,
     AxiStreamSinkPart,
+    CoresightPart,
     EncoderPart,
     FunnelPart,
     PibSinkPart,
@@ -50,148 +51,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     SourcePart,
     Wiring,
     problems,
-    register_named,
 )
-
-BUILD_KEYS = (
-    "version", "comp_type", "vendor", "fixed", "allowed", "reset", "polls", "flush_polls", "stuck", "faults",
-    "powered_down",
-)  # fmt: skip
-"""The keys that every component has."""
-_NIBBLE, _BYTE, _HALFWORD = range(16), range(256), range(1 << 16)
-_NUMBER = "must be a number from 0 to 2**32 - 1"
-
-
-class ComponentTable:
-    """The table of a component, which may have *keys*. All methods raise `DescriptionError`."""
-
-    def __init__(self, read: Tables, table: TomlTable, part: AnyPart, keys: Sequence[str]) -> None:
-        self.part = part
-        self.where = f"[{part.name}]"
-        self._read = read
-        self._table = table
-        read.check_keys(table, self.where, keys)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._table
-
-    def error(self, key: str, problem: str) -> DescriptionError:
-        return self._read.error(problem, self.where, key)
-
-    def number(self, key: str, allowed: range, default: int) -> int:
-        found = self._read.within(self._table, self.where, key, allowed)
-        return default if found is None else found
-
-    def switch(self, key: str, default: bool) -> bool:
-        found = self._read.switch(self._table, self.where, key)
-        return default if found is None else found
-
-    def text(self, key: str) -> str:
-        return self._read.string(self._table, self.where, key)
-
-    def power(self, key: str, allowed: range, default: int) -> int:
-        """Return a value that is a power of two."""
-        value = self.number(key, allowed, default)
-        if value & value - 1:
-            raise self.error(key, f"is {value}, must be a power of two")
-        return value
-
-    def words(self, key: str, choices: Collection[str]) -> tuple[str, ...]:
-        """Return a list of different words, all of *choices*."""
-        found = self._table[key]
-        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
-            raise self.error(key, f"must be a list of {', '.join(choices)}")
-        for word in found:
-            if word not in choices:
-                raise self.error(key, f'"{word}" is not one of {", ".join(choices)}')
-            if found.count(word) > 1:
-                raise self.error(key, f'"{word}" is there twice')
-        return tuple(found)
-
-    def numbers(self, key: str) -> tuple[int, ...]:
-        """Return the numbers of a value that is a number or a list of numbers."""
-        found = self._table.get(key, [])
-        found = found if isinstance(found, list) else [found]
-        return tuple(self._word(key, value) for value in found)
-
-    def etrace(self) -> Mapping[str, SettingValue]:
-        """Return the settings of an E-Trace encoder, as target descriptions have them."""
-        try:
-            return check_settings(self._section("etrace"))
-        except BadSetting as error:
-            raise self.error(f"etrace.{error.key}", error.problem) from None
-
-    # -- keys of every component
-
-    def build(self) -> ComponentBuild:
-        """Return the construction of a component."""
-        before = self.part.build
-        return replace(
-            before,
-            version=self._version_of_table(before.version),
-            comp_type=self.number("comp_type", _NIBBLE, 0) if "comp_type" in self else before.comp_type,
-            vendor=self.number("vendor", _BYTE, before.vendor),
-            fixed={name: self._word(f"fixed.{name}", value) for name, value in self._section("fixed").items()},
-            allowed={name: self._words(f"allowed.{name}", value) for name, value in self._section("allowed").items()},
-            reset={name: self._word(f"reset.{name}", value) for name, value in self._section("reset").items()},
-            polls=self.number("polls", _HALFWORD, before.polls),
-            flush_polls=self.number("flush_polls", _HALFWORD, before.flush_polls),
-            stuck={name: self._level(name, value) for name, value in self._section("stuck").items()},
-            faults=self._faults(),
-            powered_down=self.switch("powered_down", before.powered_down),
-        )
-
-    def _version_of_table(self, default: tuple[int, int]) -> tuple[int, int]:
-        if "version" not in self:
-            return default
-        found = self._table["version"]
-        if not isinstance(found, list) or len(found) != len(default):
-            raise self.error("version", "must be two numbers, as in version = [1, 0]")
-        major, minor = (self._word("version", value) for value in found)
-        if max(major, minor) not in _NIBBLE:
-            raise self.error("version", "the two numbers are from 0 to 15")
-        return major, minor
-
-    def _section(self, key: str) -> Mapping[str, object]:
-        found = self._table.get(key, {})
-        if not isinstance(found, dict):
-            raise self.error(key, f"must be a table of names and values, as in {key} = {{name = 1}}")
-        return found
-
-    def _words(self, key: str, value: object) -> tuple[int, ...]:
-        if not isinstance(value, list):
-            raise self.error(key, "must be a list of numbers")
-        return tuple(self._word(key, each) for each in value)
-
-    def _level(self, name: str, value: object) -> int:
-        if name not in ("Active", "Enable", "Empty"):
-            raise self.error(f"stuck.{name}", "is not one of Active, Enable, Empty")
-        if isinstance(value, bool) or value not in (0, 1):
-            raise self.error(f"stuck.{name}", f"is {value_text(value)}, must be 0 or 1")
-        return int(str(value))
-
-    def _faults(self) -> tuple[int, ...]:
-        found = self._table.get("faults", list(self.part.build.faults))
-        if not isinstance(found, list):
-            raise self.error("faults", "must be a list of registers, by name or offset")
-        return tuple(self._register_offset(each) for each in found)
-
-    def _register_offset(self, named: object) -> int:
-        if isinstance(named, str):
-            register = register_named(self.part, named)
-            if register is None:
-                raise self.error("faults", f'a component of type {self.part.kind} has no register "{named}"')
-            return register.offset
-        offset = self._word("faults", named)
-        if offset % 4 or offset >= BLOCK_SIZE:
-            raise self.error("faults", f"{offset:#x} is not the offset of a register")
-        return offset
-
-    def _word(self, key: str, value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
-            raise self.error(key, f"is {value_text(value)}, {_NUMBER}")
-        return value
-
 
 StreamOpener = Callable[[str, str, Path], PinStream]
 """Opens a stream, given the component's name, the destination, and the folder that file names are relative to."""
@@ -206,6 +66,9 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "pib_sink": ("modes", "divider_bits", "stream"),
     "atb_bridge": ("width", "stream"),
     "axi_stream_sink": ("stream",),
+    "coresight_funnel": coresight.KEYS,
+    "coresight_replicator": coresight.KEYS,
+    "coresight_tmc": coresight.TMC_KEYS,
 }  # fmt: skip
 """The keys of each type of component, besides those of all."""
 _V0_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -279,8 +142,9 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, object], open_stream
     if not table:
         return part
     inside = not isinstance(part, SourcePart) and part.inside
-    section = ComponentTable(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
-    part = _changed(section, replace(part, build=section.build()))
+    general = () if inside or isinstance(part, CoresightPart) else BUILD_KEYS
+    section = ComponentTable(read, table, part, (*_keys(part), *general))
+    part = _changed(section, replace(part, build=section.build()) if general else part)
     if not inside:
         for key, problem in problems(part):
             raise section.error(key, problem)
@@ -320,6 +184,10 @@ def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
             return part
         case AtbBridgePart():
             return replace(part, width=section.power("width", range(1, 17), part.width))
+        case AtbLinkPart():
+            return replace(part, width=section.power("width", range(1, 17), part.width))
+        case _:
+            return coresight.part_built(section, part)
 
 
 def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:

@@ -34,6 +34,7 @@ from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.debug.jtag import IDCODE, IR_LENGTH
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
+from rvtrace_gdb.transport.simulated.devices.coresight.tmc import TMC_KINDS, TmcBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, PinStream, SocketStream
@@ -46,13 +47,17 @@ from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
+    AtbLinkPart,
     AxiStreamSinkPart,
+    CoresightFunnelPart,
+    CoresightReplicatorPart,
     EncoderPart,
     EncoderProperties,
     FunnelPart,
     MemoryMap,
     PibSinkPart,
     RamSinkPart,
+    TmcPart,
     Wiring,
     standard,
 )
@@ -314,7 +319,25 @@ def _component_part(component: told.AnyComponent, properties: EncoderProperties)
         case told.AtbBridgeDescription():
             return AtbBridgePart(name=component.name, base=component.base, inside=component.inside)
         case _:
-            raise BadTarget(f"{component.name}: the simulated target has no {component.kind}")
+            return _coresight_part(component)
+
+
+def _coresight_part(component: told.LinkDescription | told.TmcSinkDescription) -> AnyPart:
+    """Return a part of Arm's trace bus. A TMC is of the kind that has the mode of the description."""
+    name, base = component.name, component.base
+    match component:
+        case told.AtbLinkDescription():
+            return AtbLinkPart(name=name, base=base, to=component.to)
+        case told.CoresightFunnelDescription():
+            return CoresightFunnelPart(name=name, base=base, to=component.to, inputs=component.inputs)
+        case told.CoresightReplicatorDescription():
+            return CoresightReplicatorPart(name=name, base=base, to=component.to)
+        case told.TmcLinkDescription():
+            return TmcPart(name=name, base=base, to=component.to, variant=TmcBuild(kind=TMC_KINDS["etf"]))
+        case told.TmcSinkDescription():
+            kind = TMC_KINDS["etb" if component.mode == "SRAM" else "etr"]
+            start, size = component.start or 0, component.size or 0
+            return TmcPart(name=name, base=base, start=start, size=size, variant=TmcBuild(kind=kind))
 
 
 def _ram_sink(sink: told.RamSinkDescription) -> RamSinkPart:

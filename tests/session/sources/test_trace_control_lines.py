@@ -23,7 +23,7 @@ def trace(now: GraphStatus, harts: dict[int, str], sinks: tuple[CapturedSink, ..
         components_now=lambda: now,
         components=SimpleNamespace(
             in_force=SimpleNamespace(encoders=()),
-            graph=SimpleNamespace(funnels=(), pib_sinks=(), bridges=(), stream_sinks=()),
+            graph=SimpleNamespace(funnels=(), pib_sinks=(), bridges=(), stream_sinks=(), passing=()),
             sinks=(),
         ),
         sinks=sinks,

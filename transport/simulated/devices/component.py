@@ -180,6 +180,11 @@ class TraceComponent:
 
     @property
     def enabled(self) -> bool:
+        return self.is_switched_on
+
+    @property
+    def is_switched_on(self) -> bool:
+        """Whether it is enabled, for those that tr??Enable does not say it of."""
         return bool(self._control & ENABLE)
 
     @property

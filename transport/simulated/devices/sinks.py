@@ -349,12 +349,21 @@ class AtbBridge(TraceConsumer):
         if not self.ready:
             return 0
         self._queue += data
-        while len(self._queue) >= self._width:
-            self._transfer()
+        self.transfer_whole()
         return len(data)
 
+    @property
+    def bus_takes(self) -> bool:
+        """Whether the bus has room."""
+        return True
+
+    def transfer_whole(self) -> None:
+        """Send what are whole transfers, as far as the bus has room."""
+        while len(self._queue) >= self._width and self.bus_takes:
+            self._transfer()
+
     def flushed(self) -> None:
-        if self._queue:
+        while self._queue and self.bus_takes:
             self._transfer()
 
     def deactivated(self) -> None:

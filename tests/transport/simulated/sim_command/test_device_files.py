@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.commands.sim import devices
+from rvtrace_gdb.console.commands.sim.component_table import BUILD_KEYS
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.transport.simulated.devices.sinks import PinStream
@@ -197,7 +198,7 @@ def test_all_keys_are_documented() -> None:
         for kind in kinds.split(", "):
             found.setdefault(kind, set()).update(re.findall(r"`(\w+)`", keys))
     keys = {kind: set(names) for kind, names in devices.KEYS.items()}
-    assert found == {**keys, "all": set(devices.BUILD_KEYS)}
+    assert found == {**keys, "all": set(BUILD_KEYS)}
 
 
 def test_the_example_in_the_documentation(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Traces through CoreSight, with real gdb and real OpenOCD."""

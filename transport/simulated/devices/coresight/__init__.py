@@ -1,0 +1,1 @@
+"""Arm's trace bus as devices on the simulated bus: bridges that lead there, funnels, replicators, and TMCs."""
