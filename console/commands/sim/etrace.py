@@ -9,8 +9,9 @@ from typing import Any
 from rvtrace_gdb.console.commands.sim.encoder import SWITCH, BadEncoderOption
 from rvtrace_gdb.console.commands.sim.request import EncoderBuildRequest
 from rvtrace_gdb.console.options.encoder import dashed, in_words
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS, RULES
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
-from rvtrace_gdb.decode.etrace.options import Options, Parameters
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of, values_of
 from rvtrace_gdb.transport.simulated.devices.etrace import SET_BY_REGISTERS, ETraceBuild
 
@@ -88,8 +89,15 @@ def _range_text(default: Any) -> str:
 def described(built: ETraceBuild, values: Mapping[str, SettingValue]) -> ETraceBuild:
     """Return *built* with the settings *values* of a target description."""
     encoder = built.encoder
-    options = etrace_of(values, EtraceTraceOptions(Options(encoder.parameters, support=encoder.support))).options
-    return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
+    before = Options(encoder.parameters, support=encoder.support, dialect=encoder.dialect)
+    options = etrace_of(values, EtraceTraceOptions(before)).options
+    dialect = options.dialect
+    modes = replace(encoder.modes, full_address=bool(DEFAULTS[dialect].get("full_address")))
+    encoder = replace(
+        encoder, parameters=options.parameters, support=options.support, dialect=dialect, modes=modes,
+        compress=encoder.compress and RULES[dialect].compressed,
+    )  # fmt: skip
+    return replace(built, encoder=encoder, data_trace=built.data_trace and dialect is Dialect.STANDARD)
 
 
 def settings(options: Options) -> dict[str, SettingValue]:

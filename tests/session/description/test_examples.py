@@ -51,7 +51,9 @@ def test_qemu_with_e_trace_is_its_device_tree() -> None:
     buffers = {"ram0": (0x6001000, 0xF000), "ram1": (0x6011000, 0xF000)}
     imported = trace_components(tree("qemu_etrace"), buffers).description
     found = example("qemu-etrace")
-    assert replace(imported, file=found.file) == found
+    encoders = tuple(replace(encoder, etrace={}) for encoder in found.encoders)
+    assert replace(imported, file=found.file) == replace(found, encoders=encoders)
+    assert {encoder.etrace["dialect"] for encoder in found.encoders} == {"qemu"}
 
 
 def test_the_clusters_have_one_top() -> None:

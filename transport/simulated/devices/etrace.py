@@ -16,10 +16,11 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, ResyncMode
-from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
@@ -361,6 +362,8 @@ class ETraceProtocol:
             timestamp_bytes=-(-settings.timestamps.bits // 8) if timed else 0,
             type_bits=int(self.has_data_trace),
         )
+        if self.options.dialect is not Dialect.STANDARD:
+            encapsulation = Encapsulation(str(DEFAULTS[self.options.dialect]["encapsulation"]))
         options = dataclasses.replace(
             self.options,
             modes=self._modes(settings),
