@@ -100,6 +100,8 @@ def _how_it_stays(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
         return repeated
     is_stuck = loop is not None and not loop.flow.exits and not loop.flow.stores
     stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence), is_stuck=is_stuck)
+    if stopped is None and not evidence.exceptions:
+        stopped = traps.fault_of_registers(evidence, places, loop)
     if stopped is not None:
         return stopped
     aborted = _aborted(evidence, places)

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
 from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.questions.explain.loop import EndingLoop
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 
 _LOOP_LEAST, _LOOP_HANDLER_MOST = 4, 300
@@ -21,6 +22,8 @@ _STORM_LEAST, _STORM_HANDLER_MOST, _STORM_SHARE = 8, 300, 0.85
 _WALK_MOST = 256
 _FRAMES_MOST = 64
 _ECALLS = range(8, 12)
+_WITH_ADDRESS = (1, 4, 5, 6, 7, 12, 13, 15)
+"""Causes with which xtval is the address that was accessed."""
 _SKIPPED_MOST = 64
 _NO_CODE = (LossCause.NO_CODE, LossCause.ABSENT_CODE)
 
@@ -155,6 +158,37 @@ def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: b
     details = [] if handler is None else [f"Its handler, {places.function_name(handler)}, never returns."]
     facts = {"cause": cause, "number": history_number(event.position)}
     return ExplainedFinding("fault", text, places.place_of(pc, history_number(event.position)), details, facts)
+
+
+def fault_of_registers(
+    evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None
+) -> ExplainedFinding | None:
+    """Return the exception in whose handler the program stays, by the registers of the hart at the end: for a trace
+    that does not reach back to it, as the loop of the handler fills it.
+    """
+    stays = loop is not None and not loop.flow.exits and not loop.flow.stores
+    if not stays or loop is None or evidence.past is None or evidence.part.stop != len(evidence.history):
+        return None
+    registers = evidence.past.registers(evidence.part.stop)
+    cause, pc, vector = (registers.get(it) for it in ("mcause", "mepc", "mtvec"))
+    if cause is None or pc is None or vector is None or cause >> evidence.code.xlen - 1 or cause in _ECALLS:
+        return None
+    handler = evidence.function_start(vector & ~3)
+    if handler is None or handler != evidence.function_start(loop.head):
+        return None
+    text = trap_text(cause, interrupt=False)
+    value = registers.get("mtval") if cause in _WITH_ADDRESS else None
+    at = "" if value is None else f" at address 0x{value:x}"
+    details = [
+        f"Its handler, {places.function_name(handler)}, never returns.",
+        "mcause and mepc of the hart say so: the trace does not reach back to it.",
+    ]
+    facts = {"cause": f"{text}{at}"}
+    if not places.is_code(pc):
+        jump = f"the program ran into 0x{pc:x}: {places.code_problem(pc)}"
+        return ExplainedFinding("wild-jump", jump, None, [f"It is an {text}.", *details], facts)
+    where = places.function_name(pc)
+    return ExplainedFinding("fault", f"{text}{at} in {where}", places.place_of(pc), details, facts)
 
 
 def _is_request(event: Event, name: str) -> bool:
