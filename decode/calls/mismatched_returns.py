@@ -33,9 +33,19 @@ def mismatched_returns(
     for position, expected in _seen(calls, progress):
         call = next(frames.frames(position - 1, 1), None)
         known = call is not None and call.pc == expected and call.call is not None
-        if known and not checks.takes_stack(call.call + 1, position):  # type: ignore[union-attr, operator]
+        if not known or _is_interrupted_unseen(history, position):
+            continue
+        if not checks.takes_stack(call.call + 1, position):  # type: ignore[union-attr, operator]
             found.append(_event(history, calls, position, expected))
     return found
+
+
+def _is_interrupted_unseen(history: History, position: int) -> bool:
+    """Return whether a trap hit where a return led, and the trace does not say where that was: what its handler
+    returned to, of which calls make a place, may be another task.
+    """
+    events = history.events_between(position, position + 1)
+    return any(it.kind is EventKind.TRAP and it.last_pc is None for it in events)
 
 
 def with_mismatched_returns(events: list[Event], found: list[Event]) -> list[Event]:

@@ -71,6 +71,10 @@ class Evidence:
         """Return what there is up to a position."""
         return Evidence(self.session, self.selected, range(self.part.start, stop), self.progress)
 
+    def from_on(self, start: int) -> "Evidence":
+        """Return what there is from a position on."""
+        return Evidence(self.session, self.selected, range(start, self.part.stop), self.progress)
+
     # -- what ran
 
     @cached_property

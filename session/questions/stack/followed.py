@@ -69,15 +69,15 @@ class _PartSegments(NamedTuple):
 
 class FollowedStack:
     """The stack pointer along the part of a history. *asked_most*: how often a value is asked for that the code does
-    not say, None: always. Without *by_function* what does not move sp is left out, as are areas where nothing does.
-    Raises what the evidence's progress raises.
+    not say, None: always; *asked_left*: how often it could have been asked for besides. Without *by_function* what does
+    not move sp is left out, as are areas where nothing does. Raises what the evidence's progress raises.
     """
 
     def __init__(
         self, evidence: Evidence, places: ProgramPlaces, asked_most: int | None = None, *, by_function: bool = True
     ) -> None:
         self._by_function = by_function
-        self._evidence, self._places, self._asked_left = evidence, places, asked_most
+        self._evidence, self._places, self.asked_left = evidence, places, asked_most
         self._parts = PartMoves(evidence.code)
         self.areas: dict[tuple[str, int], FollowedArea] = {}
         self.unknown: list[UnknownRun] = []
@@ -154,10 +154,10 @@ class FollowedStack:
 
     def _sp_before(self, position: int) -> int | None:
         """Return the known value of sp before a position."""
-        if self._asked_left is not None:
-            if not self._asked_left:
+        if self.asked_left is not None:
+            if not self.asked_left:
                 return None
-            self._asked_left -= 1
+            self.asked_left -= 1
         return self._evidence.register(position, SP)
 
     def _end_run(self, position: int) -> None:
