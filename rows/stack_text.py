@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.rows.explain_text import ExplainSymbols, place_fields, wrapped
 from rvtrace_gdb.rows.list_rows import called
@@ -29,6 +29,20 @@ def stack_lines(depth: StackDepth, symbols: ExplainSymbols, *, several: bool, mo
         yield from wrapped(f"Not known: {text}.", "")
 
 
+def more_stack_lines(
+    depths: Sequence[StackDepth], symbols: ExplainSymbols, begin: int, most: int
+) -> Iterator[str]:
+    """Yield the frames and functions numbered *begin* to *begin* + *most* - 1, from 0, of the stacks that have so many,
+    with the lines that say of which stacks.
+    """
+    for depth in depths:
+        for area in depth.areas:
+            if max(len(area.chain), len(area.functions)) > begin:
+                hart = f" of hart {depth.hart}" if len(depths) > 1 else ""
+                yield symbols.paint("heading", f"Stack {area.name}".strip()) + f"{hart}, from row {begin + 1} on:"
+                yield from _table_lines(area, symbols, begin, most)
+
+
 def _area_lines(area: StackArea, symbols: ExplainSymbols, most: int) -> Iterator[str]:
     start = "?" if area.start is None else f"0x{area.start:x}"
     end = "?" if area.end is None else f"0x{area.end:x}"
@@ -40,14 +54,22 @@ def _area_lines(area: StackArea, symbols: ExplainSymbols, most: int) -> Iterator
         yield f"  lowest sp 0x{area.lowest:x} at #{area.place.number} {symbols.paint('function', name)}{line}"
     if len(area.levels) > 1:
         yield from (_level_line(it) for it in area.levels)
-    yield "  Deepest chain, innermost first:"
-    yield f"    {'bytes':>8}  function"
-    yield from (_frame_line(it, symbols) for it in _first_rows(area.chain, most))
-    yield from _left_out(len(area.chain), most, "frame")
-    yield "  Functions, by their frames; depth: of the whole stack there, at most:"
-    yield f"    {'frame':>8} {'depth':>8}  function"
-    yield from (_function_line(it, symbols) for it in _first_rows(area.functions, most))
-    yield from _left_out(len(area.functions), most, "function")
+    yield from _table_lines(area, symbols, 0, most)
+
+
+def _table_lines(area: StackArea, symbols: ExplainSymbols, begin: int, most: int) -> Iterator[str]:
+    """Yield *most* frames and functions of a stack, 0: all, from number *begin* on."""
+    end = begin + most if most else max(len(area.chain), len(area.functions))
+    if begin < len(area.chain) or not begin:
+        yield "  Deepest chain, innermost first:"
+        yield f"    {'bytes':>8}  function"
+        yield from (_frame_line(it, symbols) for it in area.chain[begin:end])
+        yield from _left_out(len(area.chain) - end, "frame")
+    if begin < len(area.functions) or not begin:
+        yield "  Functions, by their frames; depth: of the whole stack there, at most:"
+        yield f"    {'frame':>8} {'depth':>8}  function"
+        yield from (_function_line(it, symbols) for it in area.functions[begin:end])
+        yield from _left_out(len(area.functions) - end, "function")
 
 
 def _used_text(area: StackArea) -> str:
@@ -82,13 +104,9 @@ def _function_line(function: FunctionDepth, symbols: ExplainSymbols) -> str:
     return f"    {size:>8} {depth:>8}  {symbols.paint('function', name)}  #{function.number}"
 
 
-def _first_rows(rows: list, most: int) -> list:  # type: ignore[type-arg]
-    return rows[:most] if most else rows
-
-
-def _left_out(count: int, most: int, what: str) -> Iterator[str]:
-    if most and count > most:
-        yield f"    ... {count - most} more {what}{'s' if count - most > 1 else ''}"
+def _left_out(count: int, what: str) -> Iterator[str]:
+    if count > 0:
+        yield f"    ... {count} more {what}{'s' if count > 1 else ''}"
 
 
 def stack_fields(depth: StackDepth) -> RowFields:

@@ -7,11 +7,12 @@ from typing import Any
 from rvtrace_gdb.gdbext import completion, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands.explain import GdbExplainSymbols, range_and_options
+from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
-from rvtrace_gdb.rows.stack_rows import stack_depth_of
-from rvtrace_gdb.rows.stack_text import SHOWN, stack_fields, stack_lines
+from rvtrace_gdb.rows.stack_rows import StackDepth, stack_depth_of
+from rvtrace_gdb.rows.stack_text import SHOWN, more_stack_lines, stack_fields, stack_lines
 
 HART = Option("-hart", ("this hart alone; default: all harts",), number="hart", least=0)
 """The option of the command of the machine interface, too."""
@@ -35,20 +36,43 @@ frame: bytes that the function itself takes, by its code that ran; with a
 depth: bytes of the stack below which sp was never in this function
 
 RANGE: look at what ran from number to number of `trace history` alone, of
-one hart: A, A,B or A,+N or A,-N."""
+one hart: A, A,B or A,+N or A,-N. Enter shows more frames and functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._enter = EnterKey()
+        self._depths: list[StackDepth] = []
+        self._shown = self._most = 0
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        if self._enter.repeats(argument, from_tty):
+            self._show_more()
+            return
+        try:
+            self._show_answer(argument)
+        except BaseException:
+            self._enter.forget()
+            raise
+
+    def _show_answer(self, argument: str) -> None:
         numbers, options = range_and_options(argument, STACK, "trace stack")
-        top = options.get("top")
         found = answer(numbers, options.get("hart"))
         print_lines(found)
-        results.add({"depths": [stack_fields(it) for it in found["depths"]]})
-        several = len(found["depths"]) > 1
-        for number, one in enumerate(found["depths"]):
+        self._depths = found["depths"]
+        results.add({"depths": [stack_fields(it) for it in self._depths]})
+        top = options.get("top")
+        self._shown = self._most = SHOWN if top is None else top
+        for number, one in enumerate(self._depths):
             if number:
                 print()
-            for line in stack_lines(one, GdbExplainSymbols(), several=several, most=SHOWN if top is None else top):
+            for line in stack_lines(one, GdbExplainSymbols(), several=len(self._depths) > 1, most=self._most):
                 print_line(line)
+
+    def _show_more(self) -> None:
+        lines = list(more_stack_lines(self._depths, GdbExplainSymbols(), self._shown, self._most)) if self._most else []
+        self._shown += self._most
+        for line in lines or ["No more frames and functions."]:
+            print_line(line)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         return completion.words(text, word, STACK.complete(text))

@@ -29,7 +29,13 @@ _CALLS = 5
 _RUNS_AT_ONCE, _RUNS_MOST = 64, 4096
 _STOP_MOST = 64
 _RESETS = (StartReason.RESET, StartReason.EXIT_FROM_RESET)
-_ABORTS = frozenset({"abort", "__assert_func", "__assert_fail", "__assert", "panic", "_panic", "rust_panic"})
+_FRAMES_MOST = 32
+_ABORTS = frozenset({
+    "abort", "__assert_func", "__assert_fail", "__assert", "panic", "_panic", "rust_panic", "rust_begin_unwind",
+    "__stack_chk_fail", "__cxa_pure_virtual", "std::terminate",
+})  # fmt: skip
+_ABORT_PREFIXES = ("core::panicking::",)
+"""What programs end with that have found something wrong, in C, C++ and Rust."""
 
 
 def explanations(
@@ -123,18 +129,20 @@ def _stays(evidence: Evidence) -> bool:
 
 def _aborted(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
     """Return the call that ended the program because it had found out that something is wrong."""
-    for frame in evidence.frames(max(evidence.last, 0), 32):
-        symbol = None if frame.function < 0 else evidence.image.symbol(frame.function)
-        if symbol is not None and symbol[0] in _ABORTS and frame.call is not None:
-            text = f"the program gave up: {places.function_name(frame.function)}"
-            return ExplainedFinding("aborted", text, places.place_at(frame.call), [], {})
-    last = evidence.last
-    symbol = None if last < 0 else evidence.image.symbol(evidence.history.pc(last))
-    if symbol is None or symbol[0] not in _ABORTS:
+    frames = list(evidence.frames(max(evidence.last, 0), _FRAMES_MOST))
+    symbols = [None if it.function < 0 else evidence.image.symbol(it.function) for it in frames]
+    aborts = [at for at, symbol in enumerate(symbols) if symbol is not None and _gives_up(symbol[0])]
+    if not aborts:
         return None
-    caller = next((it for it in evidence.frames(last, 8) if it.call is not None), None)
-    place = places.place_at(last if caller is None or caller.call is None else caller.call)
-    return ExplainedFinding("aborted", f"the program gave up: {symbol[0]}()", place, [], {})
+    outermost = aborts[-1]
+    call = frames[outermost + 1].call if outermost + 1 < len(frames) else None
+    place = places.place_at(evidence.last if call is None else call)
+    text = f"the program gave up: {places.function_name(frames[outermost].function)}"
+    return ExplainedFinding("aborted", text, place, [], {})
+
+
+def _gives_up(function: str) -> bool:
+    return function.partition("(")[0] in _ABORTS or function.startswith(_ABORT_PREFIXES)
 
 
 # Begun again

@@ -71,8 +71,7 @@ def jump_to_no_code(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindi
 
 def _no_handler(evidence: Evidence, places: ProgramPlaces, event: Event) -> ExplainedFinding | None:
     """Return that a trap led to where no code is, if the exception that came there is its first instruction's."""
-    before = [it for it in evidence.trap_events if it.position <= event.position and it.next_pc == event.last_pc]
-    first = before[0] if before else None
+    first = next((it for it in evidence.trap_events if _leads_to(it, event)), None)
     if first is None or first.last_pc is None or event.last_pc is None or not places.is_code(first.last_pc):
         return None
     pc, name = event.last_pc, places.function_name(first.last_pc)
@@ -81,6 +80,13 @@ def _no_handler(evidence: Evidence, places: ProgramPlaces, event: Event) -> Expl
     number = history_number(first.position)
     facts = {"number": number, "target": f"0x{pc:x}"}
     return ExplainedFinding("wild-jump", text, places.place_of(first.last_pc, number), details, facts)
+
+
+def _leads_to(trap: Event, event: Event) -> bool:
+    """Return whether a trap led to where another one hit: nothing ran in between."""
+    if trap is event or trap.position > event.position:
+        return False
+    return trap.next_pc == event.last_pc or (trap.next_pc is None and trap.position == event.position)
 
 
 def _jump_finding(evidence: Evidence, places: ProgramPlaces, position: int, pc: int) -> ExplainedFinding | None:
@@ -151,7 +157,7 @@ def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: b
         return None
     pc, cause = event.last_pc, exception_text(evidence, event)
     name = evidence.code.operation(pc).name if evidence.image.knows(pc) else ""
-    if (_is_request(event, name) and not is_stuck) or _is_jump(event):
+    if (_is_request(event, name) and not is_stuck) or _is_jump(evidence, event):
         return None
     handler = evidence.history.pc(event.position) if event.position < evidence.part.stop else event.next_pc
     text = f"{'ebreak' if name == 'ebreak' else cause} in {places.function_name(pc)}"
@@ -195,10 +201,12 @@ def _is_request(event: Event, name: str) -> bool:
     return name == "ecall" or (isinstance(event.fact, Trap) and event.fact.cause in _ECALLS)
 
 
-def _is_jump(event: Event) -> bool:
+def _is_jump(evidence: Evidence, event: Event) -> bool:
     """Return whether a trap leads a few instructions on: start-up code skips so what a hart may not have."""
     pc, handler = event.last_pc, event.next_pc
-    return pc is not None and handler is not None and 0 < handler - pc <= _SKIPPED_MOST
+    if pc is None or handler is None or not 0 < handler - pc <= _SKIPPED_MOST:
+        return False
+    return evidence.function_start(handler) in (None, evidence.function_start(pc))
 
 
 def _open_exception(evidence: Evidence) -> Event | None:

@@ -1,7 +1,7 @@
 """What the loop in which a run ends says: on what it waits, or that nothing can end it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
     if not flow.exits:
         return _tested_once(evidence, places, loop) or _alone(evidence, places, loop)
     if not flow.changes:
+        if _is_main_loop(evidence, loop):
+            return None
         return _no_way_out(places, loop, "nothing in it changes what its branches test")
     if Change.COUNTS in flow.changes:
         return _counting_loop(evidence, places, loop)
@@ -48,6 +50,19 @@ def loop_finding(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
 def _has_ended(evidence: Evidence, loop: EndingLoop) -> bool:
     symbol = evidence.image.symbol(min(loop.body))
     return symbol is not None and has_ended(symbol[0])
+
+
+def _is_main_loop(evidence: Evidence, loop: EndingLoop) -> bool:
+    """Return whether a loop works, and goes through functions that are not meant to return, or through several: what
+    its branches test is how the program was built, or which hart runs it.
+    """
+    names = [it for pc in loop.body if (it := evidence.image.symbol(pc)) is not None]
+    is_main = any(_MAIN.search(name) for name, _ in names)
+    return loop.flow.works and (is_main or len(_functions(evidence, loop)) > 1)
+
+
+def _functions(evidence: Evidence, loop: EndingLoop) -> set[int | None]:
+    return {evidence.function_start(pc) for pc in loop.body}
 
 
 def has_ended(function: str) -> bool:
@@ -82,20 +97,32 @@ def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
     """Return a loop that has no branch out of it, in a function that should return, while no interrupt does the work:
     no main loop, which calls functions, nor one that reads devices.
     """
-    function, inside = evidence.function_start(loop.head), {evidence.function_start(pc) for pc in loop.body}
+    function, inside = evidence.function_start(loop.head), _functions(evidence, loop)
     symbol = evidence.image.symbol(loop.head)
     if function is None or len(inside) > 1 or symbol is None or _MAIN.search(symbol[0]):
         return None
     late = [it for it in evidence.interrupts if it.position > loop.begin]
     callers = [it for it in evidence.frames(max(evidence.last, 0), 2) if it.call is not None]
+    stores = [pc for pc in loop.body if evidence.code.effect(pc).role is CodeRole.STORE]
     reads = any(evidence.code.effect(pc).role is CodeRole.LOAD for pc in loop.body)
-    tells_host = loop.flow.stores and not reads  # that the program has ended, again and again
-    if late or not callers or tells_host or any(_reads_device(evidence, places, pc) for pc in loop.body):
+    fills = _fills_memory(evidence, stores)
+    tells_host = loop.flow.stores and not reads and not fills  # that the program has ended, again and again
+    others = loop.body.difference(stores if fills else ())
+    if late or not callers or tells_host or any(_accesses_device(evidence, places, pc) for pc in others):
         return None
     return _no_way_out(places, loop, "it has no branch out of it, and no interrupt came since")
 
 
-def _reads_device(evidence: Evidence, places: ProgramPlaces, pc: int) -> bool:
+def _fills_memory(evidence: Evidence, stores: Sequence[int]) -> bool:
+    """Return whether a store of a loop goes to another address each round."""
+    for pc in stores:
+        last = [address_at(evidence, at) for at in _rounds(evidence, pc, 2)]
+        if None not in last and len(set(last)) == 2:
+            return True
+    return False
+
+
+def _accesses_device(evidence: Evidence, places: ProgramPlaces, pc: int) -> bool:
     if evidence.code.effect(pc).address in (None, SP):
         return False
     at = evidence.last_execution((pc,), evidence.part.stop)
@@ -218,7 +245,7 @@ def _stays_text(stays: Stays) -> str:
 
 def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
     flow = loop.flow
-    if flow.works and len({evidence.function_start(pc) for pc in loop.body}) > 2:
+    if flow.works and len(_functions(evidence, loop)) > 2:
         return None  # a main loop that works, and waits for more besides
     stays = stays_before(evidence, loop)
     reads = {pc: _address(evidence, loop, pc, place) for pc, place in flow.waited.items()}

@@ -18,6 +18,8 @@ from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.stack.moves import BEGIN, LOST, RETURN, SET, MoveSegment, PartMoves
 
 _PROGRESS_INTERVAL = 1 << 14
+_SETTING_MOST = 8
+"""Instructions in which sp is computed, from a constant and the number of a hart, say."""
 _Lows = dict[int, tuple[int, int, MoveSegment]]
 """By what segments are: the lowest move of sp at which one began, the position of its part, and the segment."""
 
@@ -86,6 +88,7 @@ class FollowedStack:
         self._level = 0
         self._outside: tuple[int, int] | None = None
         self._limit: int | None = None
+        self._is_computed = False
         self._begin_run(evidence.part.start, None)
         self._follow_history()
 
@@ -147,7 +150,8 @@ class FollowedStack:
         self._outside = None
         self._run_begin = position
         to = None if segment is None else segment.to
-        self._is_constant = to is not None
+        self._is_constant = to is not None or self._is_computed
+        self._is_computed = False
         self._base = self._sp_before(position + (segment is not None)) if to is None else to
         room = None if self._base is None else self._places.stack_room(self._base)
         self._limit = None if room is None or self._base is None else room.start - self._base
@@ -172,8 +176,10 @@ class FollowedStack:
             if moves and position > self._run_begin:
                 self.unknown.append(UnknownRun(self._run_begin, position, min(moves)))
             return
-        if self._base == 0 and not self._is_moved():
-            self._area_names.append(None)  # the hart was reset, and nothing uses sp yet
+        is_short = self._is_constant and position - self._run_begin <= _SETTING_MOST
+        self._is_computed = is_short and position < self._evidence.part.stop and not self._is_moved()
+        if self._is_computed or (self._base == 0 and not self._is_moved()):
+            self._area_names.append(None)  # the hart was reset, or sp is being computed, and nothing uses it yet
             return
         area = self._area(self._base)
         for level, seen in self._seen.items():

@@ -14,7 +14,7 @@ from tests.session.questions.explain.corpus import described
 from tests.session.questions.explain.mutants import FOLDER
 from tests.session.questions.explain.test_mutants import kind_of
 
-CASES = range(1, 14)
+CASES = range(1, 15)
 RUN = {5: 31_000, 6: 24_500, 8: 30_000, 10: 15_000}
 """How many instructions of a case run, if not the usual number."""
 

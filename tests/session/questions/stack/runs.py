@@ -5,13 +5,14 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
 from tests.helpers.cross_compiler import ABI, compile_program
-from tests.helpers.example_captures import RAM
 from tests.session.board import Board
+from tests.session.questions.explain.corpus import described
 
 SOURCE = Path(__file__).parent / "depth.c"
 STACKS = ("irq_stack", "task_a_stack", "task_b_stack")
@@ -78,21 +79,26 @@ class StackRun(NamedTuple):
 
 
 def stack_run(
-    folder: Path, march: str, optimized: str, *, instructions: int = 12_000, registers: bool = True
-) -> StackRun:
-    """Run depth.c. *registers*: the capture has those of the begin and the end, and memory."""
+    folder: Path, march: str, optimized: str, *, instructions: int = 12_000, registers: bool = True,
+    etrace: bool = False,
+) -> StackRun:  # fmt: skip
+    """Run depth.c. *registers*: the capture has those of the begin and the end, and memory. What an E-Trace encoder has
+    not sent in the end is not in the points.
+    """
     elf = compile_program(folder, SOURCE, march=march, options=(optimized, "-w"))
-    machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18))
+    formats = (TeFormat.E_TRACE if etrace else TeFormat.N_TRACE,)
+    machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18), formats=formats)
     machine.halt_at_start()
     target, hart = Board(machine, elf, folder, registers=registers), machine.hart
-    session, context = Session(target.connect, {}), target.describe(size=1 << 18, extra=RAM)
-    session.start(context, {})
+    session, context = Session(target.connect, {}), described(target, 1 << 18, etrace=etrace)
+    session.start(context, {"format": "etrace"} if etrace else {})
     witness = hart.witness = StackWitness(hart)
     target.run(instructions)
     capture = elf.with_suffix(".rvt")
     session.save(capture, context)
+    length = len(session.selected(context).history)
     session.close()
-    return StackRun(march, optimized, elf, capture, witness.points)
+    return StackRun(march, optimized, elf, capture, witness.points[:length])
 
 
 def compiled_usage(folder: Path, march: str, optimized: str) -> dict[str, tuple[int, str]]:

@@ -23,12 +23,16 @@ def answer(run: StackRun, args: str = "") -> StackDepth:
     return found
 
 
-PROGRAMS = (("rv64imac_zicsr", "-O2"), ("rv32imac_zicsr", "-O2"), ("rv64imac_zicsr", "-fno-omit-frame-pointer"))
+PROGRAMS = (
+    ("rv64imac_zicsr", "-O2", False), ("rv32imac_zicsr", "-O2", False), ("rv64imac_zicsr", "-O2", True),
+    ("rv64imac_zicsr", "-fno-omit-frame-pointer", False),
+)  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids="-".join)
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda it: f"{it[0]}{it[1]}{'-E-Trace' if it[2] else ''}")
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StackRun:
-    return stack_run(tmp_path_factory.mktemp("stack"), *request.param)
+    march, optimized, etrace = request.param
+    return stack_run(tmp_path_factory.mktemp("stack"), march, optimized, etrace=etrace)
 
 
 class HartTruth:
