@@ -400,13 +400,17 @@ class Bench(BenchTarget):
         query: str,
         *,
         hart: int | None = None,
+        numbers: str = "",
+        time: str = "",
         log: Sequence[tuple[str, str]] = (),
         calls_of: Sequence[str] = (),
     ) -> list[dict[str, Any]]:
         """Return the rows of a query, by the names of its columns, as docs/sql.md has the tables. *hart*: of this one
-        alone. *log*: places, and what is logged there; *calls_of*: functions. Raises `RvtraceError`.
+        alone. *numbers*, a RANGE, or *time*, "FIRST,LAST" in ticks: of what began there. *log*: places, and what is
+        logged there; *calls_of*: functions. Raises `RvtraceError`.
         """
-        return trace_queries.query_rows(self.engine, query, hart, log, calls_of)
+        part = {"range": numbers, "time": time}
+        return trace_queries.query_rows(self.engine, query, hart, part, log, calls_of)
 
     def top(self, rows: int | None = None) -> dict[str, Any]:
         """Read out a running trace, and return what runs most, with the names of docs/top.md. *rows*: how many of each

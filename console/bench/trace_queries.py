@@ -6,7 +6,7 @@ The session answers them from the history, through the `-rvtrace-` commands of d
 
 import bisect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,10 +178,12 @@ def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[st
 
 
 def query_rows(
-    engine: Engine, query: str, hart: int | None, log: Sequence[tuple[str, str]], calls_of: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return the answer to a query in SQL; see `Bench.sql`."""
+    engine: Engine, query: str, hart: int | None, chosen: Mapping[str, str], log: Sequence[tuple[str, str]],
+    calls_of: Sequence[str],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the answer to a query in SQL; see `Bench.sql`. *chosen*: the options that say which part of a history."""
     options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--{name} {quoted(value)}" for name, value in chosen.items() if value]
     options += [f"--log {quoted(f'{where} {text}')}" for where, text in log]
     options += [f"--calls-of {quoted(function)}" for function in calls_of]
     found: list[dict[str, Any]] = []

@@ -18,8 +18,7 @@ from rvtrace_gdb.rows.sql_text import distinct_names, query_lines
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.exports.export import named
-from rvtrace_gdb.session.exports.selection import ExportOptions, exported
+from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
 from rvtrace_gdb.session.rpc import sql
@@ -39,13 +38,14 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class SqlRequest:
-    """What the command line asks for. *query*: "": the tables; *hart*: None: all. *logs*: the places and what is logged
-    there, *calls_of*: functions, for the tables of these names.
+    """What the command line asks for. *query*: "": the tables; *hart*: None: all; *part*: of the history.
+    *logs*: the places and what is logged there, *calls_of*: functions, for the tables of these names.
     """
 
     trace: RequestedTrace
     query: str
     hart: int | None
+    part: HistoryPart
     logs: tuple[tuple[str, LogArguments], ...]
     calls_of: tuple[str, ...]
 
@@ -63,6 +63,9 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("query", nargs="?", default="", metavar="QUERY", help="the query (default: show the tables)")
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the tables have this hart alone (default: all harts)")
+    parser.add_argument("--range", dest="part", default="", metavar="A,B", help="only what began at these instructions")
+    ticks = "only what began at this time, or from one time to another, in ticks of the trace"
+    parser.add_argument("--time", default="", metavar="T[,T]", help=ticks)
     log = (
         "a table `log`: each time WHERE ran, with a column for each expression of EXPR, as the command `log` takes them"
         " (also `EXPR if COND`, `/x EXPR`); repeatable"
@@ -79,12 +82,13 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the answer. Raises SqlError, ListError, LocationError, BadQuery, and as `raw.trace_request`,
-    `Session.open_capture` and `Session.selected`.
+    """Print the answer. Raises SqlError, ListError, LocationError, BadQuery, RangeError, BadTime, and as
+    `raw.trace_request`, `Session.open_capture` and `Session.selected`.
     """
     logs = tuple((where, logged([text])) for where, text in args.log)
     asked = logs, tuple(args.calls_of)
-    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart, *asked)
+    part = HistoryPart(args.part, args.time)
+    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart, part, *asked)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
@@ -92,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             shown.say(about)
             shown.rows(_schema_lines(TABLES, shown))
             return 0
-        trace = exported(session, Context(hart=request.hart), named("sqlite"), ExportOptions(), shown.progress)
+        trace = sql.table_trace(session, Context(hart=request.hart), request.part, shown.progress)
         decoded = session.harts(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
@@ -115,7 +119,8 @@ def _value_params(request: SqlRequest, session: Session, decoded: Decoded) -> Pa
         logs.append({"where": searched_place(where, decoded.image, session), **values})
     places = Locations(decoded.image)
     calls = [{"where": places.search(it)} for it in request.calls_of]
-    return Params({"logs": logs, "calls_of": calls}, "rvtrace")
+    part = {"numbers": request.part.numbers, "time": request.part.time}
+    return Params({"logs": logs, "calls_of": calls, **part}, "rvtrace")
 
 
 def _schema_lines(tables: Sequence[TraceTable], shown: CommandOutput) -> Iterator[str]:

@@ -18,10 +18,12 @@ from rvtrace_gdb.rows.sql_text import TABLE_NAMES, query_fields, query_lines
 
 ROWS = 4096
 """How many rows an answer has: what the session gives at a time."""
-_OPTION = re.compile(r"\s*--?(hart|log|calls-of)(?=\s|$)")
+_OPTION = re.compile(r"\s*--?(hart|range|time|log|calls-of)(?=\s|$)")
 _WORD = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+))""")
 _QUOTED = re.compile(r"""\s*(["'])(.*)\1\s*""", re.DOTALL)
 _ESCAPED = re.compile(r"""\\(["\\])""")
+PART = {"range": "numbers", "time": "time"}
+"""The options that say which part of a history is meant, and the parameters of the request."""
 _HART_MOST = (1 << 32) - 1
 
 
@@ -34,13 +36,17 @@ class SqlQuestion(NamedTuple):
 
 class SqlCommand(Command, name="trace sql"):
     """Answer a query in SQL (SQLite's), whose tables are those of the trace.
-    Usage: trace sql [-hart N] [-log WHERE EXPR] [-calls-of FUNCTION] [SELECT ...]
+    Usage: trace sql [-hart N] [-range A,B] [-time T,T] [-log WHERE EXPR]
+                     [-calls-of FUNCTION] [SELECT ...]
 
     harts, functions, calls, invocations, coverage, lines, blocks, branches,
-    jumps, instructions, events, gaps, accesses: a query reads them, and changes nothing. Without a
-    query: the tables and their columns. NULL is what is not known.
+    jumps, instructions, events, gaps, accesses: a query reads them, and
+    changes nothing. Without a query: the tables and their columns. NULL is
+    what is not known.
 
     -hart N             the tables have this hart alone; default: all harts
+    -range A,B          they have what began at these instructions alone
+    -time T[,T]         the same by the time, in ticks of the trace
     -log WHERE EXPR     a table log: each time WHERE ran, with a column for
                         each expression of EXPR, as `trace log` takes them;
                         in quotes, if there are blanks. May be repeated
@@ -80,7 +86,7 @@ class SqlCommand(Command, name="trace sql"):
     def complete(self, text: str, word: str | None) -> list[str] | int:
         if re.search(r"-(?:log|calls-of)\s+\S*$", text):
             return completion.words(text, word, completion.places(text.rpartition(" ")[2]))
-        options = () if "select" in text.lower() else ("-hart", "-log", "-calls-of", "SELECT")
+        options = () if "select" in text.lower() else ("-hart", "-range", "-time", "-log", "-calls-of", "SELECT")
         asked = [name for name in ("log", "calls_of") if f"-{name.replace('_', '-')} " in text]
         return completion.words(text, word, (*options, *TABLE_NAMES, *asked))
 
@@ -99,6 +105,8 @@ def sql_question(argument: str, command: str) -> SqlQuestion:
     while (option := words.option()) is not None:
         if option == "hart":
             parameters["hart"] = _hart(words.word("-hart: which?"), command)
+        elif option in PART:
+            parameters[PART[option]] = words.word(f"-{option}: which?")
         elif option == "log":
             where = words.word("-log: where? WHERE and EXPR, as `trace log` takes them")
             text = words.word(f"-log {where}: what is logged there? EXPR")

@@ -226,6 +226,7 @@ def stack_depths(given: Arguments) -> RowFields:
 def sql(given: Arguments) -> RowFields:
     """Return a part of the answer to a query in SQL."""
     parameters: dict[str, Any] = {} if given.options["hart"] is None else {"hart": given.options["hart"]}
+    parameters |= {name: "".join(given.options[option]) for option, name in commands_sql.PART.items()}
     places = [(where, text) for where, _, text in (it.partition(" ") for it in given.options["log"])]
     parameters["logs"] = [commands_sql.log_parameters(*it, command="-rvtrace-sql") for it in places]
     functions = given.options["calls_of"]
@@ -399,6 +400,7 @@ _INTERVALS = (
 )
 _SQL = (
     Option("-hart", least=0, most=NUMBER_MOST),
+    *(Option(f"-{name}", text=name.upper(), default=()) for name in commands_sql.PART),
     Option("-log", text="a place and what is logged there", shown="'WHERE EXPR'", default=()),
     Option("-calls-of", text="a function", shown="FUNCTION", default=()),
 )

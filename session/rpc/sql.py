@@ -1,8 +1,9 @@
 """The method of the session protocol for queries in SQL: `trace sql`, see `session.questions.sql`.
 
-    sql {context, hart, query, logs, calls_of, begin, count} -> {lines, columns, rows, more}
+    sql {context, hart, numbers, time, query, logs, calls_of, begin, count} -> {lines, columns, rows, more}
 
-*hart*: the tables have this hart alone; default: all. *query*: "": the tables and their columns are the rows. *logs*,
+*hart*: the tables have this hart alone; default: all. *numbers*, a RANGE of `trace history`, or *time*, "T" or
+"FIRST,LAST" in ticks: they have what began there alone. *query*: "": the tables and their columns are the rows. *logs*,
 *calls_of*: what the tables `log` and `calls_of` have: the parameters of the lists of these names (`session.rpc.log`).
 *begin*, *count*: which rows of the answer are wanted, counted from 1; *more*: whether there are rows behind them. A
 cell is a number, a text, or null; bytes are hexadecimal digits.
@@ -15,8 +16,10 @@ from math import isfinite
 from typing import Any
 
 from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import ExportedTrace, named
 from rvtrace_gdb.session.exports.selection import ExportOptions, exported
+from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.asked import AskedTable, calls_of_table, log_table
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
@@ -38,7 +41,7 @@ def sql(session: Session, params: Params, progress: Progress) -> JsonMessage:
     count = _MOST if count is None else count
     if begin < 1 or not 0 <= count <= _MOST:
         raise BadRequest(f"sql: rows {begin}, +{count}: at most {_MOST} at a time, counted from 1")
-    trace = exported(session, context, named("sqlite"), ExportOptions(), progress)
+    trace = table_trace(session, context, HistoryPart(params.text("numbers"), params.text("time")), progress)
     asked = asked_tables(session, trace, params, progress)
     lines = report.notes(session.warnings())
     with TraceDatabase(trace, progress=progress, more=asked) as database:
@@ -49,6 +52,16 @@ def sql(session: Session, params: Params, progress: Progress) -> JsonMessage:
     return {"lines": lines, "columns": list(answer.columns), "rows": cells, "more": len(rows) > count}
 
 
+def table_trace(session: Session, context: Context, part: HistoryPart, progress: Progress) -> ExportedTrace:
+    """Return what tables are made of: all harts, or the one that *context* asks for, and a part of what they ran.
+    Raises ExportError, RangeError, BadTime, and as `Session.selected`.
+    """
+    part.check(1)
+    options = ExportOptions(part.numbers or None, part.time or None)
+    form = named("sqlite")._replace(options=frozenset({"range", "time"}))
+    return exported(session, context, form, options, progress)
+
+
 def asked_tables(session: Session, trace: ExportedTrace, params: Params, progress: Progress) -> list[AskedTable]:
     """Return the tables that *logs* and *calls_of* of a request ask for. Raises BadRequest, BadQuery, and as
     `Session.selected`.
@@ -57,7 +70,8 @@ def asked_tables(session: Session, trace: ExportedTrace, params: Params, progres
     harts = [it.hart for it in trace.harts]
 
     def of_hart(hart: int, given: Mapping[str, Any]) -> Params:
-        return Params({**given, "context": {**params.table("context"), "hart": hart}}, "sql")
+        part = {name: params.text(name) for name in ("numbers", "time")}
+        return Params({**given, **part, "context": {**params.table("context"), "hart": hart}}, "sql")
 
     found = []
     if logs:

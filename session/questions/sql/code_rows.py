@@ -22,7 +22,9 @@ class CountedCode:
 
     def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
         selected = trace.selected
-        counted = coverage_of(trace.session, selected, None, progress, conditions=False) if selected.history else []
+        counted = (
+            coverage_of(trace.session, selected, trace.part, progress, conditions=False) if selected.history else []
+        )
         self._counted: Sequence[ProgramCoverage] = counted
         self._progress = progress
         self._sources = [ProgramSource(it.elf) for it in counted]

@@ -21,6 +21,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _EVERY = 1 << 12  # rows between two calls of the progress
 _OPERATIONS = 100_000  # of SQLite's machine, between two calls of the progress
+_TREE = "calls"
 _LONGEST = 1 << 26  # bytes of a text or of a row
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _PRAGMAS = {"table_info", "table_xinfo", "table_list", "user_version", "database_list", "function_list"}
@@ -120,8 +121,14 @@ class TraceDatabase:
         with self._sql_errors(), self._reading_alone(names), closing(self._connection.cursor()) as cursor:
             cursor.execute(sql if is_explained else f"EXPLAIN {sql}")
         if not is_explained:
+            self._check_part(names)
             self.fill(sorted(names))
         return self._query_answer(sql)
+
+    def _check_part(self, names: set[str]) -> None:
+        """Raise SqlError for a table that has no part of a history."""
+        if _TREE in names and not all(it.is_whole for it in self._harts):
+            raise SqlError(f"{_TREE} is the tree of all calls, of no part of them: ask invocations, or without a range")
 
     def _query_answer(self, text: str) -> QueryRows:
         rows = self._answer_items(text)

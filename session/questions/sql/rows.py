@@ -28,6 +28,7 @@ class HartTables:
     def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
         self.trace, self.progress = trace, progress
         self.symbols = _ColumnSymbols(trace.program)
+        self.is_whole = len(trace.part) == len(trace.history)
         self._code: CountedCode | None = None
 
     @property
@@ -54,7 +55,7 @@ class HartTables:
         listed = self._function_list()
         for begin in range(1, len(listed) + 1, ROWS_AT_ONCE):
             rows = listed.rows(begin, min(begin + ROWS_AT_ONCE, len(listed) + 1))
-            yield from (row_fields(row, self.symbols) for row in rows)
+            yield from (row_fields(row, self.symbols) for row in rows if self._is_meant(row.begin))
 
     def call_rows(self) -> Iterator[RowFields]:
         """Yield the lines of the tree of calls, each with the number of its caller's."""
@@ -76,7 +77,8 @@ class HartTables:
                 under_way.setdefault(item.track, []).append(item)
             elif isinstance(item, SliceEnd):
                 ended, above = under_way[item.track].pop(), under_way[item.track]
-                yield self._invocation_fields(ended, item.position, above)
+                if ended.position in trace.part:
+                    yield self._invocation_fields(ended, item.position, above)
 
     def _invocation_fields(self, begun: SliceBegin, end: int, above: Sequence[SliceBegin]) -> RowFields:
         history, begin = self.trace.history, begun.position
@@ -108,6 +110,8 @@ class HartTables:
         if not len(trace.history):
             return
         counted = Coverage(trace.history, trace.program, trace.calls(self.progress))
+        if not self.is_whole:
+            counted.select(f"{history_number(trace.part.start)},{trace.part.stop}")
         counted.counted(self.progress)
         for row in counted.functions():
             place = {"addr": digits(row.start, xlen), "end": digits(row.end, xlen), "func": row.name}
@@ -118,11 +122,17 @@ class HartTables:
         trace = self.trace
         searcher = Searcher(lambda: trace.calls(self.progress), self.progress)
         results = query.results(trace.history, trace.program, searcher)
-        yield from (row_fields(results.row(index), self.symbols) for index in range(len(results)))
+        rows = map(results.row, range(len(results)))
+        yield from (row_fields(row, self.symbols) for row in rows if self._is_meant(row.position))
 
     def access_rows(self) -> Iterator[RowFields]:
         """Yield the accesses that the trace has."""
-        return json_rows.access_fields(self.trace.history, self.trace.program)
+        rows = json_rows.access_fields(self.trace.history, self.trace.program)
+        return (row for row in rows if self._is_meant(row["number"]))
+
+    def _is_meant(self, number: int) -> bool:
+        """Return whether what is at the instruction with a number belongs to the part that is asked for."""
+        return self.is_whole or number - 1 in self.trace.part
 
 
 class _ColumnSymbols(FieldSymbols):

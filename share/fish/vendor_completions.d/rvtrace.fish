@@ -298,6 +298,8 @@ complete -c rvtrace -n '__fish_seen_subcommand_from calls-of' -l range -x -d 'on
 complete -c rvtrace -n '__fish_seen_subcommand_from calls-of' -l time -x -d 'only calls that begin there: at this time, or from one time to ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from calls-of' -l json -d 'print a JSON object on standard output for each call'
 complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l hart -x -d 'the tables have this hart alone (default: all harts)'
+complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l range -x -d 'only what began at these instructions'
+complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l time -x -d 'only what began at this time, or from one time to another, in ticks ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l log -r -F -d 'a table `log`: each time WHERE ran, with a column for each ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l calls-of -x -d 'a table `calls_of`: each call of FUNCTION, with a column for each ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from sql' -l json -d 'print a JSON object on standard output for each row, or each column ...'

@@ -15,6 +15,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.rows.sql_text import TABLE_NAMES
 from rvtrace_gdb.session.questions.sql.schema import TABLES
 from tests.decode.tandem.corpus import DATA
+from tests.helpers.example_captures import example_capture
 from tests.session.exports.exported import binutils, damaged, elf, options, retired, stream, two_harts
 
 Row = dict[str, Any]
@@ -216,3 +217,44 @@ def test_what_is_lost_is_unknown(traces: dict[str, list[str]], printed: Printed)
     assert row["n"] > 0 and row["gaps"] > 0
     functions = printed("sql", trace, "SELECT gap FROM functions WHERE gap IS NOT NULL", *words)
     assert len(functions) == row["gaps"] and all("trace byte" in it["gap"] for it in functions)
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 700), (1500, 4000), (3000, 3000)])
+def test_a_range_is_counted_alone(first: int, last: int, printed: Printed) -> None:
+    """By what Spike says ran; and of other tables the rows that begin there."""
+    trace, words = str(stream("median")), options("median")
+
+    def rows(query: str, *more: str) -> list[Row]:
+        return printed("sql", trace, query, *words, *more)
+
+    part = ("--range", f"{first},{last}")
+    ran = Counter(retired("median")[first - 1 : last])
+    counted = rows("SELECT addr, times FROM instructions WHERE times > 0", *part)
+    assert {int(it["addr"], 16): it["times"] for it in counted} == ran
+    [blocks] = rows("SELECT sum(ran) AS ran FROM coverage", *part)
+    assert blocks["ran"] == len(ran)
+    for table, column in (("functions", "begin"), ("invocations", "begin"), ("events", "position")):
+        inside = f"SELECT * FROM {table} WHERE {column} BETWEEN {first} AND {last}"
+        assert rows(f"SELECT * FROM {table}", *part) == rows(inside), table
+
+
+def test_the_tree_of_calls_has_no_part(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sql", str(stream("median")), "SELECT * FROM calls", *options("median"), "--quiet", "--range"]
+    assert main([*words, "1,100"]) == 1
+    assert "calls is the tree of all calls, of no part of them: ask invocations" in capsys.readouterr().err
+    assert main([*words, "1,1000000"]) == 0
+
+
+def test_values_and_times_have_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str], printed: Printed) -> None:
+    """As `log` and `calls-of` have it; a range and a time are not given at once."""
+    trace = str(example_capture(tmp_path, "latency"))
+    query = ["sql", trace, "SELECT position FROM log", "--log", "log_word", "word"]
+    for part in (["--range", "1000,5000"], ["--time", "1000,5000"]):
+        listed = printed("log", trace, "log_word", "word", *part)
+        assert printed(*query, *part) == [{"position": it["position"]} for it in listed] != []
+        calls = printed("sql", trace, "SELECT position FROM calls_of", "--calls-of", "crc_of", *part)
+        assert len(calls) == len(printed("calls-of", trace, "crc_of", *part)) == 1
+    events = "SELECT position FROM events WHERE time BETWEEN 1000 AND 5000"
+    assert printed("sql", trace, "SELECT position FROM events", "--time", "1000,5000") == printed("sql", trace, events)
+    assert main([*query, "--range", "1,5", "--time", "1", "--quiet"]) == 1
+    assert "give one of them" in capsys.readouterr().err
