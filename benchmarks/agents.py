@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -30,6 +30,16 @@ LENGTHS = {"0.1": 100_000, "10": 10_000_000}  # millions of instructions, for `l
 ASKED = 30
 SECONDS = 5.0
 """Of CPU time for a tool, after which no more is asked."""
+ASKS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "explain": lambda place: {},
+    "why": lambda place: {"what": "$sp", "number": place},
+    "log": lambda place: {"where": ["main"], "what": "$sp"},
+    "calls-of": lambda place: {"what": "main"},
+    "stack": lambda place: {},
+    "intervals": lambda place: {"what": "main"},
+    "sql": lambda place: {"what": "SELECT func, sum(own_instructions) FROM calls GROUP BY func"},
+}
+"""The questions of the tool `ask`, and what is asked at a place."""
 _RVTRACE = Path(sys.executable).parent / "rvtrace"
 
 
@@ -56,14 +66,14 @@ def report(capture: Path, length: int) -> None:
         began, answers, longest, why = process_time(), 0, 0, ""
         for arguments in asked:
             try:
-                longest = max(longest, len(trace.ask(tool, arguments, silent)))
+                longest = max(longest, len(trace.ask(tool.split()[0], arguments, silent)))
             except RvtraceError as error:
                 why = f"  ({error})"
             answers += 1
             if process_time() - began > SECONDS:
                 break
         seconds = process_time() - began
-        print(f"{'':10} {tool:10}{answers / seconds:10.1f} answers a second{longest:7} characters{why}", flush=True)
+        print(f"{'':10} {tool:14}{answers / seconds:10.1f} answers a second{longest:7} characters{why}", flush=True)
     trace.close()
 
 
@@ -80,7 +90,10 @@ def calls(length: int) -> dict[str, Iterator[dict[str, Any]]]:
         "at": ({"number": place} for place in places),
         "frame": ({"number": place} for place in places),
         "value": ({"what": "$sp", "number": place} for place in places),
-        "intervals": iter([{"calls": "main"}] * ASKED),
+        **{
+            f"ask {question}": ({"question": question, **more(place)} for place in places)
+            for question, more in ASKS.items()
+        },
     }
 
 

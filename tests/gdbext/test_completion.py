@@ -23,7 +23,7 @@ OFFERED = {
     "coverage f": ["fib", "finish"],
     "connect -": ["-listen"],
     "events ex": ["exception"],
-    "sql -": ["-calls-of", "-hart", "-log"],
+    "sql -": ["-calls-of", "-hart", "-log", "-range", "-time"],
     "sql -log f": ["fib", "finish"],
     "sql -log fib n SELECT n FROM l": ["lines", "log"],
 }

@@ -36,15 +36,16 @@ class InputTaken(RvtraceError):
 
 @dataclass(frozen=True)
 class McpRequest:
-    """*sources*: whether the text of source lines is in the answers."""
+    """*sources*: whether the text of source lines is in the answers; *other*: a capture to compare with, "": none."""
 
     trace: RequestedTrace
     sources: bool
+    other: str = ""
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace mcp`."""
-    parser.usage = "%(prog)s FILE [--no-sources] [options]"
+    parser.usage = "%(prog)s FILE [--other FILE] [--no-sources] [options]"
     parser.description = (
         "Serves a program that asks, such as a coding agent, by the Model Context Protocol on standard input and"
         " output. Its tools answer from the trace, and only read: the capture, its program, and source files. Needs"
@@ -53,6 +54,7 @@ def add_arguments(parser: CommandParser) -> None:
     what = "a capture, or raw bytes with --ntrace, --etrace or --tandem"
     parser.add_argument("capture", metavar="FILE", help=what)
     parser.add_argument("--no-sources", action="store_true", help="leave the text of source lines out of the answers")
+    parser.add_argument("--other", default="", metavar="FILE", help="another capture, to compare this one with")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.examples = EXAMPLES
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputTaken
     anyio = library("anyio", "mcp", "rvtrace mcp", "agents")
     server = library("rvtrace_gdb.console.commands.mcp.server", "mcp", "rvtrace mcp", "agents")
-    request = McpRequest(raw.trace_request(args, args.capture), not args.no_sources)
+    request = McpRequest(raw.trace_request(args, args.capture), not args.no_sources, args.other)
     asked = AskedTrace(request)
     try:
         anyio.run(server.QuestionServer(asked.ask).run)
@@ -95,7 +97,8 @@ class AskedTrace:
         given = dict(arguments)
         named = given.pop("hart", None)
         hart = decoded.harts.number(named)
-        questions = Questions(self._session, self._verbs, self._sources[1], hart, named is not None, progress)
+        sources, other = self._sources[1], self._request.other
+        questions = Questions(self._session, self._verbs, sources, hart, named is not None, progress, other)
         try:
             return str(getattr(questions, f"{tool}_answer")(**given))
         except (Cancelled, BadCall):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.commands.mcp.answers import UNKNOWN, answer, fitting, shown_row, tool_call
+from rvtrace_gdb.console.commands.mcp.derived import QUESTIONS, AskedWords, following_call
 from rvtrace_gdb.console.commands.mcp.invocation import Invocation
 from rvtrace_gdb.console.commands.mcp.tools import GAP_KIND, BadCall
 from rvtrace_gdb.console.commands.mcp.verb_rows import JsonRow, ShellVerbs, VerbRows
@@ -18,6 +19,8 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 
 _ROWS = 40
+_WHOLE = ("explain", "stack", "intervals")
+"""Questions whose answer is one row."""
 _STACK = 24  # frames
 _HISTORY = 15
 _ARGUMENTS = tuple(f"a{number}" for number in range(8))
@@ -27,7 +30,8 @@ class Questions(NamedTuple):
     """What is asked of the trace of a session; *hart*: of which. Each method answers a tool, with its arguments; a new
     tool is one more here, and one in the table `TOOLS`.
 
-    *named*: whether the call names the hart: the calls that answers lead to do, too, then.
+    *named*: whether the call names the hart: the calls that answers lead to do, too, then. *other*: the capture that
+    the trace is compared with, "": there is none.
     """
 
     session: Session
@@ -36,6 +40,7 @@ class Questions(NamedTuple):
     hart: int
     named: bool
     progress: Progress
+    other: str = ""
 
     def overview_answer(self) -> str:
         status = self._verb_rows("status", [], hart=False).rows[0]
@@ -52,7 +57,7 @@ class Questions(NamedTuple):
             "first gaps": self._first_events("gaps", GAP_KIND, 400),
             "end": fitting(self._stack_rows(self._history_length), 1000),
         }
-        leads = [self._hart_call("calls", depth=6), self._hart_call("events"), self._hart_call("at")]
+        leads = [self._hart_call("ask", question="explain"), self._hart_call("events"), self._hart_call("at")]
         return answer(facts, more=lambda count: leads)
 
     def calls_answer(self, depth: int = 4, skip: int = 0) -> str:
@@ -143,18 +148,46 @@ class Questions(NamedTuple):
         following = self._hart_call("overview") if last is None else self._hart_call("at", number=last)
         return answer(facts, rows, lambda count: following)
 
-    def intervals_answer(
-        self, calls: str | None = None, traps: str | None = None, start: str | None = None, end: str | None = None
+    def ask_answer(
+        self, question: str, what: str = "", where: Sequence[str] = (), number: int | None = None, skip: int = 0
     ) -> str:
-        if (calls is not None) + (traps is not None) + (start is not None and end is not None) != 1:
-            then = self._hart_call("intervals", traps="trap")
-            raise BadCall("intervals: give calls, or traps, or start and end", then)
-        words = ["--calls", calls] if calls else ["--traps", traps] if traps else [start, end]
-        found = self._verb_rows("intervals", [str(word) for word in words])
-        facts = {**self._trace_facts()}
-        for row in self._shown_rows(found.rows[:1]):
-            facts |= _abridged(row, 900)
+        asked, derived = AskedWords(what, where, number), QUESTIONS[question]
+        if not derived.needs(asked):
+            raise BadCall(f"ask: {question} needs {derived.says}", self._hart_call("ask", question="explain"))
+        if number is not None:
+            self._check_number(number, "ask")
+        words = derived.words(asked)
+        if question == "diff":
+            words = [self._other_file()]
+        if question in _WHOLE:
+            row = self._verb_rows(question, words).rows[0]
+            return self._explained(row) if question == "explain" else self._measured(row)
+        given = {"what": what or None, "where": list(where) or None, "number": number}
+        return self._list_answer(question, words, skip, self._hart_call("ask", question=question, **given))
+
+    def _explained(self, row: JsonRow) -> str:
+        """Return how a run ended, with the calls that lead on."""
+        shown = shown_row(row, self.sources)
+        proposed = [it.removeprefix("trace ") for it in row.get("next", ())]
+        number = next((int(it.partition(" ")[2]) for it in proposed if it.startswith("goto ")), None)
+        leads = [following_call(it, number) for it in proposed]
+        shown.pop("next", None)
+        facts = {**self._trace_facts(), **{name: fitting(it, 2200) if isinstance(it, list) else it
+                                           for name, it in shown.items()}}  # fmt: skip
+        return answer(facts, more=lambda count: [self._hart_call(tool, **given) for tool, given in leads])
+
+    def _measured(self, row: JsonRow) -> str:
+        """Return figures whose lists are cut."""
+        facts = {**self._trace_facts(), **_abridged(shown_row(row, self.sources), 900)}
+        if "stacks" in facts:
+            facts["stacks"] = fitting([_abridged(it, 700) for it in shown_row(row, self.sources)["stacks"]], 3600)
         return answer(facts, more=lambda count: self._hart_call("history", first=1))
+
+    def _other_file(self) -> str:
+        if not self.other:
+            why = "ask: diff: the server was started with one trace; its option --other FILE names another one"
+            raise BadCall(why, self._hart_call("overview"))
+        return self.other
 
     # What they have in common
 

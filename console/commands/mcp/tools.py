@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.commands.mcp.answers import tool_call
+from rvtrace_gdb.console.commands.mcp.derived import QUESTIONS
 from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import RvtraceError
@@ -71,7 +72,7 @@ def checked_arguments(name: str, given: Mapping[str, Any] | None) -> dict[str, A
 
 def remedy(name: str, hart: int | None = None) -> dict[str, Any]:
     """Return the call that helps when a tool cannot answer what it was asked of a hart."""
-    names = {"find": ("calls", 0), "intervals": ("calls", 0), "value": ("at", None)}
+    names = {"find": ("calls", 0), "value": ("at", None)}
     tool, depth = names.get(name, ("overview", None))
     return tool_call(tool, depth=depth, hart=hart)
 
@@ -88,24 +89,29 @@ def _number_argument(about: str, least: int = 1, most: int = _MOST, *, needed: b
     return ToolArgument(schema, typed.number_in(range(least, most + 1)), takes, needed)
 
 
-def _unmistakable_name(value: object) -> str | None:
+def _unmistakable_name(value: object, longest: int = _LONGEST) -> str | None:
     """Return a text that a command cannot take for an option."""
     text = typed.text(value)
-    is_name = text is not None and 0 < len(text) <= _LONGEST and text.isprintable() and text[0] not in "-/ "
+    is_name = text is not None and 0 < len(text) <= longest and text.isprintable() and text[0] not in "-/ "
     return text if is_name else None
 
 
-def _text_argument(about: str, *, needed: bool = False) -> ToolArgument:
-    takes = f"a text of at most {_LONGEST} printable characters that begins with neither - nor /"
-    return ToolArgument({"type": "string", "description": about}, _unmistakable_name, takes, needed)
+def _text_argument(about: str, *, needed: bool = False, longest: int = _LONGEST) -> ToolArgument:
+    takes = f"a text of at most {longest} printable characters that begins with neither - nor /"
+    schema = {"type": "string", "description": about}
+    return ToolArgument(schema, lambda value: _unmistakable_name(value, longest), takes, needed)
 
 
-def _choice_argument(about: str, *words: str) -> ToolArgument:
+def _choice_argument(about: str, *words: str, needed: bool = False) -> ToolArgument:
     schema = {"type": "string", "enum": list(words), "description": about}
-    return ToolArgument(schema, lambda value: value if value in words else None, f"one of {', '.join(words)}")
+
+    def read(value: object) -> str | None:
+        return value if isinstance(value, str) and value in words else None
+
+    return ToolArgument(schema, read, f"one of {', '.join(words)}", needed)
 
 
-def _places_argument(about: str) -> ToolArgument:
+def _places_argument(about: str, *, needed: bool = True) -> ToolArgument:
     schema = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 8, "description": about}
     takes = "a list of 1 to 8 places, each a text that begins with neither - nor /"
 
@@ -113,20 +119,13 @@ def _places_argument(about: str) -> ToolArgument:
         found = typed.list_of(value, _unmistakable_name)
         return found if found and len(found) <= 8 else None
 
-    return ToolArgument(schema, read, takes, needed=True)
-
-
-def _kind_argument() -> ToolArgument:
-    words = (*KINDS, GAP_KIND)
-    schema = {"type": "string", "enum": list(words), "description": "only these; gap: where trace is lost"}
-    return ToolArgument(
-        schema, lambda value: value if isinstance(value, str) and value in words else None, f"one of {', '.join(words)}"
-    )
+    return ToolArgument(schema, read, takes, needed)
 
 
 _HART = {"hart": _number_argument("the hart (default: the first)", 0, (1 << 32) - 1)}
 _SKIP = {"skip": _number_argument("rows that were seen already, as `more` says", 0)}
 _SINCE = {"since": _number_argument("only from this instruction on")}
+_KIND = "only these; gap: where trace is lost"
 _PLACES = "FUNCTION, FILE:LINE, FILE:FUNCTION, or 0xADDRESS"
 
 TOOLS: Mapping[str, TraceTool] = {
@@ -159,7 +158,7 @@ TOOLS: Mapping[str, TraceTool] = {
     ),
     "events": TraceTool(
         "What happened between instructions: traps, losses, returns to where no call came from.",
-        {"kind": _kind_argument(), **_SINCE, **_SKIP, **_HART},
+        {"kind": _choice_argument(_KIND, *KINDS, GAP_KIND), **_SINCE, **_SKIP, **_HART},
     ),
     "at": TraceTool(
         "The state before an instruction: it, the calls under way, the registers as far as they are known.",
@@ -185,15 +184,23 @@ TOOLS: Mapping[str, TraceTool] = {
         },
         {"what": "$sp"},
     ),
-    "intervals": TraceTool(
-        "How long calls of a function, traps, or the ways from one place to another took, and the longest of them.",
+    "ask": TraceTool(
+        "Questions about the whole run. explain: how it ended, what went wrong, what to ask next. why: what made a"
+        " value, back to its origins, and which branches let that run; of $pc: what led to an instruction. log: values"
+        " each time a place ran. calls-of: each call of a function with arguments and result. stack: how deep it was."
+        " intervals: how long calls, traps or ways between places took. sql: SELECT of the tables of the trace. diff:"
+        " where this run and the server's other one part.",
         {
-            "calls": _text_argument("a function: each of its calls"),
-            "traps": _choice_argument("each of these traps", "trap", "interrupt", "exception"),
-            "start": _text_argument(f"with `end`, each interval from here: {_PLACES}"),
-            "end": _text_argument("to here"),
+            "question": _choice_argument("which", *QUESTIONS, needed=True),
+            "what": _text_argument(
+                "why: $REGISTER, VARIABLE, 0xADDRESS, $pc. log: EXPR, EXPR. calls-of: FUNCTION. intervals: FUNCTION,"
+                " trap, interrupt, exception. sql: the query (default: the tables)", longest=2000
+            ),
+            "where": _places_argument("log: one place. intervals: from where, to where", needed=False),
+            "number": _number_argument("why: before this instruction (default: the end of the trace)"),
+            **_SKIP,
             **_HART,
         },
-        {"traps": "trap"},
+        {"question": "explain"},
     ),
 }  # fmt: skip

@@ -58,10 +58,10 @@ def _is_main_loop(evidence: Evidence, loop: EndingLoop) -> bool:
     """
     names = [it for pc in loop.body if (it := evidence.image.symbol(pc)) is not None]
     is_main = any(_MAIN.search(name) for name, _ in names)
-    return loop.flow.works and (is_main or len(_functions(evidence, loop)) > 1)
+    return loop.flow.works and (is_main or len(_body_functions(evidence, loop)) > 1)
 
 
-def _functions(evidence: Evidence, loop: EndingLoop) -> set[int | None]:
+def _body_functions(evidence: Evidence, loop: EndingLoop) -> set[int | None]:
     return {evidence.function_start(pc) for pc in loop.body}
 
 
@@ -97,7 +97,7 @@ def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
     """Return a loop that has no branch out of it, in a function that should return, while no interrupt does the work:
     no main loop, which calls functions, nor one that reads devices.
     """
-    function, inside = evidence.function_start(loop.head), _functions(evidence, loop)
+    function, inside = evidence.function_start(loop.head), _body_functions(evidence, loop)
     symbol = evidence.image.symbol(loop.head)
     if function is None or len(inside) > 1 or symbol is None or _MAIN.search(symbol[0]):
         return None
@@ -245,7 +245,7 @@ def _stays_text(stays: Stays) -> str:
 
 def _waits(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
     flow = loop.flow
-    if flow.works and len(_functions(evidence, loop)) > 2:
+    if flow.works and len(_body_functions(evidence, loop)) > 2:
         return None  # a main loop that works, and waits for more besides
     stays = stays_before(evidence, loop)
     reads = {pc: _address(evidence, loop, pc, place) for pc, place in flow.waited.items()}

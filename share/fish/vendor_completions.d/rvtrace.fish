@@ -320,6 +320,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from serve' -s o -l output -r -F 
 complete -c rvtrace -n '__fish_seen_subcommand_from serve' -l json -d 'print a JSON object on standard output for the place where it waits'
 complete -c rvtrace -n '__fish_seen_subcommand_from lldb-dap' -l program -x -d 'the lldb-dap to start (default: lldb-dap of $PATH, or the newest of ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from mcp' -l no-sources -d 'leave the text of source lines out of the answers'
+complete -c rvtrace -n '__fish_seen_subcommand_from mcp' -l other -r -F -d 'another capture, to compare this one with'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l help-forms -d 'show the forms that --to takes'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l to -x -a 'spike riscv-dv rvvi tandem folded speedscope pprof report-html callgrind perf-script perf-data perf-stacks vcd fst ctf lcov cobertura gcov-json coverage-html perfetto chrome csv jsonl sqlite' -d 'the form: --help-forms explains them'
 complete -c rvtrace -n '__fish_seen_subcommand_from export' -l sqlite -d 'the same as --to sqlite'

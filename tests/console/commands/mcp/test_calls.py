@@ -149,7 +149,9 @@ def test_an_error_leads_to_a_call_that_works(hang: AskedTrace) -> None:
     wrong: list[tuple[str, Mapping[str, Any]]] = [
         ("nothing", {}), ("at", {"number": 3001}), ("at", {"number": "3"}), ("find", {}), ("find", {"where": ["none"]}),
         ("history", {"first": 0}), ("value", {"what": "none"}), ("value", {"what": "-x"}), ("events", {"kind": "x"}),
-        ("frame", {"number": 1, "level": 9}), ("intervals", {}), ("intervals", {"calls": "none"}),
+        ("frame", {"number": 1, "level": 9}), ("ask", {}), ("ask", {"question": "intervals", "what": "none"}),
+        ("ask", {"question": "log", "what": "put_count"}), ("ask", {"question": "diff"}),
+        ("ask", {"question": "sql", "what": "DROP TABLE calls"}), ("ask", {"question": "why", "what": "none"}),
         ("calls", {"depth": -1}), ("overview", {"hart": 7}), ("overview", {"file": "x"}),
     ]  # fmt: skip
 
