@@ -6,6 +6,7 @@ from typing import Any
 
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import (
+    CapturedBranches,
     CapturedEncoder,
     CapturedRecords,
     CapturedTandem,
@@ -123,15 +124,16 @@ class TraceRecording:
         saved: Mapping[str, Any] = {} if state is None else {name: getattr(state, name) for name in _SAVED}
         reading.capture = replace(
             reading.capture, encoders=source.encoders, sinks=source.sinks, records=source.records,
-            tandem=source.tandem, code=code, notes=tuple(source.notes), written=self._written(debugger), **saved,
+            tandem=source.tandem, branches=source.branches, code=code,
+            notes=tuple(source.notes), written=self._written(debugger), **saved,
         )  # fmt: skip
         reading.traps = source.traps
 
     def _written(self, debugger: ReverseDebugger | None) -> tuple[DebuggerWrites, ...]:
         """Return what the debugger wrote at the halts of the traced harts, () if it is not known."""
         source = self.source
-        traced: list[CapturedEncoder | CapturedRecords | CapturedTandem]
-        traced = [*source.encoders, *source.records, *source.tandem]
+        traced: list[CapturedEncoder | CapturedRecords | CapturedTandem | CapturedBranches]
+        traced = [*source.encoders, *source.records, *source.tandem, *source.branches]
         harts = sorted({captured.hart for captured in traced})
         written = () if debugger is None else debugger.written(harts)
         return written if source.shows_halts else not_shown(written, harts if self._unwatched else ())

@@ -15,6 +15,7 @@ from rvtrace_gdb.rows.answers import OFF_HART, CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
+    CapturedBranches,
     CapturedEncoder,
     CapturedImage,
     CapturedRecords,
@@ -262,6 +263,7 @@ def opened(capture: Capture) -> list[str]:
         lines += [line("sink", f"{stored.in_force.name}: {fill}", filled=(len(stored.data), 0)), *losses(stored)]
     lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
+    lines += [line("branches", branches(one), filled=(len(one.data), 0)) for one in capture.branches]
     lines += [line("image", _image_text(image)) for image in capture.images]
     lines += kept(capture.registers, capture.memory)
     lines += [] if capture.unpacked is None else [line("files", _unpacked_text(capture.unpacked))]
@@ -286,6 +288,15 @@ def tandem(captured: CapturedTandem) -> str:
     """Describe a tandem trace: "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
     port, fill = captured.in_force, ", older trace is missing" if captured.wrapped else ""
     return f"{port.name}, hart {captured.hart}: {port.parameters}, {counted(len(captured.data), 'byte')}{fill}"
+
+
+_SENT_BY = {"neorv32": "pairs of NEORV32's TRACER", "tacit": "TACIT"}
+
+
+def branches(captured: CapturedBranches) -> str:
+    """Describe a trace of transfers: "tracer0, hart 0: pairs of NEORV32's TRACER, 240 bytes"."""
+    port, fill = captured.in_force, ", older trace was overwritten" if captured.wrapped else ""
+    return f"{port.name}, hart {captured.hart}: {_SENT_BY[port.kind]}, {counted(len(captured.data), 'byte')}{fill}"
 
 
 def _unregistered(encoder: CapturedEncoder) -> str:

@@ -184,13 +184,16 @@ def _traces(request: RequestedTrace) -> Iterator[_Trace]:
         return
     capture = request.capture()
     for sink in capture.sinks:
-        sent = sinks.options_of(sinks.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _trace_pieces(sink), sent, capture.xlen, sink.wrapped, size=len(sink.data))
+        made_of = sinks.options_of(sinks.feeding(sink, capture.encoders))
+        yield _Trace(sink.in_force.name, _trace_pieces(sink), made_of, capture.xlen, sink.wrapped, size=len(sink.data))
     for made in capture.records:
         yield _Trace(made.in_force.name, _trace_pieces(made), made.in_force, capture.xlen, size=len(made.data))
     for one in capture.tandem:
         xlen, size = one.in_force.parameters.xlen, len(one.data)
         yield _Trace(one.in_force.name, _trace_pieces(one), one.in_force, xlen, one.wrapped, size=size)
+    for sent in capture.branches:
+        name, size = sent.in_force.name, len(sent.data)
+        yield _Trace(name, _trace_pieces(sent), sent.in_force, capture.xlen, sent.wrapped, size=size)
 
 
 def _trace_pieces(sink: Captured) -> Iterator[bytes]:

@@ -37,10 +37,15 @@ def of_capture(capture: Capture) -> dict[str, Any]:
     ]
     records = [{"name": one.in_force.name, "hart": one.hart, "bytes": len(one.data)} for one in capture.records]
     tandem = [_of_tandem(one) for one in capture.tandem]
+    branches = [
+        {"name": one.in_force.name, "hart": one.hart, "kind": one.in_force.kind, "bytes": len(one.data)}
+        for one in capture.branches
+    ]
     return {
         "xlen": capture.xlen, "elf": capture.elf.path if capture.elf else None, "target": capture.target,
         "created": capture.created, "tool": capture.tool, "encoders": encoders, "sinks": sinks,
-        "records": records or None, "tandem": tandem or None, "notes": list(capture.notes) or None,
+        "records": records or None, "tandem": tandem or None, "branches": branches or None,
+        "notes": list(capture.notes) or None,
     }  # fmt: skip
 
 
@@ -113,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         raise RvtraceError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
     request = raw.import_request(args, args.file, args.of_hart or 0)
-    if args.of_hart is not None and not args.tandem and request.log is None:
+    if args.of_hart is not None and not (args.tandem or args.neorv32 or args.tacit or request.log):
         raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         capture, notes = request.imported(shown.progress)

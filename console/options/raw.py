@@ -11,6 +11,7 @@ from rvtrace_gdb.console.options import logs, perf
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, number_from
 from rvtrace_gdb.console.options.request import (
+    BranchBytes,
     EncoderBytes,
     RawBytes,
     RequestedTrace,
@@ -71,7 +72,12 @@ def _add_formats(formats: "argparse._MutuallyExclusiveGroup", *, capture: bool) 
 
 
 def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
-    """Add the options that several formats have."""
+    """Add the formats that few people have, and the options that several formats have."""
+    group.add_argument(
+        "--neorv32", action="store_true",
+        help="the file has pairs of NEORV32's TRACER, DELTA_SRC and DELTA_DST, as bytes or text (docs/branches.md)",
+    )  # fmt: skip
+    group.add_argument("--tacit", action="store_true", help="the file is raw TACIT bytes (docs/branches.md)")
     group.add_argument(
         "--xlen", type=int, choices=(32, 64),
         help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
@@ -161,6 +167,8 @@ def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
     if args.settings is not None:
         return SettingsBytes(args.settings, args.wrapped)
+    if args.neorv32 or args.tacit:
+        return _branches(args, hart)
     if args.tandem:
         return TandemBytes(_tandem(args), args.wrapped, hart)
     return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped)
@@ -177,7 +185,7 @@ def _logged(args: argparse.Namespace) -> logs.LoggedTrace:
 
 
 def _has_format(args: argparse.Namespace) -> bool:
-    return args.ntrace or args.etrace or args.tandem or args.settings is not None
+    return any((args.ntrace, args.etrace, args.tandem, args.neorv32, args.tacit)) or args.settings is not None
 
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
@@ -266,6 +274,17 @@ def _whose(args: argparse.Namespace) -> str:
     if args.dialect in DIALECTS:
         return "belongs to N-Trace"
     return "belongs to E-Trace" if args.dialect in _ETRACE_DIALECTS else "belongs to tandem traces"
+
+
+def _branches(args: argparse.Namespace, hart: int) -> BranchBytes:
+    """Return what the command line says of a trace of transfers. Raises `RawError`."""
+    settings = (
+        "ntrace", "etrace", "tandem", *_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, "dialect",
+        *_EITHER, *(("tacit",) if args.neorv32 else ()),
+    )  # fmt: skip
+    for name in _given(args, settings):
+        raise RawError(f"{name} is an option of other formats, not of --{'neorv32' if args.neorv32 else 'tacit'}")
+    return BranchBytes("neorv32" if args.neorv32 else "tacit", args.xlen, args.wrapped, hart)
 
 
 def _tandem(args: argparse.Namespace) -> TandemOptions:

@@ -18,18 +18,20 @@ from rvtrace_gdb.console.options.inputs import ImportedCapture, Programs, RawErr
 from rvtrace_gdb.console.options.logs import LoggedTrace
 from rvtrace_gdb.console.options.perf import PerfTrace
 from rvtrace_gdb.console.options.tandem import TandemOptions
+from rvtrace_gdb.decode.branches.neorv32 import is_text, pairs_in_text
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
-from rvtrace_gdb.session.capture.model import Capture, CapturedPort
+from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.raw_import import (
     EncoderTraceOptions,
     RawImport,
+    branches_capture,
     capture_of,
     tandem_capture,
     with_settings,
@@ -163,7 +165,36 @@ class TandemBytes:
         return RawTrace(capture, source, partial(hints_of_groups, parameters=parameters, wrapped=self.wrapped))
 
 
-RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes
+@dataclass(frozen=True)
+class BranchBytes:
+    """Bytes, or a text, of a trace of transfers. *kind*: of `decode.branches.READERS`."""
+
+    kind: str
+    xlen: int | None
+    wrapped: bool
+    hart: int = 0
+
+    @property
+    def port(self) -> BranchPort:
+        """How the entries are read."""
+        return BranchPort(f"{'tracer' if self.kind == 'neorv32' else self.kind}{self.hart}", self.kind)
+
+    def messages(self, name: str, programs: Programs) -> RawMessages:
+        """Return how the entries are read."""
+        return RawMessages(self.port, self.xlen or (32 if self.kind == "neorv32" else 64))
+
+    def of_program(self, name: str, programs: Programs) -> RawTrace:
+        """Return the trace with its program. Raises as `Programs.images`."""
+        image, _ = programs.images(self.xlen)
+
+        def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
+            entries = pairs_in_text(data) if self.kind == "neorv32" and is_text(data) else data
+            return branches_capture(name, entries, self.port, image, hart=self.hart, wrapped=self.wrapped)
+
+        return RawTrace(capture, StreamSource(self.port, {0: 0}, alone=True))
+
+
+RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes | BranchBytes
 """What the command line says of raw bytes."""
 
 

@@ -50,7 +50,7 @@ PACK = "pack.json"
 VERSION = 7
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
 `records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`; 5 no `bias` of an ELF; 6 no sinks with `frames` or
-`breaks`, and no `samples`.
+`breaks`, no `samples`, and no `branches`.
 """
 
 _PROTOCOLS = {int(TeFormat.N_TRACE): "N-Trace", int(TeFormat.E_TRACE): "E-Trace"}
@@ -98,6 +98,9 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
     if capture.tandem:
         ports = enumerate(capture.tandem)
         description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
+    if capture.branches:
+        sent = enumerate(capture.branches)
+        description["branches"] = [json_fields.describe_branches(one, f"branches/{n}.bin", members) for n, one in sent]
     if capture.traps:
         description["traps"] = [json_fields.describe_trap(trap) for trap in capture.traps]
     if capture.place_notes:
@@ -130,6 +133,8 @@ def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
 def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
     if any(sink.frames or sink.breaks for sink in capture.sinks) or any(it.samples for it in capture.records):
+        return VERSION
+    if capture.branches:
         return VERSION
     if capture.elf is not None and capture.elf.bias:
         return 6
@@ -238,6 +243,7 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
         images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
         records=json_fields.read_records(root, fetch) if "records" in root.fields else (),
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
+        branches=json_fields.read_branches(root, fetch) if "branches" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
         place_notes=_read_notes(root),

@@ -15,7 +15,14 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, TandemParameters
-from rvtrace_gdb.session.capture.model import CapturedPort, CapturedRecords, CapturedTandem, CapturedTrap
+from rvtrace_gdb.session.capture.model import (
+    BranchPort,
+    CapturedBranches,
+    CapturedPort,
+    CapturedRecords,
+    CapturedTandem,
+    CapturedTrap,
+)
 from rvtrace_gdb.support.errors import RvtraceError
 
 NAME = "capture.json"
@@ -302,3 +309,35 @@ def read_traps(root: JsonTable) -> tuple[CapturedTrap, ...]:
         )
         for table in root.tables("traps")
     )
+
+
+def describe_branches(captured: CapturedBranches, member: str, members: dict[str, bytes]) -> dict[str, Any]:
+    """Return the description of one hart's trace of transfers, and add the member it refers to."""
+    members[member] = captured.data
+    port = captured.in_force
+    return {
+        "name": port.name,
+        "hart": captured.hart,
+        "kind": port.kind,
+        "registers": {name: f"{value:#x}" for name, value in port.registers},
+        "member": member,
+        "size": len(captured.data),
+        "wrapped": captured.wrapped,
+    }
+
+
+def read_branches(root: JsonTable, fetch: MemberFetch) -> tuple[CapturedBranches, ...]:
+    """Return the traces of transfers of all harts. Raises `BadDescription` and what *fetch* raises."""
+    return tuple(_read_branches_of_hart(table, fetch) for table in root.tables("branches"))
+
+
+def _read_branches_of_hart(table: JsonTable, fetch: MemberFetch) -> CapturedBranches:
+    from rvtrace_gdb.decode.branches import READERS  # few captures have any
+
+    kind = table.text("kind")
+    if kind not in READERS:
+        raise table.bad("kind")
+    found = table.table("registers")
+    registers = () if found is None else tuple((name, found.address(name)) for name in found.fields)
+    port = BranchPort(table.text("name"), kind, registers)
+    return CapturedBranches(table.number("hart"), port, fetch(table.member()), table.flag("wrapped"))

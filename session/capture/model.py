@@ -204,7 +204,30 @@ class CapturedTandem:
     wrapped: bool = False
 
 
-Captured = CapturedSink | CapturedRecords | CapturedTandem
+@dataclass(frozen=True)
+class BranchPort:
+    """What sends a trace of transfers. *kind*: a name of `decode.branches.READERS`. *registers*: as read back while
+    tracing, by name; none of imported bytes.
+    """
+
+    format: ClassVar = "branches"
+
+    name: str
+    kind: str
+    registers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class CapturedBranches:
+    """A hart's trace of transfers of control. *wrapped*: older ones were dropped."""
+
+    hart: int
+    in_force: BranchPort
+    data: bytes
+    wrapped: bool = False
+
+
+Captured = CapturedSink | CapturedRecords | CapturedTandem | CapturedBranches
 """The sources of a history."""
 
 
@@ -309,11 +332,12 @@ class Capture:
     ranges: "tuple[MemoryRange, ...]" = ()
     place_notes: tuple[PlaceNote, ...] = ()
     unpacked: Unpacked | None = field(default=None, compare=False)
+    branches: tuple[CapturedBranches, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:
         """Everything from which histories are decoded."""
-        return *self.sinks, *self.records, *self.tandem
+        return *self.sinks, *self.records, *self.tandem, *self.branches
 
     @property
     def needs_elf(self) -> bool:

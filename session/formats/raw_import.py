@@ -22,8 +22,10 @@ from rvtrace_gdb.decode.tandem import plausibility as tandem_guess
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import (
+    BranchPort,
     Capture,
     Captured,
+    CapturedBranches,
     CapturedEncoder,
     CapturedImage,
     CapturedPort,
@@ -63,6 +65,24 @@ def tandem_capture(
         sinks=(),
         code=tuple(image.code) if image.path else tuple(image.segments),
         tandem=(CapturedTandem(hart, port, data, wrapped),),
+    )
+
+
+def branches_capture(
+    name: str, data: bytes, port: BranchPort, image: Image, *, hart: int = 0, wrapped: bool = False
+) -> Capture:
+    """Return a trace of transfers as the capture of one hart. *name*: the file's. *image*: the program."""
+    return Capture(
+        created=_now(),
+        tool=tool(),
+        target=f"an unknown target, imported from {PurePath(name).name}",
+        xlen=image.xlen,
+        elf=identity_of(image) if image.path else None,
+        encoders=(),
+        sinks=(),
+        code=tuple(image.code),
+        branches=(CapturedBranches(hart, port, data, wrapped),),
+        elfs=tuple(_placed(elf, bias) for elf, bias in image.elves[1:]),
     )
 
 
@@ -165,6 +185,7 @@ class _FormatSigns(NamedTuple):
 
 
 _FORMATS = {NTrace: _FormatSigns("N-Trace", 25), EtraceTraceOptions: _FormatSigns("E-Trace", 75)}
+_BRANCHES = _FormatSigns("a trace of transfers", 75)
 _TANDEM = _FormatSigns("a tandem trace", 25)
 
 
@@ -210,7 +231,7 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     if isinstance(captured, CapturedRecords) or _is_of_other_parameters(captured):
         return None
     trace_options = sinks.options_of_sink(captured, capture.encoders)
-    kind = _FORMATS.get(type(trace_options), _TANDEM)
+    kind = _BRANCHES if isinstance(trace_options, BranchPort) else _FORMATS.get(type(trace_options), _TANDEM)
     sensible, others = _share_of_messages(captured.data, trace_options, capture.xlen, wrapped=captured.wrapped)
     size = sensible + others
     if sensible and sensible * 100 >= size * (_OF_FEW if size < _FEW else kind.least):

@@ -16,20 +16,22 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:  # each module has what `TraceFormat` says, for its own options and items
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
+    from rvtrace_gdb.decode.branches.items import BranchItem
     from rvtrace_gdb.decode.etrace.items import Item as ETraceItem
     from rvtrace_gdb.decode.ntrace.items import Item as NTraceItem
     from rvtrace_gdb.decode.ntrace.options import Options as NTrace
     from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
-    from rvtrace_gdb.session.capture.model import CapturedPort
-    from rvtrace_gdb.session.formats import ctr, etrace, ntrace, tandem
+    from rvtrace_gdb.session.capture.model import BranchPort, CapturedPort
+    from rvtrace_gdb.session.formats import branches, ctr, etrace, ntrace, tandem
     from rvtrace_gdb.session.formats.format import TraceFormat
 
     _NTRACE: EncoderFormat[NTrace, NTraceItem] = ntrace
     _ETRACE: EncoderFormat[EtraceTraceOptions, ETraceItem] = etrace
     _TANDEM: TraceFormat[CapturedPort, tandem.GroupItem] = tandem
+    _BRANCHES: TraceFormat[BranchPort, BranchItem] = branches
     _CTR: TraceFormat[CtrRegisterValues, ctr.RecordItem] = ctr
 
-FORMATS = ("ntrace", "etrace", "tandem", "ctr")
+FORMATS = ("ntrace", "etrace", "tandem", "ctr", "branches")
 """The names of all formats: `TraceOptions.format`, and the module of this package that reads it."""
 ENCODER_FORMATS = {int(encoder_registers.TeFormat.E_TRACE): "etrace"}
 """The formats of encoders, by trTeFormat. N-Trace refuses other values."""

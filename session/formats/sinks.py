@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Program
-from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedRecords, CapturedSink
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import Decoding, PiecewiseDecoding, TraceOptions
@@ -197,7 +197,7 @@ class SinkDecoding:
         """Return what is decoded of one sink. A decoding that has begun goes on."""
         sink = self._sinks[index]
         if index not in self._begun:
-            wrapped = isinstance(sink, CapturedSink | CapturedTandem) and sink.wrapped
+            wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
             begun = registry.format_of(trace_options).decoding(
                 sink.data, self._program, trace_options, wrapped=wrapped, stop_at_error=self._stop_at_error
             )

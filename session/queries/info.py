@@ -335,6 +335,8 @@ def of_capture(capture: Capture) -> Iterator[ComponentEntry]:
         yield ComponentEntry(
             port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _trace_size_text(port))
         )
+    for one in capture.branches:
+        yield ComponentEntry(one.in_force.name, (report.branches(one).partition(", ")[2],))
 
 
 def _trace_size_text(port: CapturedTandem) -> str:

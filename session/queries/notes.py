@@ -148,4 +148,4 @@ def file_of(session: Session) -> str | None:
 
 
 def _trace(capture: Capture) -> tuple[object, ...]:
-    return capture.created, capture.sinks, capture.records, capture.tandem
+    return capture.created, capture.sinks, capture.records, capture.tandem, capture.branches

@@ -42,6 +42,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
 )
 from rvtrace_gdb.controlregs.trace_control.lifecycle import identify, read_stable
 from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
+from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import (
@@ -170,12 +171,14 @@ def captured_names(capture: Capture) -> tuple[str, ...]:
     encoders = (encoder.in_force.name for encoder in capture.encoders)
     sinks = (sink.in_force.name for sink in capture.sinks)
     records = (records.in_force.name for records in capture.records)
-    return *encoders, *sinks, *records, *(port.in_force.name for port in capture.tandem)
+    branches = (sent.in_force.name for sent in capture.branches)
+    return *encoders, *sinks, *records, *(port.in_force.name for port in capture.tandem), *branches
 
 
 def captured_lines(capture: Capture, name: str, *, everything: bool = False) -> list[str]:
     """Describe the registers of the component called *name*, which must be there, below a title."""
-    return [line for kind in (_encoders, _sinks, _records, _tandem) for line in kind(capture, name, everything)]
+    kinds = (_encoders, _sinks, _records, _tandem, _branches)
+    return [line for kind in kinds for line in kind(capture, name, everything)]
 
 
 def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
@@ -257,6 +260,13 @@ def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
         if port.in_force.name == name:
             yield f"{name}: tandem trace port, hart {port.hart}, in the capture"
             yield "  note: it has no trace registers; the hart's own registers are known anywhere in its past"
+
+
+def _branches(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for one in capture.branches:
+        if one.in_force.name == name:
+            yield f"{name}: {report.branches(one)}, in the capture"
+            yield from (f"  {register} 0x{value:x}" for register, value in one.in_force.registers)
 
 
 class ShownRegisters(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from rvtrace_gdb.session.capture.model import (
+    CapturedBranches,
     CapturedEncoder,
     CapturedRecords,
     CapturedSink,
@@ -59,6 +60,10 @@ class TraceSource(Protocol):
 
     @property
     def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
+
+    @property
+    def branches(self) -> tuple[CapturedBranches, ...]:
         return ()
 
     @property

@@ -30,6 +30,7 @@ KINDS = (
     Kind("kernel", "kinds.kernels", "WithAndWithoutKernel"),
     Kind("tandem", "kinds.tandem", "TandemTrace"),
     Kind("ctr", "kinds.ctr", "Records"),
+    Kind("branches", "kinds.branches", "Branches"),
     Kind("capture", "kinds.captures", "CaptureFile"),
     Kind("pack", "kinds.packs", "PackFile"),
     Kind("elf", "kinds.program_files", "ElfFile"),

@@ -19,6 +19,7 @@ from rvtrace_gdb.views import text_rows
 from tests.decode.tandem.corpus import trace_bytes
 from tests.fuzz.damage import containers
 from tests.fuzz.exercise import Exercise, Input, refused
+from tests.fuzz.kinds.branches import KINDS, branches_capture_of
 from tests.fuzz.kinds.ctr import records_of
 from tests.fuzz.kinds.etrace import etrace_of
 from tests.fuzz.kinds.ntrace import ntrace_of
@@ -53,6 +54,7 @@ def captures() -> Iterator[Capture]:
         trace = etrace_of(number)
         yield capture_of(RawImport("x.bin", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         yield records_of(number)
+    yield from map(branches_capture_of, KINDS)
     for name, xlen in (("flute_rv64-irq", 64), ("piccolo_rv32-irq", 32)):
         yield tandem_capture(
             "x.tvt", trace_bytes(name)[:300], TandemParameters(xlen), Image(xlen), hart=0, wrapped=False

@@ -211,6 +211,8 @@ def _with(capture: Capture, data: bytes) -> Capture:
         return replace(capture, sinks=(replace(capture.sinks[0], data=data),))
     if capture.tandem:
         return replace(capture, tandem=(replace(capture.tandem[0], data=data),))
+    if capture.branches:
+        return replace(capture, branches=(replace(capture.branches[0], data=data),))
     whole = data[: len(data) - len(data) % ENTRY_BYTES]
     return replace(capture, records=(replace(capture.records[0], data=whole),))
 

@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.file import dump, load, parse, save
-from rvtrace_gdb.session.capture.model import Capture, CapturedTrap, ElfIdentity, PlacedElf
+from rvtrace_gdb.session.capture.model import (
+    BranchPort,
+    Capture,
+    CapturedBranches,
+    CapturedTrap,
+    ElfIdentity,
+    PlacedElf,
+)
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.system import BadLimit
 from tests.helpers.amounts import long_only, some_of, sparse
@@ -298,6 +305,14 @@ def test_each_kind_of_damage_is_named(content: bytes, line: str) -> None:
     assert caught.value.file == "x.rvt"
 
 
+BRANCHES = (
+    CapturedBranches(
+        1, BranchPort("tracer0", "neorv32", (("CTRL", 0x531), ("STOP_ADDR", 0xFFFF_FFFE))), bytes(range(16)), True
+    ),
+    CapturedBranches(0, BranchPort("tacit0", "tacit"), b"\x16\x80\x80"),
+)
+
+
 def test_what_a_later_version_adds_is_ignored() -> None:
     def add(document: dict[str, Any]) -> None:
         document["new"] = 1
@@ -312,6 +327,17 @@ def test_a_capture_is_of_the_oldest_version_that_holds_it() -> None:
     assert description(dump(replace(SMALL, encoders=FULL.encoders)))["version"] == 2
     assert description(dump(replace(SMALL, images=FULL.images)))["version"] == 2
     assert description(dump(replace(SMALL, records=WITH_RECORDS.records)))["version"] == 3
+    assert description(dump(replace(SMALL, branches=BRANCHES)))["version"] == 7
+
+
+def test_a_trace_of_transfers_is_kept() -> None:
+    capture = replace(SMALL, branches=BRANCHES)
+    assert parse(dump(capture), "x.rvt") == capture
+    kept = description(dump(capture))["branches"]
+    assert kept[0] == {
+        "name": "tracer0", "hart": 1, "kind": "neorv32", "registers": {"CTRL": "0x531", "STOP_ADDR": "0xfffffffe"},
+        "member": "branches/0.bin", "size": 16, "wrapped": True,
+    }  # fmt: skip
 
 
 def test_files_of_version_1_are_read() -> None:
@@ -364,7 +390,8 @@ def test_each_part_comes_back_without_the_others(name: str) -> None:
     """Of what few captures have, the reader and the writer have a list in `capture.file`."""
     elfs = (PlacedElf(ElfIdentity("lib.so", None, "cd" * 32), 0x2000),)
     traps = (CapturedTrap(0, TrapRegisters(3, 1, 2, 3, 4, 5)),)
-    samples = (FULL, WITH_RECORDS, WITH_VALUES, replace(SMALL, tandem=PORTS, elfs=elfs, traps=traps))
+    samples = (FULL, WITH_RECORDS, WITH_VALUES, replace(SMALL, tandem=PORTS, elfs=elfs, traps=traps),
+               replace(SMALL, branches=BRANCHES))  # fmt: skip
     value = next(getattr(sample, name) for sample in samples if getattr(sample, name))
     alone = replace(SMALL, **{**dict.fromkeys(OPTIONAL, ()), name: value})
     assert parse(dump(alone), "x.rvt") == alone

@@ -1,0 +1,63 @@
+"""`rvtrace import --neorv32` and `--tacit`: the capture says what the RTL logged, and where there is no trace."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.main import main
+from tests.decode.branches.test_neorv32 import DATA, ELF, raw, retired
+from tests.fuzz.kinds.branches import branches_of
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_pairs(as_text: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, capture = DATA / "pairs.txt", str(tmp_path / "x.rvt")
+    if not as_text:
+        file = tmp_path / "pairs.bin"
+        file.write_bytes(raw("pairs.txt"))
+    told = ["import", str(file), "--neorv32", "--elf", str(ELF), "--hart", "1", "--json", "-o", capture]
+    assert main(told) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["branches"] == [{"name": "tracer1", "hart": 1, "kind": "neorv32", "bytes": 1088}]
+    assert main(["decode", capture, "--elf", str(ELF), "--json", "1,459"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [int(row["addr"], 16) for row in rows] == retired()
+    assert main(["decode", str(file), "--neorv32", "--elf", str(ELF), "--json"]) == 0
+    assert [json.loads(line)["addr"] for line in capsys.readouterr().out.splitlines()] == [row["addr"] for row in rows]
+    assert main(["dump", str(file), "--neorv32", "1,2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1\t0x00000000 Pair src=0x00000068 dst=0x000000e4 first", "2\t0x00000008 Pair src=0x000000ee dst=0x0000011a",
+    ]  # fmt: skip
+    assert main(["functions", capture, "--elf", str(ELF)]) == 0
+    assert "fib" in capsys.readouterr().out
+
+
+def test_tacit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, file = branches_of("tacit"), tmp_path / "it.bin"
+    file.write_bytes(trace.data)
+    capture = str(tmp_path / "x.rvt")
+    assert main(["import", str(file), "--tacit", "--elf", str(ELF), "-o", capture]) == 0
+    assert "TACIT" in capsys.readouterr().out
+    assert main(["dump", capture, "/r", "1,2"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("16 80 80 Sync untold address=0x0 time=0")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--neorv32", "--btm"], "--btm is an option of other formats, not of --neorv32"),
+        (["--tacit", "--dialect", "rc7"], "--dialect is an option of other formats, not of --tacit"),
+    ],
+)
+def test_refused(words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["import", str(DATA / "pairs.txt"), *words, "--elf", str(ELF), "-o", str(tmp_path / "x.rvt")]
+    assert main(told) != 0
+    assert says in capsys.readouterr().err
+
+
+def test_a_text_that_breaks_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pairs.txt"
+    file.write_text("00000069 000000e4\n000000ec 0000\n")
+    assert main(["import", str(file), "--neorv32", "--elf", str(ELF), "-o", str(tmp_path / "x.rvt")]) != 0
+    assert "line 2 is not a pair of DELTA_SRC and DELTA_DST: 000000ec 0000" in capsys.readouterr().err

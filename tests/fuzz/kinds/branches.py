@@ -1,0 +1,50 @@
+"""Traces of transfers of control: NEORV32's pairs as its RTL recorded them, TACIT of the same program's run."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
+from rvtrace_gdb.decode.branches.tacit import TacitEncoder, packet_bytes
+from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.capture.model import BranchPort, Capture
+from rvtrace_gdb.session.formats.raw_import import branches_capture
+from tests.fuzz.kinds.trace_checks import Trace, Traces
+
+_DATA = Path(__file__).resolve().parents[2] / "data" / "neorv32"
+_PAIRS, _INSTRUCTIONS = 40, 200
+KINDS = ("neorv32", "tacit")
+
+
+class Branches(Traces):
+    """Both kinds."""
+
+    def __init__(self) -> None:
+        super().__init__({kind: branches_of(kind) for kind in KINDS})
+
+
+def branches_of(kind: str) -> Trace:
+    """A trace of this kind."""
+    image = Image.from_elf(_DATA / "traced.elf")
+    port = BranchPort("it", kind, (("CTRL", 0x531),) if kind == "neorv32" else ())
+    return Trace(_neorv32() if kind == "neorv32" else _tacit(image), ContextImages(image), port, kind == "neorv32")
+
+
+def _neorv32() -> bytes:
+    return pairs_in_text((_DATA / "pairs.txt").read_bytes())[: 8 * _PAIRS]
+
+
+def _tacit(image: Image) -> bytes:
+    lines = gzip.decompress((_DATA / "neorv32.tracer0.log.gz").read_bytes()).decode().splitlines()[:_INSTRUCTIONS]
+    encoder = TacitEncoder()
+    packets = encoder.packets_of(blocks_from_pcs([int(line.split()[2], 16) for line in lines], image))
+    return b"".join(map(packet_bytes, [*packets, *encoder.stop()]))
+
+
+def branches_capture_of(kind: str) -> Capture:
+    """The same as a capture."""
+    trace = branches_of(kind)
+    assert isinstance(trace.trace_options, BranchPort)
+    return branches_capture("x.bin", trace.data, trace.trace_options, trace.program.base, wrapped=trace.wrapped)
