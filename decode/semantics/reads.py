@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.csrs import XRETS, F, X
 from rvtrace_gdb.decode.semantics.encodings import Operation
 from rvtrace_gdb.decode.semantics.operations import BRANCHES, FP_LOADS, FP_STORES, LOADS, STORES, VALUES
+from rvtrace_gdb.decode.semantics.register_uses import RegisterUse, register_use
 from rvtrace_gdb.decode.semantics.templates import floating_sources, fp_template, integer_sources, variant
 from rvtrace_gdb.decode.semantics.writes import WriteTable
 
@@ -78,8 +79,11 @@ class ReadTable:
         found = self._known.get(word)
         if found is None:
             several = self._table.operations_of(word)
-            results = _without_own_sources([result for op in several for result in _results(op)])
-            found = ReadSet(results, all(op.name != "illegal" for op in several), several[0].name)
+            if several[0].name == "illegal":
+                found = _not_executed(several[0], self._xlen)
+            else:
+                results = _without_own_sources([result for op in several for result in _results(op)])
+                found = ReadSet(results, all(op.name != "illegal" for op in several), several[0].name)
             self._known[word] = found
         return found
 
@@ -93,6 +97,29 @@ def _without_own_sources(results: Sequence[OperationResult]) -> tuple[OperationR
         if own is not None:
             results = [own._replace(result=FLOW) if one is it else one for one in results]
     return tuple(results)
+
+
+def _not_executed(op: Operation, xlen: int) -> ReadSet:
+    """Return what an instruction reads that the reconstruction does not execute."""
+    use = None if op.length == 2 else register_use(op.word, xlen)
+    made = {} if use is None else {number: sources for number, sources in use.written.items() if sources is not None}
+    if use is None or not (use.written or use.atomic) or len(made) < len(use.written):
+        return ReadSet((), False, op.name)
+    if not use.atomic:
+        return ReadSet(tuple(OperationResult(number, sources) for number, sources in made.items()), True, op.name)
+    rs2 = op.word >> 20 & 31
+    return ReadSet(tuple(_exchanged(use, X + (op.word >> 15 & 31), rs2, list(made))), True, op.name)
+
+
+def _exchanged(use: RegisterUse, base: int, rs2: int, own: Sequence[int]) -> Iterator[OperationResult]:
+    """Yield the results of an atomic operation that is not executed. *own*: the registers that get what was there."""
+    width = use.atomic >> use.pairs
+    for at, number in enumerate(own):
+        yield OperationResult(number, loaded=Operand(base, at * width, width), is_copy=True)
+    whole = Operand(base, 0, use.atomic)
+    given = tuple(dict.fromkeys((*_integers(rs2, *([rs2 + 1] if rs2 and use.pairs else [])),
+                                 *(own if use.compares else ()))))  # fmt: skip
+    yield OperationResult(MEMORY, given, loaded=whole, stored=whole)
 
 
 def _results(op: Operation) -> Sequence[OperationResult]:

@@ -11,15 +11,13 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FLOATING, MSTATUS, PRIVILEGE, F, X
 from rvtrace_gdb.decode.semantics import operations, zcmp
 from rvtrace_gdb.decode.semantics.encodings import TABLES, Decoder, Operation
+from rvtrace_gdb.decode.semantics.register_uses import register_use
 from rvtrace_gdb.decode.semantics.templates import fp_template
 
 EXTENSIONS = tuple(dict.fromkeys(name.rstrip("0123456789") for name in (*TABLES, "C", "Zcb")))
 """All that can be decoded: no two of them use the same encodings for instructions that write different registers."""
 
 _CUSTOM = (0x0B, 0x2B, 0x5B, 0x7B)
-_VECTOR = 0x57
-_VECTOR_CSRS = frozenset({0x008, 0x009, 0x00F, 0xC20, 0xC21})
-"""vstart, vxsat, vcsr, vl, vtype."""
 
 
 class Writes(NamedTuple):
@@ -54,7 +52,7 @@ class WriteTable:
 
     def writes_of(self, word: int) -> Writes:
         """Return what an instruction writes."""
-        return _together([_of_operation(it) for it in self.operations_of(word)])
+        return _together([_of_operation(it, self._xlen) for it in self.operations_of(word)])
 
 
 @lru_cache(maxsize=8)
@@ -68,11 +66,11 @@ def _together(several: Sequence[Writes]) -> Writes:
     return Writes(frozenset().union(*(it.registers for it in several)))
 
 
-def _of_operation(op: Operation) -> Writes:
+def _of_operation(op: Operation, xlen: int) -> Writes:
     name = op.name
     rd = frozenset({X + op.rd} if op.rd else ())
     if name == "illegal":
-        return _undecodable(op)
+        return _undecodable(op, xlen)
     if name in operations.VALUES or name in operations.LOADS or name in ("jal", "jalr"):
         return Writes(rd)
     if name.startswith(("lr.", "sc.", "amo")):
@@ -92,10 +90,12 @@ def _of_operation(op: Operation) -> Writes:
     return Writes()
 
 
-def _undecodable(op: Operation) -> Writes:
-    """Return what an instruction may write that is not known here: of vectors, of a newer extension, or custom."""
+def _undecodable(op: Operation, xlen: int) -> Writes:
+    """Return what an instruction writes that is not executed here, or may write: of a newer extension, or custom."""
+    use = None if op.length == 2 else register_use(op.word, xlen)
+    if use is not None:
+        return Writes(frozenset(use.written), use.possible, flags=use.flags, floating=use.floating)
     opcode, rd = op.word & 0x7F, op.word >> 7 & 31
     if op.length == 2 or opcode in _CUSTOM or op.word & 0x1F == 0x1F:  # 48 bits and more
         return Writes(possible=None)
-    possible = {F + rd, FFLAGS, FCSR} | {X + it for it in (rd, rd | 1) if it}
-    return Writes(possible=frozenset(possible | (_VECTOR_CSRS if opcode == _VECTOR else set())))
+    return Writes(possible=frozenset({F + rd, FFLAGS, FCSR} | {X + it for it in (rd, rd | 1) if it}))

@@ -13,6 +13,7 @@ from tests.decode.reconstruction.small_histories import BASE, history, program
 
 NOP, SET_A0, ADD_A1 = 0x0000_0013, 0x0010_0513, 0x0015_8593  # nop; li a0, 1; addi a1, a1, 1
 CUSTOM, VECTOR, FADD, CSR_MEPC, READ_MEPC = 0x0000_000B, 0x0220_8557, 0x02A5_7553, 0x3415_1073, 0x3410_2573
+HALF = 0x04C5_F553  # fadd.h fa0, fa1, fa2, of Zfh
 SET_FRM, SET_SSTATUS, READ_CYCLE = 0x0020_5073, 0x1005_1073, 0xC000_2573
 HALT: tuple[EventKind, Fact] = (EventKind.SYNC, Start(StartReason.EXIT_FROM_DEBUG))
 INTERRUPT: tuple[EventKind, Fact] = (EventKind.TRAP, Trap(TrapKind.INTERRUPT, 7))
@@ -88,8 +89,10 @@ def test_instructions_that_are_not_known() -> None:
     assert last(found, 4, X + 10).doubts == (
         "The instruction at 3, at 0x1008, is not known to rvtrace: it may have written it since.",
     )
-    found = writers([SET_A0, ADD_A1, VECTOR, NOP], [4])
+    found = writers([SET_A0, ADD_A1, HALF, NOP], [4])
     assert "at 3" in last(found, 4, X + 10).doubts[0] and found.last(4, X + 12) == NoWrite()
+    found = writers([SET_A0, ADD_A1, VECTOR, NOP], [4])  # it writes v10, no other register of this number
+    assert last(found, 4, X + 10).doubts == ()
     missing = RegisterWriters(history([2]), ContextImages(program([SET_A0])))
     assert "at 2, at 0x1004" in last(missing, 2, X + 10).doubts[0]
 

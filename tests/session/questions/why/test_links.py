@@ -272,8 +272,8 @@ def _forgotten_third_operand(patch: pytest.MonkeyPatch) -> None:
 def _li_writes_nothing(patch: pytest.MonkeyPatch) -> None:
     whole = writes._of_operation
 
-    def written(op: Operation) -> writes.Writes:
-        return writes.Writes() if op.name == "addi" and not op.rs1 else whole(op)
+    def written(op: Operation, xlen: int) -> writes.Writes:
+        return writes.Writes() if op.name == "addi" and not op.rs1 else whole(op, xlen)
 
     patch.setattr(writes, "_of_operation", written)
 
