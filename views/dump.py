@@ -8,12 +8,19 @@ The number counts from 1, and the address is the offset of the first byte; the r
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rvtrace_gdb.decode.item_texts import ItemText
 from rvtrace_gdb.decode.ntrace.items import Item, Itemizer
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.wording import Wording
+
+
+class FramePlace(NamedTuple):
+    """A byte *offset* in CoreSight frames, and the ATB ID of the byte there."""
+
+    atb_id: int
+    offset: int
 
 
 class ItemAtOffset(Protocol):
@@ -68,9 +75,11 @@ def lines_of(
         yield number, item, item_line(number, item.offset, wording.text(item, raw=raw))
 
 
-def item_line(number: int, offset: int, text: str) -> str:
-    """Return the line of an item."""
-    return f"{number}\t0x{offset:08x} {text}"
+def item_line(number: int, offset: int, text: str, place: FramePlace | None = None) -> str:
+    """Return the line of an item. *place*: where in CoreSight frames it begins."""
+    if place is None:
+        return f"{number}\t0x{offset:08x} {text}"
+    return f"{number}\t0x{offset:08x} {place.atb_id:#04x}@0x{place.offset:08x} {text}"
 
 
 def _items(data: Iterable[bytes], itemizer: AnyItemizer[One]) -> Iterator[One]:

@@ -6,8 +6,8 @@ Addresses and values are text in hexadecimal, for JSON readers that know floatin
 field.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
@@ -19,6 +19,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.addresses import digits
+from rvtrace_gdb.views.dump import FramePlace
 from rvtrace_gdb.views.instruction_text import InstructionText
 from rvtrace_gdb.views.row_pieces import RowFrame
 from rvtrace_gdb.views.text_rows import accesses_to
@@ -83,13 +84,20 @@ def message(sink: str, number: int, offset: int, text: str) -> str:
     return message_row(sink)(number, offset, text)
 
 
-def message_row(sink: str) -> Callable[[int, int, str], str]:
+class MessageRows(Protocol):
+    """Makes the row of a message. *place*: where in CoreSight frames it begins."""
+
+    def __call__(self, number: int, offset: int, text: str, place: FramePlace | None = None) -> str: ...
+
+
+def message_row(sink: str) -> MessageRows:
     """Return the function that makes the rows of one sink, see `message`. What it makes of a text is remembered."""
-    place = f", {json_line({'sink': sink})[1:-1]}" if sink else ""
+    of_sink = f", {json_line({'sink': sink})[1:-1]}" if sink else ""
     parts = Computed(_message_part, MOST_TEXTS)
 
-    def row(number: int, offset: int, text: str) -> str:
-        return f'{{"number": {number}{place}, "trace-byte": {offset}, {parts[text]}'
+    def row(number: int, offset: int, text: str, place: FramePlace | None = None) -> str:
+        framed = "" if place is None else f'"atb-id": {place.atb_id}, "frame-byte": {place.offset}, '
+        return f'{{"number": {number}{of_sink}, "trace-byte": {offset}, {framed}{parts[text]}'
 
     return row
 

@@ -2,8 +2,9 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
@@ -11,16 +12,20 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_messages
-from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.request import RawBytes, RequestedTrace, file_bytes
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
-from rvtrace_gdb.session.capture.model import Captured, CapturedPort
+from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
+from rvtrace_gdb.session.capture.model import CapturedPort, CapturedRecords, CapturedTandem
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.framed_sinks import AtbStream, FramedSinks, remarks_of, stream_name
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
 from rvtrace_gdb.session.queries.pages import Cursor, RangeError
-from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows
+from rvtrace_gdb.views.dump import FramePlace
 
 _UNBOUNDED = 1 << 62
 _PIECE = 1 << 16
@@ -54,6 +59,8 @@ class _Trace(NamedTuple):
     imported: bool = False
     size: int | None = None
     """The size in bytes, None if unknown."""
+    place: Callable[[int], FramePlace] | None = None
+    """Where in the frames a byte is, if it was in CoreSight frames."""
 
 
 EXAMPLES = (
@@ -70,7 +77,8 @@ def add_arguments(parser: CommandParser) -> None:
         "                    [--raw] [--src N] [options]"
     )
     parser.description = (
-        "Prints every message, one per line: number, byte offset, name, the fields as sent (I-CNT=3), what they stand"
+        "Prints every message, one per line: number, byte offset (in CoreSight frames that in the bytes of the ATB ID,"
+        " then ID@ and that in the frames), name, the fields as sent (I-CNT=3), what they stand"
         " for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Padding and bytes that are not a message"
         " have lines, too. For a tandem trace, it prints the groups. No program is needed."
     )
@@ -102,11 +110,12 @@ def run(args: argparse.Namespace) -> int:
     named = options_raw.trace_request(args, args.file, options_first=True, also_for_captures=("src",))
     request = DumpRequest(named, numbers, args.src, args.offset, args.raw or with_bytes)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
-        traces = list(_traces(request.trace))
+        traces, remarks = _traces(request.trace, shown.progress)
         for trace in traces:
             if len(traces) > 1:
                 shown.say([f"sink {trace.name}:"])
             _print_dump(shown, trace, request)
+        shown.say(remarks)
     return 0
 
 
@@ -145,7 +154,7 @@ class _Looked:
         trace_format = registry.format_of(trace.trace_options)
         itemizer = trace_format.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
         wording = trace_format.wording(trace.trace_options)
-        source, least = request.source, request.offset
+        source, least, place = request.source, request.offset, trace.place
         row = json_rows.message_row(trace.name) if output.json else dump.item_line
         pieces = self._pieces(output)
         texts = dump.texts_of(pieces, itemizer, wording, trace_format.source_of, raw=request.with_bytes)
@@ -157,7 +166,7 @@ class _Looked:
                 continue
             if source is None or sender == source:
                 self.shown += 1
-                yield row(number, offset, text)
+                yield row(number, offset, text) if place is None else row(number, offset, text, place(offset))
 
     def _pieces(self, output: CommandOutput) -> Iterator[bytes]:
         """Return the trace in pieces; its beginning is stored."""
@@ -176,30 +185,56 @@ def _nothing_there(trace: _Trace, request: DumpRequest, count: int) -> str:
     return f"{trace.name} has {what} there"
 
 
-def _traces(request: RequestedTrace) -> Iterator[_Trace]:
+class _Dumped(NamedTuple):
+    """The traces to list, and lines on what is beside them."""
+
+    traces: list[_Trace]
+    remarks: list[str]
+
+
+def _traces(request: RequestedTrace, progress: Progress) -> _Dumped:
     raw, file = request.raw, request.file
+    if raw is not None and raw.frames is not None:
+        return _framed_traces(raw, raw.frames, request, progress)
     if raw is not None:
         trace_options, xlen = raw.messages(file, request.programs)
-        yield _Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, imported=True, size=_file_size(file))
-        return
-    capture = request.capture()
-    for sink in capture.sinks:
-        made_of = sinks.options_of(sinks.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _trace_pieces(sink), made_of, capture.xlen, sink.wrapped, size=len(sink.data))
-    for made in capture.records:
-        yield _Trace(made.in_force.name, _trace_pieces(made), made.in_force, capture.xlen, size=len(made.data))
-    for one in capture.tandem:
-        xlen, size = one.in_force.parameters.xlen, len(one.data)
-        yield _Trace(one.in_force.name, _trace_pieces(one), one.in_force, xlen, one.wrapped, size=size)
-    for sent in capture.branches:
-        name, size = sent.in_force.name, len(sent.data)
-        yield _Trace(name, _trace_pieces(sent), sent.in_force, capture.xlen, sent.wrapped, size=size)
+        size = _file_size(file)
+        return _Dumped([_Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, True, size)], [])
+    capture, framed, found = request.capture(), FramedSinks(), list[_Trace]()
+    for it in framed.streams(capture.captured, progress):
+        sent = sinks.options_of_sink(it, capture.encoders)
+        xlen = it.in_force.parameters.xlen if isinstance(it, CapturedTandem) else capture.xlen
+        wrapped = not isinstance(it, CapturedRecords) and it.wrapped
+        place = partial(_place_of_byte, it.atb_id, it.offset_in_frames) if isinstance(it, AtbStream) else None
+        found.append(_Trace(it.in_force.name, _trace_pieces(it.data), sent, xlen, wrapped, False, len(it.data), place))
+    return _Dumped(found, framed.remarks())
 
 
-def _trace_pieces(sink: Captured) -> Iterator[bytes]:
+def _framed_traces(raw: RawBytes, frames: ImportedFrames, request: RequestedTrace, progress: Progress) -> _Dumped:
+    """Return what each ATB ID of raw bytes sent. Raises DumpError."""
+    file, (trace_options, xlen) = request.file, raw.messages(request.file, request.programs)
+    trace = DemultiplexedTrace(frames.form, file_bytes(file), progress)
+    remarks = remarks_of(frames.form, trace.accounting, trace.firsts, request.name, trace.atb_ids)
+    found = []
+    for atb_id in filter(frames.is_chosen, trace.atb_ids):
+        data, name = trace.stream(atb_id), stream_name(request.name, atb_id)
+        place = partial(_place_of_byte, atb_id, partial(trace.offset_of, atb_id))
+        found.append(_Trace(name, _trace_pieces(data), trace_options, xlen, raw.wrapped, True, len(data), place))
+    if not found:
+        what = "nothing of the ATB IDs given" if trace.atb_ids else "no ATB ID of a trace source"
+        raise DumpError(f"{request.name}: {what} in {counted(len(trace.frames), 'byte')}: are these CoreSight frames?")
+    return _Dumped(found, list(remarks))
+
+
+def _place_of_byte(atb_id: int, offset_of: Callable[[int], int], offset: int) -> FramePlace:
+    """Return where in the frames a byte of an ATB ID is."""
+    return FramePlace(atb_id, offset_of(offset))
+
+
+def _trace_pieces(data: bytes) -> Iterator[bytes]:
     """Return the trace in pieces, so that the first lines appear at once."""
-    for start in range(0, len(sink.data), _PIECE):
-        yield sink.data[start : start + _PIECE]
+    for start in range(0, len(data), _PIECE):
+        yield data[start : start + _PIECE]
 
 
 def _file_size(file: str) -> int | None:

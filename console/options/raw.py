@@ -26,6 +26,7 @@ from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
@@ -36,6 +37,7 @@ _RETURNS = {
 }
 _MAX_SRC_BITS = 16
 _MAX_SRC = (1 << _MAX_SRC_BITS) - 1
+_HARTS = range(1 << 32)
 _ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
 
 
@@ -98,6 +100,16 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
         f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
     )  # fmt: skip
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    group.add_argument(
+        "--frames", choices=("coresight", "tpiu"), metavar="FORM",
+        help="the bytes are in frames of the CoreSight formatter: coresight, those of a buffer (ETB, ETF, ETR); tpiu,"
+        " those of pins, with synchronization packets",
+    )  # fmt: skip
+    group.add_argument(
+        "--atb-id", action="append", default=[], metavar="ID[=HART]",
+        help="with --frames: only the trace with this ATB ID, and whose it is (default: that of SRC or srcID, else the"
+        " ID); may be repeated",
+    )  # fmt: skip
 
 
 def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
@@ -165,18 +177,46 @@ def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedT
 
 def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
-    if args.settings is not None:
-        return SettingsBytes(args.settings, args.wrapped)
+    frames = _frames(args)
     if args.neorv32 or args.tacit:
         return _branches(args, hart)
     if args.tandem:
-        return TandemBytes(_tandem(args), args.wrapped, hart)
-    return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped)
+        return TandemBytes(_tandem(args), args.wrapped, hart, frames)
+    if args.settings is not None:
+        return SettingsBytes(args.settings, args.wrapped, frames)
+    return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped, frames)
+
+
+def _frames(args: argparse.Namespace) -> ImportedFrames | None:
+    """Return how the bytes are in frames. Raises `RawError`."""
+    if args.frames is None:
+        for text in args.atb_id:
+            raise RawError(f"--atb-id {text}: the bytes have ATB IDs in frames alone: add --frames coresight, or tpiu")
+        return None
+    from rvtrace_gdb.decode.coresight.frames import FrameForm  # few traces are in frames
+
+    return ImportedFrames(FrameForm(args.frames), dict(map(_atb_id, args.atb_id)))
+
+
+def _atb_id(text: str) -> tuple[int, int | None]:
+    """Return an ATB ID, and whose it is. Raises `RawError`."""
+    from rvtrace_gdb.decode.coresight.frames import USABLE_IDS
+
+    atb_id, given, hart = text.partition("=")
+    try:
+        found = int(atb_id, 0), int(hart, 0) if given else None
+    except ValueError:
+        raise RawError(f"--atb-id {text}: give an ID, or ID=HART, as numbers") from None
+    if found[0] not in USABLE_IDS:
+        raise RawError(f"--atb-id {text}: a trace source has an ID of {USABLE_IDS[0]:#x} to {USABLE_IDS[-1]:#x}")
+    if found[1] is not None and found[1] not in _HARTS:
+        raise RawError(f"--atb-id {text}: there is no such hart")
+    return found
 
 
 def _logged(args: argparse.Namespace) -> logs.LoggedTrace:
     """Return what the command line says of a log. Raises `RawError`."""
-    names = (*_ONLY_NTRACE, *options_etrace.own_options(), *_EITHER, "dialect", "wrapped")
+    names = (*_ONLY_NTRACE, *options_etrace.own_options(), *_EITHER, *_FRAMED, "dialect", "wrapped")
     for name in _given(args, names):
         raise RawError(f"{name} is for raw bytes, not for a log")
     return logs.LoggedTrace(
@@ -192,7 +232,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options that do not apply to a capture."""
     if args.settings is not None:
         known = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
-        for name in _given(args, [name for name in known if name not in (*also_for_captures, "wrapped")]):
+        for name in _given(args, [name for name in known if name not in (*also_for_captures, "wrapped", *_FRAMED)]):
             raise RawError(f"{name}: the settings of {args.settings} include this, leave it out")
     if _has_format(args):
         return True
@@ -200,7 +240,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
         (_ONLY_NTRACE, "--ntrace"),
         (options_etrace.own_options(), "--etrace"),
         (options_tandem.OWN, "--tandem"),
-        (options_tandem.SHARED, "--ntrace, --etrace or --tandem"),
+        ((*options_tandem.SHARED, *_FRAMED), "--ntrace, --etrace or --tandem"),
         (_EITHER, "--ntrace or --etrace"),
     )
     for names, formats in found:
@@ -214,6 +254,7 @@ _ONLY_NTRACE = (
     "timestamps", "timestamp_bits", "btm", *(it.ntrace for it in RAW_NTRACE if not it.etrace), "address_bits",
     "repeat_bits",
 )  # fmt: skip
+_FRAMED = ("frames", "atb_id")
 _EITHER = (
     "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot", "kernel_pages",
 )  # fmt: skip
@@ -280,7 +321,7 @@ def _branches(args: argparse.Namespace, hart: int) -> BranchBytes:
     """Return what the command line says of a trace of transfers. Raises `RawError`."""
     settings = (
         "ntrace", "etrace", "tandem", *_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, "dialect",
-        *_EITHER, *(("tacit",) if args.neorv32 else ()),
+        *_EITHER, *_FRAMED, *(("tacit",) if args.neorv32 else ()),
     )  # fmt: skip
     for name in _given(args, settings):
         raise RawError(f"{name} is an option of other formats, not of --{'neorv32' if args.neorv32 else 'tacit'}")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options.hints import hints_of_groups
@@ -28,6 +28,7 @@ from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import (
     EncoderTraceOptions,
     RawImport,
@@ -66,13 +67,15 @@ class RawMessages(NamedTuple):
 class EncoderBytes:
     """Bytes of encoders: *settings* are the options of N-Trace, or settings of E-Trace.
 
-    *xlen*, *source*: None: not given. *wrapped*: they may start inside a message.
+    *xlen*, *source*: None: not given. *wrapped*: they may start inside a message. *frames*: they are in CoreSight
+    frames.
     """
 
     settings: Options | Mapping[str, SettingValue]
     xlen: int | None
     source: int | None
     wrapped: bool
+    frames: ImportedFrames | None = None
 
     def trace_options(self, xlen: int | None = None) -> EncoderTraceOptions:
         """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises BadETrace."""
@@ -94,10 +97,12 @@ class EncoderBytes:
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)
-            return capture_of(RawImport(name, data, trace_options, image, images, self.wrapped, only, known))
+            frames = self.frames
+            return capture_of(RawImport(name, data, trace_options, image, images, self.wrapped, only, known, frames))
 
         harts = None if only is None or not says_source else {only: only}
-        return RawTrace(capture, StreamSource(trace_options, harts, alone=not says_source or harts is not None))
+        alone = self.frames is None and (not says_source or harts is not None)
+        return RawTrace(capture, StreamSource(trace_options, harts, alone, self.frames))
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class SettingsBytes:
 
     file: str
     wrapped: bool
+    frames: ImportedFrames | None = None
 
     def messages(self, name: str, programs: Programs) -> RawMessages:
         """Return how the messages are read. Raises CaptureError, `RawError`, Unsupported."""
@@ -118,9 +124,9 @@ class SettingsBytes:
         _options_of_capture(settings)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
-            return with_settings(settings, name, data, wrapped=self.wrapped)
+            return with_settings(settings, name, data, wrapped=self.wrapped, frames=self.frames)
 
-        return RawTrace(capture, source_of(capture(b"", ())))
+        return RawTrace(capture, source_of(capture(b"", ()), self.frames))
 
     def recorded_options(self) -> EncoderTraceOptions:
         """Return how the bytes were encoded. Raises as `messages`."""
@@ -148,6 +154,7 @@ class TandemBytes:
     options: TandemOptions
     wrapped: bool
     hart: int = 0
+    frames: ImportedFrames | None = None
 
     def messages(self, name: str, programs: Programs) -> RawMessages:
         """Return how the groups are read. Raises `RawError`, BadElf, BadParameters."""
@@ -159,9 +166,17 @@ class TandemBytes:
         parameters, image = self.options.parameters(programs), self.options.image(programs)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
-            return tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
+            made = tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
+            if self.frames is None:
+                return made
+            from rvtrace_gdb.session.formats import framed_import  # few traces are in frames
 
-        source = StreamSource(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True)
+            return framed_import.with_tandem_streams(made, self.frames)
+
+        port = CapturedPort(f"tandem{self.hart}", parameters)
+        source = StreamSource(port, {0: 0}, self.frames is None, self.frames)
+        if self.frames is not None:
+            return RawTrace(capture, source)
         return RawTrace(capture, source, partial(hints_of_groups, parameters=parameters, wrapped=self.wrapped))
 
 
@@ -178,6 +193,8 @@ class BranchBytes:
     def port(self) -> BranchPort:
         """How the entries are read."""
         return BranchPort(f"{'tracer' if self.kind == 'neorv32' else self.kind}{self.hart}", self.kind)
+    frames: ClassVar[None] = None
+    """No such trace is sent over Arm's trace bus."""
 
     def messages(self, name: str, programs: Programs) -> RawMessages:
         """Return how the entries are read."""
@@ -233,7 +250,7 @@ class RequestedTrace:
         if self.file in OPEN_TRACES:
             return OPEN_TRACES[self.file].session.capture()
         if self.raw is not None:
-            return self.of_program().capture(_file_bytes(self.file), None)
+            return self.of_program().capture(file_bytes(self.file), None)
         return self._core_dump() or load(self.file)
 
     def imported(self, progress: Progress = silent) -> ImportedCapture:
@@ -325,7 +342,7 @@ class LoadedTrace(NamedTuple):
         return list(dict.fromkeys((*given, *own, *others)))
 
 
-def _file_bytes(file: str) -> bytes:
+def file_bytes(file: str) -> bytes:
     """Return the bytes of a file, of which there is no second copy at any time. Raises `RawError`."""
     content = io.BytesIO()
     content.writelines(pieces(file))

@@ -9,20 +9,21 @@ from dataclasses import replace
 
 from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
 from rvtrace_gdb.decode.coresight.frames import USABLE_IDS
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
+from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.framed_sinks import remarks_of
 from rvtrace_gdb.session.formats.imported_encoders import (
     EncoderTraceOptions,
     ImportedFrames,
     RawImport,
     encoder_of_source,
     full_sink,
-    sources_of,
     synchronizing_sources,
 )
 from rvtrace_gdb.session.formats.sinks import options_of, source_of_encoder
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import counted, printable
 
 
 def encoders_and_sink(raw: RawImport, frames: ImportedFrames) -> tuple[tuple[CapturedEncoder, ...], CapturedSink]:
@@ -30,10 +31,16 @@ def encoders_and_sink(raw: RawImport, frames: ImportedFrames) -> tuple[tuple[Cap
     trace = DemultiplexedTrace(frames.form, raw.data)
     has_sources = registry.format_of(raw.trace_options).has_sources(raw.trace_options)
     chosen = [atb_id for atb_id in trace.atb_ids if frames.is_chosen(atb_id)]
-    found = [(atb_id, src) for atb_id in chosen for src in sources_of(replace(raw, data=trace.stream(atb_id)))]
+    only = raw.source if isinstance(raw.trace_options, EtraceTraceOptions) else raw.trace_options.src_id
+    found = [
+        (atb_id, source)
+        for atb_id in chosen
+        for source in synchronizing_sources(trace.stream(atb_id), raw.trace_options, wrapped=raw.wrapped)
+        if not has_sources or only in (None, source)
+    ]
     made: dict[str, CapturedEncoder] = {}
     atb_ids: dict[str, int] = {}
-    for atb_id, source in found or [((chosen or [*frames.harts, USABLE_IDS[0]])[0], 0)]:
+    for atb_id, source in found or [((chosen or [*frames.harts, USABLE_IDS[0]])[0], only or 0)]:
         given = frames.harts.get(atb_id)
         hart = given if given is not None else source if has_sources else atb_id
         name = f"encoder{hart}" if f"encoder{hart}" not in made else f"encoder{hart}_{atb_id:02x}_{source}"
@@ -58,7 +65,9 @@ def sink_of_encoders(
     given = {hart: atb_id for atb_id, hart in frames.harts.items() if hart is not None}
     atb_ids |= {it.in_force.name: given[it.hart] for it in encoders if it.hart in given}
     own = {it.in_force.name: atb_ids[it.in_force.name] for it in encoders if it.in_force.name in atb_ids}
-    if sink.data and not own:
+    trace_options = options_of(list(encoders))
+    has_sources = registry.format_of(trace_options).has_sources(trace_options)
+    if not own and (sink.data or (not has_sources and len(encoders) > 1)):
         names = ", ".join(it.in_force.name for it in encoders)
         advice = "--atb-id ID=HART says whose trace an ID is"
         raise Unsupported(printable(f"the ATB ID of {names} cannot be told: {advice}"))
@@ -81,3 +90,18 @@ def _found_by_source(sink: CapturedSink, encoders: Sequence[CapturedEncoder], fr
             if source in names:
                 found.setdefault(names[source], atb_id)
     return found
+
+
+def with_tandem_streams(capture: Capture, frames: ImportedFrames) -> Capture:
+    """Return a capture of raw tandem traces in frames with the trace of each ATB ID instead: it is a hart's."""
+    (whole,) = capture.tandem
+    trace = DemultiplexedTrace(frames.form, whole.data)
+    found = []
+    for atb_id in filter(frames.is_chosen, trace.atb_ids):
+        hart = frames.harts.get(atb_id)
+        hart = atb_id if hart is None else hart
+        port = replace(whole.in_force, name=f"tandem{hart}")
+        found.append(replace(whole, hart=hart, in_force=port, data=trace.stream(atb_id)))
+    lines = remarks_of(frames.form, trace.accounting, trace.firsts, "the frames", trace.atb_ids)
+    about = f"note: the tandem traces were in {counted(len(whole.data), 'byte')} of CoreSight frames"
+    return replace(capture, tandem=tuple(found) or (replace(whole, data=b""),), notes=(*capture.notes, about, *lines))

@@ -4,7 +4,7 @@ Everybody who decodes, checks or lists a trace gets these instead. So the byte o
 those in the bytes of an ATB ID; `AtbStream.offset_in_frames` says where in the sink that is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rvtrace_gdb.decode.coresight.deformatter import FrameAccounting
@@ -42,7 +42,6 @@ class FramedSinks:
 
     def __init__(self) -> None:
         self._traces: dict[int, DemultiplexedTrace] = {}  # by the number of the sink
-        self._forms: dict[int, FrameForm] = {}
         self._made: tuple[Sequence[Captured], tuple[Captured, ...]] = ((), ())
 
     def streams(self, captured: Sequence[Captured], progress: Progress = silent) -> tuple[Captured, ...]:
@@ -59,9 +58,8 @@ class FramedSinks:
     def _of_sink(self, number: int, sink: Captured, progress: Progress) -> Iterator[AtbStream]:
         assert isinstance(sink, CapturedSink) and sink.frames is not None
         known = self._traces.get(number)
-        if known is None or self._forms[number] is not sink.frames or not sink.data.startswith(known.frames):
+        if known is None or known.form is not sink.frames or not sink.data.startswith(known.frames):
             known = self._traces[number] = DemultiplexedTrace(sink.frames)
-            self._forms[number] = sink.frames
         known.grow(sink.data, progress)
         for atb_id in sorted(set(sink.atb_ids.values())):
             offsets = known.breaks(atb_id)
@@ -87,10 +85,18 @@ class FramedSinks:
             known = trace.accounting
             others = known.total - sum(known.sources.get(atb_id, 0) for atb_id in set(sink.atb_ids.values()))
             total, idle, skipped = total + others, idle + known.idle, skipped + others - known.idle
-        notes = [printable(line) for sink, trace in self._framed() for line in _remarks(sink, trace)]
-        return replace(
-            histories, accounting=Accounting(total, decoded, idle, skipped), notes=(*histories.notes, *notes)
-        )
+        accounting = Accounting(total, decoded, idle, skipped)
+        return replace(histories, accounting=accounting, notes=(*histories.notes, *self.remarks()))
+
+    def remarks(self) -> list[str]:
+        """Return lines for the user on what is in the frames besides the known encoders' trace."""
+        return [
+            printable(line)
+            for sink, trace in self._framed()
+            for line in remarks_of(
+                trace.form, trace.accounting, trace.firsts, sink.in_force.name, sink.atb_ids.values()
+            )
+        ]
 
     def _framed(self) -> Iterator[tuple[CapturedSink, DemultiplexedTrace]]:
         for number, it in enumerate(self._made[0]):
@@ -98,17 +104,20 @@ class FramedSinks:
                 yield it, self._traces[number]
 
 
-def _remarks(sink: CapturedSink, trace: DemultiplexedTrace) -> Iterator[str]:
-    known = trace.accounting
-    strangers = {atb_id: size for atb_id, size in known.sources.items() if atb_id not in sink.atb_ids.values()}
+def remarks_of(
+    form: FrameForm, accounting: FrameAccounting, firsts: Mapping[int, int], name: str, atb_ids: Collection[int]
+) -> Iterator[str]:
+    """Yield lines on what is in frames of *form* besides the trace of *atb_ids*. *firsts*: where what has no source
+    begins, by ID or `NoId`. *name*: of the buffer or the stream.
+    """
+    strangers = {atb_id: size for atb_id, size in accounting.sources.items() if atb_id not in atb_ids}
     if strangers:
         what = f"{counted(sum(strangers.values()), 'byte')} of ATB ID {_ids(strangers)}"
         yield warning(f"{what} are in the frames, too, which no known encoder has")
-    yield from _damage(sink.frames, trace, known)
-    triggers = [it.offset for it in trace.others if it.atb_id == TRIGGER_ID]
-    if triggers:
-        number = counted(known.of_ids[TRIGGER_ID], "trigger")
-        yield f"note: {number} in the frames, the first at byte {triggers[0]:#x} of {sink.in_force.name}"
+    yield from _damage(form, accounting, firsts)
+    if TRIGGER_ID in firsts:
+        number = counted(accounting.of_ids[TRIGGER_ID], "trigger")
+        yield f"note: {number} in the frames, the first at byte {firsts[TRIGGER_ID]:#x} of {name}"
 
 
 _MEANINGS = {
@@ -122,17 +131,16 @@ _MEANINGS = {
 _MEANT = (FLUSH_ID, TRIGGER_ID)
 
 
-def _damage(form: FrameForm | None, trace: DemultiplexedTrace, accounting: FrameAccounting) -> Iterator[str]:
+def _damage(form: FrameForm, accounting: FrameAccounting, firsts: Mapping[int, int]) -> Iterator[str]:
     """Yield a line for each sort of bytes of which nobody knows the source."""
     if form is FrameForm.PINS and accounting.total and not accounting.others.get(NoId.SYNC):
-        yield warning(
-            f"no FSYNC (ff ff ff 7f) in {counted(accounting.total, 'byte')}: are these frames from pins (tpiu)?"
-        )
+        size = counted(accounting.total, "byte")
+        yield warning(f"no FSYNC (ff ff ff 7f) in {size}: are these frames from pins (tpiu)?")
         return
     for cause, meaning in _MEANINGS.items():
         if count := accounting.others.get(cause, 0):
-            first = next((it.offset for it in trace.others if it.atb_id == cause), 0)
-            yield warning(f"{counted(count, 'byte')} {meaning}, the first at byte {first:#x} of the frames")
+            first = f"the first at byte {firsts[cause]:#x} of the frames"
+            yield warning(f"{counted(count, 'byte')} {meaning}, {first}")
     reserved = {it: size for it, size in accounting.of_ids.items() if it > USABLE_IDS[-1] and it not in _MEANT}
     if reserved:
         what = counted(sum(reserved.values()), "byte")

@@ -12,8 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from rvtrace_gdb.decode.history.builder import HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
@@ -23,6 +23,7 @@ from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning
@@ -35,20 +36,45 @@ _PIECE = 1 << 14
 
 class StreamSource(NamedTuple):
     """The sources of a stream. *harts*: by source; None: any source, numbered alike. *alone*: there is only one.
+
+    *frames*: the stream is CoreSight frames. *only*: all of it is of this hart.
     """
 
     trace_options: TraceOptions
     harts: Mapping[int, int] | None
     alone: bool
+    frames: ImportedFrames | None = None
+    only: int | None = None
+
+    def hart_of(self, source: int) -> int | None:
+        """Return the hart with a source, None if it is not known."""
+        if self.only is not None:
+            return self.only
+        return source if self.harts is None else self.harts.get(source)
+
+    def of_atb_id(self, atb_id: int) -> "StreamSource":
+        """Return the sources with an ATB ID."""
+        hart = self.only if self.frames is None else self.frames.harts.get(atb_id, self.only)
+        if hart is None and not registry.format_of(self.trace_options).has_sources(self.trace_options):
+            hart = atb_id
+        return self._replace(frames=None, only=hart)
 
 
-def source_of(capture: Capture) -> StreamSource:
-    """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
+def source_of(capture: Capture, frames: ImportedFrames | None = None) -> StreamSource:
+    """Return the encoders that feed the first sink of *capture*, and how to decode it. *frames*: how that is in frames.
+
+    Raises Unsupported, NoTrace.
+    """
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     trace_options = sinks.options_of(fed)
     has_sources = registry.format_of(trace_options).has_sources(trace_options)
     harts = dict(sinks.sources(fed, has_sources=has_sources))
-    return StreamSource(trace_options, harts, alone=not has_sources or len(fed) == 1)
+    source = StreamSource(trace_options, harts, alone=not has_sources or len(fed) == 1)
+    if frames is None or has_sources:
+        return source._replace(frames=frames, alone=source.alone and frames is None)
+    ids = capture.sinks[0].atb_ids
+    known = frames.harts if len(fed) == 1 else {ids[it.in_force.name]: it.hart for it in fed}
+    return source._replace(alone=len(fed) == 1, frames=replace(frames, harts=known), only=fed[0].hart)
 
 
 @dataclass
@@ -70,6 +96,21 @@ class Arrived(NamedTuple):
 
     hart: int
     piece: HistoryPiece
+
+
+class FollowedStream(Protocol):
+    """Decodes a stream. No bytes make it raise. *started*: the sources for which decoding could start."""
+
+    counts: StreamCounts
+
+    @property
+    def started(self) -> list[int]: ...
+    def feed(self, data: bytes) -> Iterator[Arrived]: ...
+    def finish(self) -> Iterator[Arrived]: ...
+
+    def remarks(self) -> list[str]:
+        """Return lines for the user on what arrived besides trace, at the end."""
+        ...
 
 
 class StreamFollower:
@@ -107,13 +148,17 @@ class StreamFollower:
         self._decoder.finish()
         yield from self._new_rows(last=True)
 
+    def remarks(self) -> list[str]:
+        """Return nothing: all of it is trace."""
+        return []
+
     def _builder(self, source: int) -> IncrementalBuilder:
         return self._builders.setdefault(source, IncrementalBuilder())
 
     def _new_rows(self, *, last: bool) -> Iterator[Arrived]:
         """Yield new rows. Sources for which decoding never started are ignored: noise contains any source."""
         for source, builder in sorted(self._builders.items()):
-            hart = source if self._source.harts is None else self._source.harts.get(source)
+            hart = self._source.hart_of(source)
             for event in builder.fresh():
                 if hart is not None and event.is_loss:
                     self.counts.losses += 1

@@ -53,6 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.rvt").write_bytes((folder / "x.rvt").read_bytes())
     (folder / "new.elf").write_bytes((folder / "app.elf").read_bytes())
     assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
+    framed = ["--src-bits", "2", "--src-id", "1", "--frames", "coresight", "--atb-id", "0x10"]
+    assert main([*encode, *framed, "-o", str(folder / "etr.bin")]) == 0
     data = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 2000, folder)
     told = [str(data), "--etrace", "--encapsulation", "smi"]
     told += ["--data-reference", "--parameters", str(ROOT / "data" / "basic" / "hw.scf"), "--lrid-width", "0"]

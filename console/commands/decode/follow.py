@@ -24,6 +24,7 @@ from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, stream
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
+    FollowedStream,
     NotKept,
     Spool,
     Stream,
@@ -131,9 +132,13 @@ def run_with(
         return _ended(followed, why, request)
 
 
-def _decoder(request: RequestedTrace, trace: RawTrace, contexts: ContextImages) -> StreamFollower:
-    wrapped = request.raw is not None and request.raw.wrapped
-    return StreamFollower(trace.source, contexts, wrapped=wrapped, stop_at_error=request.stop_at_error)
+def _decoder(request: RequestedTrace, trace: RawTrace, contexts: ContextImages) -> FollowedStream:
+    wrapped, once = request.raw is not None and request.raw.wrapped, request.stop_at_error
+    if trace.source.frames is None:
+        return StreamFollower(trace.source, contexts, wrapped=wrapped, stop_at_error=once)
+    from rvtrace_gdb.session.formats.framed_stream import FramedFollower  # few streams are in frames
+
+    return FramedFollower(trace.source, trace.source.frames, contexts, wrapped=wrapped, stop_at_error=once)
 
 
 @contextmanager
@@ -160,7 +165,7 @@ class _Followed:
         trace: RawTrace,
         stream: Stream,
         spool: Spool,
-        decoder: StreamFollower,
+        decoder: FollowedStream,
         shown: ArrivedOutput,
         status: StreamStatus,
     ) -> None:
@@ -336,6 +341,7 @@ def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
     counts, failure, hart = followed.decoder.counts, followed.reader.failure, request.hart
     if not request.output.quiet:
         followed.status.say([f"{why}: {summary(counts)}"])
+    followed.status.say(followed.decoder.remarks())
     unread = _unread(followed, request.trace)
     if hart is not None and followed.harts and hart not in followed.harts:
         there = ", ".join(map(str, sorted(followed.harts)))

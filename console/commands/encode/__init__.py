@@ -22,6 +22,7 @@ from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
+from rvtrace_gdb.decode.coresight.frames import USABLE_IDS, FrameForm
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
@@ -31,6 +32,8 @@ from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.framed_import import with_tandem_streams
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
 from rvtrace_gdb.session.formats.tandem import GroupItemizer, GroupWording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -175,7 +178,8 @@ def encode_tandem(
     encoding = TandemEncoding(chosen, request.limit, commits, parameters, starts, shown.progress)
 
     def capture_of(file: str, data: bytes) -> Capture:
-        return tandem_capture(file, data, parameters, image, hart=request.hart or 0)
+        capture = tandem_capture(file, data, parameters, image, hart=request.hart or 0)
+        return capture if request.frames is None else with_tandem_streams(capture, request.frames)
 
     with encode_encoding.destination(request, capture_of) as write:
         pieces = encode_encoding.written(encoding.pieces(), write)
@@ -267,6 +271,15 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         help='file to write; .rvt: a capture, which includes the options; otherwise raw bytes; "-": standard output',
     )
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
+    parser.add_argument(
+        "--frames", choices=[form.value for form in FrameForm], metavar="FORM",
+        help="put the trace into frames of the CoreSight formatter: coresight, as a buffer has them; tpiu, as they"
+        " leave pins",
+    )  # fmt: skip
+    parser.add_argument(
+        "--atb-id", type=inputs.number_from(USABLE_IDS[0], USABLE_IDS[-1]), metavar="ID",
+        help="the trace's ID in the frames, 1 to 111 (default 1)",
+    )  # fmt: skip
 
 
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -303,9 +316,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _request(args: argparse.Namespace) -> EncodeRequest:
+    if args.frames is None and args.atb_id is not None:
+        raise EncodeError(f"--atb-id {args.atb_id:#x}: the trace has an ATB ID in frames alone: add --frames")
+    frames = args.frames and ImportedFrames(FrameForm(args.frames), {args.atb_id or USABLE_IDS[0]: None})
     log = EncodedLog(
         file=args.pcs, format=args.format, hart=args.hart, start=args.start, limit=args.limit, output=args.output,
-        dump=args.dump,
+        dump=args.dump, frames=frames,
     )  # fmt: skip
     encoder = TandemEncoderRequest if args.tandem else ETraceRequest if args.etrace else NTraceRequest
     return EncodeRequest(tuple(args.elf), log, encoder.from_arguments(args))
@@ -321,7 +337,7 @@ def _encode(encoding: Encoding, request: EncodeRequest, image: Image, shown: Com
         )  # fmt: skip
 
         def made(file: str, data: bytes) -> Capture:
-            capture = capture_of(RawImport(file, data, encoding.trace_options, image))
+            capture = capture_of(RawImport(file, data, encoding.trace_options, image, frames=wanted.frames))
             return dataclasses.replace(capture, notes=tuple(executed.notes))
 
         with encode_encoding.destination(wanted, made) as write:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 
+from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
 from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import counted
@@ -98,7 +100,7 @@ class EncodedLog:
     """The log that is encoded, and where the trace goes. *format*: None: detected. *hart*: None: the only one.
 
     *start*: where it begins, None: at the program's first instruction. *limit*: of instructions. *output*: a file,
-    None: none is written. *dump*: the messages are printed.
+    None: none is written. *dump*: the messages are printed. *frames*: the trace is put into CoreSight frames.
     """
 
     file: str
@@ -108,6 +110,7 @@ class EncodedLog:
     limit: int | None
     output: str | None
     dump: bool
+    frames: ImportedFrames | None = None
 
 
 @contextmanager
@@ -118,7 +121,13 @@ def destination(
 
     *capture_of*: makes a capture for this file.
     """
-    if request.output is None:
+    if request.frames is not None:
+        with destination(dataclasses.replace(request, frames=None), capture_of) as write:
+            (atb_id,) = request.frames.harts
+            formatter = FrameFormatter(request.frames.form)
+            yield lambda data: write(formatter.put(atb_id, data))
+            write(formatter.flush())
+    elif request.output is None:
         yield lambda data: None
     elif not request.output.endswith(".rvt"):
         with atomic_output(request.output) as file:

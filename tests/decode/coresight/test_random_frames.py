@@ -123,7 +123,7 @@ def test_bytes_behind_what_is_missing() -> None:
     )
     trace = DemultiplexedTrace(FrameForm.MEMORY, frames)
     assert (trace.stream(1), trace.breaks(1), trace.breaks(2)) == (b"abcdef", [3], [0])
-    assert [(it.atb_id, it.offset, it.size) for it in trace.others] == [(NoId.BARRIER, 16, 16)]
+    assert trace.firsts == {NoId.BARRIER: 16}
     assert trace.offset_of(1, 6) == len(frames)
 
 
