@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.rows.list_rows import Place
 
-BY_INSTRUCTIONS, BY_LINES = "instructions", "lines"
+BY_INSTRUCTIONS, BY_LINES, BY_FUNCTIONS = "instructions", "lines", "functions"
 """How runs are compared: those of one program, and those of two builds of it."""
 PARTED, WAITED = "parted", "waited"
 """They went different ways; or one of them waits in a loop to its end that the other one has left."""
@@ -53,7 +53,7 @@ class DiffAnswer(NamedTuple):
     """What came out of a comparison of a hart's history with that of another capture.
 
     name, other_name    of the captures
-    by                  `BY_INSTRUCTIONS` or `BY_LINES`
+    by                  `BY_INSTRUCTIONS`, `BY_LINES` or `BY_FUNCTIONS`
     hart, other_hart    which were compared
     begin, other_begin  the numbers from which on they were, None: nothing of one is in the other
     same                how many instructions (or lines) both ran

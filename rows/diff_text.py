@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvtrace_gdb.rows.diff_rows import WAITED, DiffAnswer, DivergenceRow
+from rvtrace_gdb.rows.diff_rows import BY_FUNCTIONS, BY_INSTRUCTIONS, BY_LINES, WAITED, DiffAnswer, DivergenceRow
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, TextSymbols
 
@@ -15,6 +15,9 @@ def lines(answer: DiffAnswer, symbols: TextSymbols) -> Iterator[str]:
     """Yield the answer, in lines of 80 columns as far as names allow."""
     names = f"A: {answer.name}, hart {answer.hart}; B: {answer.other_name}, hart {answer.other_hart}"
     yield symbols.paint("heading", names)
+    if answer.by == BY_FUNCTIONS:
+        yield "The builds have little code in common, as at another level of optimisation:"
+        yield "  compared by the calls of the functions that both have."
     if answer.begin is None:
         yield "Nothing that ran in one of them ran in the other, long enough to compare them."
         return
@@ -30,8 +33,11 @@ def lines(answer: DiffAnswer, symbols: TextSymbols) -> Iterator[str]:
         yield f"{_same_text(answer)}; {_number_of(answer.differences, 'stretch', 'stretches')} that differ:"
 
 
+_COMPARED = {BY_INSTRUCTIONS: "instruction", BY_LINES: "source line", BY_FUNCTIONS: "call"}
+
+
 def _same_text(answer: DiffAnswer) -> str:
-    what = "instruction" if answer.by == "instructions" else "source line"
+    what = _COMPARED[answer.by]
     return f"{_number_of(answer.same, what)} in both"
 
 

@@ -11,14 +11,15 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.line_code import SourceLineCode, line_code
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.program_coverage import identity_of
-from rvtrace_gdb.rows.diff_rows import BY_INSTRUCTIONS, BY_LINES
+from rvtrace_gdb.rows.diff_rows import BY_FUNCTIONS, BY_INSTRUCTIONS, BY_LINES
 from rvtrace_gdb.session.questions.divergence.content import SymbolOfPc
+from rvtrace_gdb.session.questions.divergence.entered import entered_symbols
 from rvtrace_gdb.session.questions.divergence.loop_code import operation_at
 
 
 class ComparedPrograms(NamedTuple):
-    """How two programs are compared: *by* instructions or lines, with the symbols of the instructions of each. *bias*:
-    an address is that much more than its symbol.
+    """How two programs are compared: *by* instructions, lines or functions, with the symbols of the instructions of
+    each. *bias*: an address is that much more than its symbol.
     """
 
     by: str
@@ -34,7 +35,10 @@ def compared_programs(image: Image, other: Image) -> ComparedPrograms:
     if mine is None or its is None or _is_same(mine[0], its[0]):
         bias, other_bias = (0 if it is None else it[1] for it in (mine, its))
         return ComparedPrograms(BY_INSTRUCTIONS, _moved(bias), _moved(other_bias), bias, other_bias)
-    return ComparedPrograms(BY_LINES, *_line_symbols(image, other))
+    mine_by_name, its_by_name = _functions_of(image), _functions_of(other)
+    if not _are_alike(mine_by_name, its_by_name):
+        return ComparedPrograms(BY_FUNCTIONS, *entered_symbols(image, other))
+    return ComparedPrograms(BY_LINES, *_line_symbols(mine_by_name, its_by_name))
 
 
 def _is_same(one: Elf, other: Elf) -> bool:
@@ -59,13 +63,27 @@ class _LinesOfFunction(NamedTuple):
     starts: list[list[int]]
 
 
-def _line_symbols(image: Image, other: Image) -> tuple[SymbolOfPc, SymbolOfPc]:
+def _are_alike(mine: "_Functions", its: "_Functions") -> bool:
+    """Return whether so many lines of the functions that both builds have are the same code that the builds were made
+    alike.
+    """
+    alike = lines = 0
+    for name in mine.keys() & its.keys():
+        if any(path.lower().endswith(".s") for path, _ in mine[name].lines):
+            continue  # an assembler does not optimise
+        one, another = mine[name].code, its[name].code
+        matcher = SequenceMatcher(None, one, another, autojunk=False)
+        alike += sum(it.size for it in matcher.get_matching_blocks())
+        lines += max(len(one), len(another))
+    return lines < _LINES_LEAST or alike >= _ALIKE_LEAST * lines
+
+
+def _line_symbols(mine: "_Functions", its: "_Functions") -> tuple[SymbolOfPc, SymbolOfPc]:
     """Return the symbols of the instructions of two builds: of those where a line, or a function without lines, begins.
 
     Lines of a function are the same if their code is alike, in their order, wherever they are by now; and where as many
     lines in a row have other code, each is the one that was changed.
     """
-    mine, its = _functions_of(image), _functions_of(other)
     symbols: tuple[dict[int, int], dict[int, int]] = ({}, {})
     number = 0
     for name in dict.fromkeys((*mine, *its)):
@@ -80,6 +98,9 @@ def _line_symbols(image: Image, other: Image) -> tuple[SymbolOfPc, SymbolOfPc]:
 _JUMPS = frozenset(("jal", "jalr"))
 """A line that has nothing else is not compared: where a compiler puts returns changes with everything around them."""
 _NO_LINES = _LinesOfFunction([], [], [])
+_LINES_LEAST, _ALIKE_LEAST = 8, 0.5
+"""How many lines two builds have at least of which so many are alike, or they are compared by functions."""
+_Functions = dict[str, _LinesOfFunction]
 
 
 def _matches(

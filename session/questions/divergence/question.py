@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.source_lines import SourceLines
-from rvtrace_gdb.rows.diff_rows import BY_LINES, DiffAnswer
+from rvtrace_gdb.rows.diff_rows import BY_INSTRUCTIONS, DiffAnswer
 from rvtrace_gdb.rows.list_rows import DifferenceRow
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.context import Context
@@ -63,7 +63,7 @@ class HartComparison:
         self._cut.append(cuts)
         instructions = Flow(HistorySymbols(history, None, progress), cuts)
         flow = instructions if symbol_of is None else Flow(HistorySymbols(history, symbol_of, progress), cuts)
-        named = self.by == BY_LINES and trace is self._other
+        named = self.by != BY_INSTRUCTIONS and trace is self._other
         run = ComparedRun(trace.session, trace.selected, flow, instructions, SourceLines(program.base), named)
         side = FlowSide(flow, program, symbol_of)
         return ComparedSide(side, WaitingLoops(flow, instructions, program), trace.selected.overwritten), run

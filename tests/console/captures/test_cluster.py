@@ -106,10 +106,13 @@ def test_the_result_is_that_without_a_cluster_and_a_killed_worker_is_made_up_for
         ["coverage", first, "--json", "--merge", *others],
         ["pgo", first, *others, "--to", "llvm", "-o", "-"],
         ["coverage", pack, "--json", "--merge", *others],
+        ["blame", "--good", *others, "--bad", first, "--json", "--top", "0"],
+        ["blame", "--good", pack, "--bad", *others],
     )
     alone = [printed(capsys, *command, "--jobs", "1") for command in commands]
     for said in (alone[1], alone[3]):
         assert json.loads(said.splitlines()[-1])["total"]["conditions"]["covered"] > 5  # sources are read
+    assert len(alone[4].splitlines()) > 5  # what the longest run did, and the others did not
     assert [printed(capsys, *command, "--cluster", running.address) for command in commands] == alone
     readers = [DyingReader.of(capture, tmp_path) for capture in running.captures]
     expected = list(read_captures(readers, Readers(jobs=1), silent))
