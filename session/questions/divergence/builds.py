@@ -63,7 +63,7 @@ class _LinesOfFunction(NamedTuple):
     starts: list[list[int]]
 
 
-def _are_alike(mine: "_Functions", its: "_Functions") -> bool:
+def _are_alike(mine: "_FunctionLines", its: "_FunctionLines") -> bool:
     """Return whether so many lines of the functions that both builds have are the same code that the builds were made
     alike.
     """
@@ -78,7 +78,7 @@ def _are_alike(mine: "_Functions", its: "_Functions") -> bool:
     return lines < _LINES_LEAST or alike >= _ALIKE_LEAST * lines
 
 
-def _line_symbols(mine: "_Functions", its: "_Functions") -> tuple[SymbolOfPc, SymbolOfPc]:
+def _line_symbols(mine: "_FunctionLines", its: "_FunctionLines") -> tuple[SymbolOfPc, SymbolOfPc]:
     """Return the symbols of the instructions of two builds: of those where a line, or a function without lines, begins.
 
     Lines of a function are the same if their code is alike, in their order, wherever they are by now; and where as many
@@ -100,7 +100,7 @@ _JUMPS = frozenset(("jal", "jalr"))
 _NO_LINES = _LinesOfFunction([], [], [])
 _LINES_LEAST, _ALIKE_LEAST = 8, 0.5
 """How many lines two builds have at least of which so many are alike, or they are compared by functions."""
-_Functions = dict[str, _LinesOfFunction]
+_FunctionLines = dict[str, _LinesOfFunction]
 
 
 def _matches(
