@@ -22,14 +22,14 @@ _BRANCHES = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 
 def entered_symbols(image: Image, other: Image) -> tuple[SymbolOfPc, SymbolOfPc]:
     """Return the symbols of the instructions of two builds: of those where a function begins that both have."""
-    mine, its = _entries(image), _entries(other)
+    mine, its = _entered_functions(image), _entered_functions(other)
     both = [name for name in mine if name in its]
     return tuple(  # type: ignore[return-value] # of two
         {each[name]: number for number, name in enumerate(both, 1)}.get for each in (mine, its)
     )
 
 
-def _entries(image: Image) -> Mapping[str, int]:
+def _entered_functions(image: Image) -> Mapping[str, int]:
     """Return where functions of the source begin, by their names: those of which no copy was inlined, and that do not
     jump back to their begin.
     """
