@@ -127,9 +127,14 @@ class Graph:
         return cls(tuple(order), frozenset(edges), inputs or {}, tuple(unused))
 
     def without(self, names: Collection[str]) -> "Graph":
-        """Return the graph without components of these names, as if they were not there."""
-        edges = (edge for edge in self.edges if not {*edge} & {*names})
-        return Graph.build((each for each in self.order if each.name not in names), edges, self.inputs, self.unused)
+        """Return the graph without components of these names, and without what then leads nowhere."""
+        gone = {*names}
+        for component in self.order:  # receivers before senders
+            fed = {receiver.name for receiver in self.receivers_of(component)}
+            if fed and fed <= gone:
+                gone.add(component.name)
+        edges = (edge for edge in self.edges if not {*edge} & gone)
+        return Graph.build((each for each in self.order if each.name not in gone), edges, self.inputs, self.unused)
 
     @property
     def version(self) -> int:

@@ -39,6 +39,7 @@ from rvtrace_gdb.session.queries.registers import in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
+from rvtrace_gdb.session.target.hart_power import off_harts
 from rvtrace_gdb.session.target.link import ConnectLink, Link, checked
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted, printable, warning
@@ -65,7 +66,7 @@ def find_component(
     link fails.
     """
     progress(f"looking at {component.name}", 0)
-    seen = registers.see(link, registers.place(description, component))
+    seen = registers.see(link, registers.place(description, component), off_harts(link, description))
     hart, state = _hart_facts(link, component) if isinstance(component, EncoderDescription) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
     own_registers = not host_of(component)

@@ -51,17 +51,20 @@ from rvtrace_gdb.session.description.model import (
     DescriptionError,
     EncoderDescription,
     host_of,
+    power_of,
 )
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import coresight_components, ctr_records
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
+from rvtrace_gdb.session.target.hart_power import off_harts
 from rvtrace_gdb.session.target.link import ConnectLink, Link, check_type, checked, link_to
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
 
+NOTHING_OFF: Mapping[int, str] = {}
 _IN_RESET = "it is in reset: its other registers are undefined until it is activated, as by `trace start`"
 
 
@@ -91,8 +94,15 @@ def place(description: Description, component: AnyComponent) -> AnyComponent:
     return description.component(inside) if inside else component
 
 
-def see(link: Link, found: AnyComponent) -> ComponentSeen:
-    """Read a component's state, kind and version. Raises the transport's errors when the link fails."""
+def see(link: Link, found: AnyComponent, off: Mapping[int, str] = NOTHING_OFF) -> ComponentSeen:
+    """Read a component's state, kind and version. *off*: the harts without power, whose components are not touched.
+
+    Raises the transport's errors when the link fails.
+    """
+    hart = power_of(found)
+    if hart is not None and hart in off:
+        component = Component(link, found.base, block(found.kind), found.name)
+        return ComponentSeen(component, None, notes=(f"not read: hart {hart} is off ({off[hart]})",))
     if found.kind in CORESIGHT:
         return coresight_components.see(link, found)
     component = Component(link, found.base, {**RATIFIED, **OF_VENDORS}[found.kind], found.name)
@@ -131,10 +141,15 @@ def _of_version(component: Component, found: AnyComponent, major: int | None) ->
 
 
 def component_lines(
-    link: Link, found: AnyComponent, *, everything: bool = False, progress: Progress = silent
+    link: Link,
+    found: AnyComponent,
+    off: Mapping[int, str] = NOTHING_OFF,
+    *,
+    everything: bool = False,
+    progress: Progress = silent,
 ) -> list[str]:
     """Describe the component's registers, a line each, below a title. Raises as `see`, and what *progress* raises."""
-    seen = see(link, found)
+    seen = see(link, found, off)
     component = seen.component
     text = [f"{found.name} at {found.base:#x}: {component.block.name}{_hart_text(found)}"]
     if seen.usable:
@@ -395,7 +410,10 @@ def _of_target(
     asked = [there[name] for name in names] or list(there.values())
     places = dict.fromkeys(place(description, component).name for component in asked)
     with linked(description, connect) as link:
-        return [component_lines(link, there[name], everything=wish.everything, progress=progress) for name in places]
+        off = off_harts(link, description)
+        return [
+            component_lines(link, there[name], off, everything=wish.everything, progress=progress) for name in places
+        ]
 
 
 def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:

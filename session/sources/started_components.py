@@ -1,6 +1,6 @@
 """The trace components of a trace that was started: how they are driven, and what their sinks hold."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rvtrace_gdb.controlregs import generations
 from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainFailed
@@ -8,7 +8,7 @@ from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkStatus, StopResult
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
 from rvtrace_gdb.session.errors import SetUpLost
-from rvtrace_gdb.session.sources.hardware import IncrementalBuffer, LiveSink
+from rvtrace_gdb.session.sources.live_sinks import IncrementalBuffer, LiveSink
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
@@ -23,6 +23,9 @@ class StartedComponents:
     def __init__(self, graph: Graph, in_force: GraphSettings, buffers: Mapping[str, IncrementalBuffer]) -> None:
         self.graph, self.in_force = graph, in_force
         self._drive = generations.procedures(graph)
+        self._in_use = graph
+        """Those that have power."""
+        self._left_out: set[int] = set()
         self._memories = Graph.build(graph.ram_sinks, ())
         self._off: tuple[str, ...] = ()
         """Encoders that triggers had switched off when the trace was paused."""
@@ -33,7 +36,20 @@ class StartedComponents:
 
     def status(self) -> GraphStatus:
         """Return the components' current state."""
-        return self._drive.read_status(self.graph)
+        return self._drive.read_status(self._in_use)
+
+    def leave_out(self, off: Mapping[int, Collection[str]]) -> list[str]:
+        """Leave components out whose hart has no power any more, for good: they lose their settings.
+
+        *off*: their names, by hart. Return a line for each hart that was traced until now.
+        """
+        lines = []
+        for hart in off.keys() - self._left_out:
+            self._left_out.add(hart)
+            if any(component.name in off[hart] for component in self._in_use.order):
+                self._in_use = self._in_use.without(off[hart])
+                lines.append(f"hart {hart} went off while it was traced: its trace ends there, what was stored is kept")
+        return lines
 
     def unread(self) -> int:
         """Return about how many bytes a read-out would fetch from the target."""
@@ -47,7 +63,7 @@ class StartedComponents:
 
     def reset_encoder(self) -> SetUpLost | None:
         """Return the error for an encoder that was reset, None if none was: what it sends next begins anew."""
-        changed = self._drive.changed_encoder(self.graph, self.in_force)
+        changed = self._drive.changed_encoder(self._in_use, self.in_force)
         return None if changed is None else SetUpLost(*changed)
 
     def drain(self, progress: Progress) -> list[RvtraceError]:
@@ -66,7 +82,7 @@ class StartedComponents:
 
     def stop(self, progress: Progress) -> StopResult:
         """Stop all, and return what that showed. Raises what *progress* raises, too."""
-        stopped = self._drive.stop(self.graph, progress)
+        stopped = self._drive.stop(self._in_use, progress)
         for sink in self.sinks:
             sink.lost(stopped.lost)
         self._off = stopped.off
@@ -74,13 +90,13 @@ class StartedComponents:
 
     def resume(self) -> None:
         """Let all that were stopped go on, but not the encoders that triggers had switched off."""
-        self._drive.resume(self.graph, self.in_force, off=self._off)
+        self._drive.resume(self._in_use, self.in_force, off=self._off)
         for sink in self.sinks:
             sink.goes_on()
 
     def give_back(self, progress: Progress = silent) -> list[str]:
         """Give back what others on the target use, too. Return a line for each component that failed."""
-        return self._drive.give_back(self.graph, progress)
+        return self._drive.give_back(self._in_use, progress)
 
     def goes_on(self, failure: ComponentError) -> bool:
         """Return whether an encoder may trace on that failed to stop."""

@@ -27,8 +27,9 @@ from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import Description, EncoderDescription
 from rvtrace_gdb.session.errors import NotResumed, NotStopped, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource, trace_control_lines
-from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, unreadable
+from rvtrace_gdb.session.sources.hardware import Hardware, unreadable
 from rvtrace_gdb.session.sources.last_traps import LastTraps
+from rvtrace_gdb.session.sources.live_sinks import IncrementalBuffer
 from rvtrace_gdb.session.sources.notes import TraceNotes
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.started_components import StartedComponents
@@ -151,7 +152,16 @@ class LiveTrace(TraceSource):
     def components_now(self) -> GraphStatus:
         """Return the components' current state, as far as it can be read. Raises transport errors."""
         with self.link.unpolled():
+            self._ask_power()
             return self.components.status()
+
+    def _ask_power(self) -> None:
+        """Find out which harts are off: the registers of their components are not touched. Raises transport errors."""
+        if self.hardware.power is not None:
+            self.hardware.power.ask()
+            off = {hart: self.hardware.needing(hart) for hart in self.hardware.power.off}
+            for line in self.components.leave_out(off):
+                self.notes.once(line)
 
     def harts(self) -> dict[int, str]:
         """Return the state of each traced hart ("halted", "running", ...). Raises transport errors."""
@@ -240,6 +250,11 @@ class LiveTrace(TraceSource):
 
     def _read_sinks(self, progress: Progress, *, ending: bool = False) -> None:
         self.failure, self.incomplete, self.halted = None, True, ()
+        try:
+            self._ask_power()
+        except RvtraceError as error:
+            self.failure = error
+            return
         self._last_traps.may_ask(())
         if self.state is not None:
             self.state.forget_end()
@@ -327,8 +342,9 @@ def start(
     image = session_program.program_of(context.elf).image()
     request = trace_request(options, image)
     wishes = wishes_of(options, context.save_memory)
-    link = open_link(description, hardware.encoders[0], checked(connect, context.openocd))
+    link = open_link(description, hardware.encoders[0], checked(connect, context.openocd), hardware.encoders[1:])
     try:
+        hardware = hardware.powered(link)
         session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
         session.check_free(LiveTrace)
         if session.live is not None:

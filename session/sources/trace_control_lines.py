@@ -9,7 +9,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, Grap
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.sources import TraceSource
-from rvtrace_gdb.session.sources.hardware import LiveSink
+from rvtrace_gdb.session.sources.live_sinks import LiveSink
 from rvtrace_gdb.session.sources.notes import TraceNotes
 from rvtrace_gdb.session.sources.options import Armed
 from rvtrace_gdb.session.sources.started_components import StartedComponents

@@ -118,25 +118,41 @@ class Link(Target, Protocol):
     def close(self) -> None: ...
 
 
+UNKNOWN_STATES = frozenset({"unknown", "unavailable", "examine deferred"})
+"""OpenOCD's states of a hart that it does not reach; one may have been left out with -defer-examine."""
 MARK = "::rvtrace_connection"
 """The variable of OpenOCD's; as gdbext.same_openocd.VARIABLE."""
 ConnectLink = Callable[[str, int], Link]
 """Creates the link to OpenOCD at a host and port; it may connect only when used."""
 
 
-def open_link(description: Description, encoder: EncoderDescription, connect: ConnectLink = OpenOcd) -> Link:
-    """Return a tested link to the hart that *encoder* traces. Raises HartUnreachable and the transport's errors."""
+def open_link(
+    description: Description,
+    encoder: EncoderDescription,
+    connect: ConnectLink = OpenOcd,
+    others: Sequence[EncoderDescription] = (),
+) -> Link:
+    """Return a tested link to the hart that *encoder* traces; where harts may be off, to the first one of that and
+    *others* that is on. Raises HartUnreachable and the transport's errors.
+    """
     link = link_to(description, connect)
     try:
         link.state()
-        link.target = _hart_name(link, encoder.hart)
+        hart = _hart_that_is_on(link, (encoder, *others)) if description.hart_power else encoder.hart
+        link.target = _hart_name(link, hart)
         state = link.state()
-        if state in ("unknown", "unavailable"):
-            raise HartUnreachable(encoder.hart, _no_state(description, link.target))
+        if state in UNKNOWN_STATES:
+            raise HartUnreachable(hart, _no_state(description, link.target))
     except BaseException:
         link.close()
         raise
     return link
+
+
+def _hart_that_is_on(link: Link, encoders: Sequence[EncoderDescription]) -> int:
+    """Return the first hart whose state is known, else the first one. Raises HartUnreachable, transport errors."""
+    found = states(link, [encoder.hart for encoder in encoders])
+    return next((hart for hart, state in found.items() if state not in UNKNOWN_STATES), next(iter(found)))
 
 
 def link_to(description: Description, connect: ConnectLink) -> Link:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, RamMode
-from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild, TimestampUnit, TraceComponent
 from rvtrace_gdb.transport.simulated.devices.coresight.links import CoresightFunnel, CoresightReplicator, LinkedBridge
@@ -154,6 +154,25 @@ def _v0_memory(part: RamSinkPart, bus: Bus) -> V0Memory:
 
 AnyTraceEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for
+class PoweredDevice:
+    """The registers of *device*, which need the power of *hart*: without it every access is a bus error."""
+
+    def __init__(self, device: TraceComponent, hart: int, is_off: Callable[[int], bool]) -> None:
+        self._device, self._hart, self._is_off = device, hart, is_off
+
+    def read(self, offset: int, nbytes: int) -> int:
+        self._check(offset, nbytes)
+        return self._device.read(offset, nbytes)
+
+    def write(self, offset: int, nbytes: int, value: int) -> None:
+        self._check(offset, nbytes)
+        self._device.write(offset, nbytes, value)
+
+    def _check(self, offset: int, nbytes: int) -> None:
+        if self._is_off(self._hart):
+            raise BusError(offset, nbytes)
+
+
 SinkDevice = RamSink | PibSink | AtbBridge | AxiStreamSink
 PassingDevice = Funnel | V0Funnel | LinkedBridge | CoresightFunnel | CoresightReplicator | TraceMemoryController
 Fired = Callable[[str, int], None]
@@ -188,12 +207,13 @@ class Devices:
         device = self.by_name[part.name] = make(part, hart)
         return device
 
-    def attach(self) -> None:
-        """Put all devices on the bus, in the order of the wiring, once all exist."""
+    def attach(self, is_off: Callable[[int], bool]) -> None:
+        """Put all devices on the bus, in the order of the wiring, once all exist. *is_off*: whether a hart is."""
         for part in self._wiring.parts:
             if part.name in self.by_name:
                 device = self.by_name[part.name]
-                self._bus.add(part.base, BLOCK_SIZE, device.read, device.write)
+                powered = device if part.power is None else PoweredDevice(device, part.power, is_off)
+                self._bus.add(part.base, BLOCK_SIZE, powered.read, powered.write)
 
     @property
     def in_order(self) -> tuple[TraceComponent, ...]:

@@ -188,7 +188,7 @@ class Machine:
         devices = self._devices()
         self._cores = tuple(Core(each, devices.encoder) for each in self.harts)
         self._turns = Turns(self._cores, bus, memory_map.clint) if others else None
-        devices.attach()
+        devices.attach(lambda hart: self.debug_module.harts.is_off(hart))
         self._lost_causes: set[LostCause] = set()
         self.uart = Uart()
         bus.add(memory_map.uart, UART_SIZE, self.uart.read, self.uart.write)  # a component at its address comes first
@@ -197,6 +197,9 @@ class Machine:
         self.hart, self._control = hart, self._cores[0].control
         self.debug_module = self._debug_module()
         self.dtm = DtmRegisters(self.debug_module, has_errinfo=spec is DebugSpec.V1_0)
+        for part in self.wiring.encoders:
+            if part.off:
+                self.switch_power(part.hart, False)
         self.tap = Tap(self.dtm)
 
     def set_identity(self, idcode: int | None, harts: Sequence[tuple[int, int]]) -> None:
@@ -270,8 +273,23 @@ class Machine:
 
     def halt_at_start(self) -> None:
         """Enter Debug Mode before the first instruction, so that a debugger misses nothing."""
-        for core in self._cores:
-            core.control.halt(DebugCause.HALTREQ)
+        for number, core in enumerate(self._cores):
+            if not self.debug_module.harts.is_off(number):
+                core.control.halt(DebugCause.HALTREQ)
+
+    @property
+    def off(self) -> list[int]:
+        """The harts that have no power."""
+        return [number for number in range(len(self.harts)) if self.debug_module.harts.is_off(number)]
+
+    def switch_power(self, hart: int, on: bool) -> None:
+        """Switch the power of a hart. Without it, it does nothing, and the registers of its components do not answer;
+        what they held is lost.
+        """
+        self.debug_module.harts.switch_power(hart, on=on)
+        for part in self.wiring.parts:
+            if part.power == hart and not on:
+                self.components[part.name].write(0, 4, 0)
 
     def run_slice(self, instructions: int) -> None:
         """Let the running harts execute about so many instructions together, and encode what they retired."""

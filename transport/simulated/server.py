@@ -15,6 +15,7 @@ full:
             JAM <component>                 this sink, bridge or funnel takes nothing any more
             UNJAM <component>               it does again
             TRIGGER <encoder> <input>       an external trigger input fires
+            POWER <hart> <ON or OFF>        the hart has power, or none
     server: OK 0                            done; nothing follows
         or: ERROR <what is wrong>
 
@@ -30,7 +31,7 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import XTI_CONTROL
@@ -55,11 +56,19 @@ _DONE = b"OK 0\n"
 class Backdoor:
     """The backdoor: answers the clients of *listener*, which the caller has to close; the owner polls `filenos`.
 
-    *components*: the trace components by name.
+    *components*: the trace components by name. *switch_power*: switches the power of one of so many *harts*.
     """
 
-    def __init__(self, bus: Bus, listener: socket.socket, components: Mapping[str, TraceComponent] = _NONE) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        listener: socket.socket,
+        components: Mapping[str, TraceComponent] = _NONE,
+        harts: int = 0,
+        switch_power: Callable[[int, bool], None] = lambda hart, on: None,
+    ) -> None:
         self._bus = bus
+        self._harts, self._switch_power = harts, switch_power
         self._components = components
         self._listener = listener
         self._clients: dict[int, tuple[socket.socket, bytearray]] = {}
@@ -109,6 +118,8 @@ class Backdoor:
             return self._disturb(command, words)
         if command in ("JAM", "UNJAM"):
             return self._jam(words, command == "JAM")
+        if command == "POWER":
+            return self._power(words)
         return self._read_memory(command, words)
 
     def _read_memory(self, command: str, words: list[str]) -> bytes:
@@ -141,6 +152,12 @@ class Backdoor:
             return _DONE
         inputs = f"{words[0]} has {count} trigger inputs"
         return f"ERROR say OVERFLOW <encoder>, or TRIGGER <encoder> <input>; {inputs}\n".encode()
+
+    def _power(self, words: list[str]) -> bytes:
+        if len(words) != 2 or not is_number(words[0]) or int(words[0]) >= self._harts or words[1] not in ("ON", "OFF"):
+            return f"ERROR say POWER <hart> ON, or OFF; there are {self._harts} harts\n".encode()
+        self._switch_power(int(words[0]), words[1] == "ON")
+        return _DONE
 
     def _jam(self, words: list[str], jammed: bool) -> bytes:
         component = self._components.get(words[0]) if len(words) == 1 else None

@@ -74,10 +74,11 @@ class UnconnectedPins:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentPart:
-    """One component. *base*: where its registers are."""
+    """One component. *base*: where its registers are. *power*: the hart whose power they need, None: none."""
 
     name: str
     base: int
+    power: int | None = None
     build: ComponentBuild = field(default_factory=ComponentBuild)
 
 
@@ -87,7 +88,7 @@ class EncoderPart(ComponentPart):
 
     *formats*, *built_with*, *etrace*, *absent*, *filters*: see `TraceEncoder`. *trigger_inputs*, *trigger_outputs*: the
     numbers of external triggers. *overflow_after*: after so many messages, counted from the first one, a message finds
-    no room on its way out.
+    no room on its way out. *off*: its hart has no power at the beginning.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -101,6 +102,7 @@ class EncoderPart(ComponentPart):
     trigger_inputs: int = 0
     trigger_outputs: int = 0
     overflow_after: Collection[int] = ()
+    off: bool = False
     version: int = RATIFIED
 
 

@@ -289,7 +289,7 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
     tandem = target.with_tandem_ports(request.tandem, request.elf, machine, cleanup)
     config = openocd_config(
         listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate,
-        machine.dtm.idcode,
+        machine.dtm.idcode, machine.off,
     )  # fmt: skip
     if files.openocd:
         _write_text_file(files.openocd, config)
@@ -396,7 +396,9 @@ def _listener(served: ServedAt, cleanup: ExitStack) -> socket.socket:
 def _side_door(path: str | None, machine: Machine, cleanup: ExitStack) -> Backdoor | None:
     if not path:
         return None
-    return Backdoor(machine.bus, _unix(path, cleanup), machine.components)
+    return Backdoor(
+        machine.bus, _unix(path, cleanup), machine.components, len(machine.harts), machine.switch_power
+    )
 
 
 def _unix(path: str, cleanup: ExitStack) -> socket.socket:

@@ -59,7 +59,7 @@ StreamOpener = Callable[[str, str, Path], PinStream]
 KEYS: Mapping[str, tuple[str, ...]] = {
     "encoder": (
         "formats", "without", "filters", "comparators", "data_filters", "nesting_bits", "trigger_inputs",
-        "trigger_outputs", "overflow_after", "etrace",
+        "trigger_outputs", "overflow_after", "off", "etrace",
     ),
     "funnel": ("inputs", "depth", "clocks"),
     "ram_sink": ("modes", "sram_size", "access_width", "address_bits", "window"),
@@ -215,6 +215,7 @@ def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:
         trigger_inputs=section.number("trigger_inputs", range(TRIGGERS + 1), 0),
         trigger_outputs=section.number("trigger_outputs", range(TRIGGERS + 1), 0),
         overflow_after=section.numbers("overflow_after"),
+        off=section.switch("off", part.off),
     )
 
 

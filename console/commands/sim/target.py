@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
@@ -292,7 +292,11 @@ def _wiring(request: EncoderBuildRequest, count: int, description: Description |
     }
     if description is None:
         return standard(memory_map, count, **properties)
-    return Wiring(tuple(_component_part(component, properties) for component in description.components))
+    parts = (_component_part(component, properties) for component in description.components)
+    if not description.hart_power:
+        return Wiring(tuple(parts))
+    powers = map(told.power_of, description.components)
+    return Wiring(tuple(replace(part, power=power) for part, power in zip(parts, powers, strict=True)))
 
 
 def _component_part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:
@@ -412,11 +416,12 @@ def openocd_config(
     harts: int = 1,
     separate: bool = False,
     idcode: int = IDCODE,
+    off: Collection[int] = (),
 ) -> str:
     """Return OpenOCD 0.12's configuration for the target that is served at *listener*.
 
     *hart*: one like all others. *separate*: several harts have a gdb server each, from *gdb_port* on; else there is one
-    for all, in which each is a thread.
+    for all, in which each is a thread. *off*: harts without power, which OpenOCD leaves alone.
     """
     if listener.family == socket.AF_UNIX:
         where = f"remote_bitbang host {_tcl_word(listener.getsockname())}"
@@ -426,7 +431,7 @@ def openocd_config(
     exposed = "" if hart is None or hart.ctr is None else encoder.openocd_lines(hart.ctr)
     names = [f"sim.cpu{number}" for number in range(harts)]
     alone = f"target create sim.cpu riscv -chain-position sim.cpu\n{_KNOWS}"
-    targets = alone if harts == 1 else _several(names, exposed, separate)
+    targets = alone if harts == 1 else _several(names, exposed, separate, off)
     return f"""adapter driver remote_bitbang
 {where}
 adapter speed 10000
@@ -441,13 +446,14 @@ telnet_port disabled
 {exposed if harts == 1 else ""}"""
 
 
-def _several(names: Sequence[str], exposed: str, separate: bool) -> str:
+def _several(names: Sequence[str], exposed: str, separate: bool, off: Collection[int]) -> str:
     """Return the configuration of several harts, each with the settings that a single hart would have."""
     text = ""
     for number, name in enumerate(names):
-        threads = "" if separate else " -rtos hwthread"
-        text += f"target create {name} riscv -chain-position sim.cpu -coreid {number}{threads}\n{_KNOWS}{exposed}"
-    return text + ("" if separate else f"target smp {' '.join(names)}\n") + f"targets {names[0]}\n"
+        more = ("" if separate else " -rtos hwthread") + (" -defer-examine" if number in off else "")
+        text += f"target create {name} riscv -chain-position sim.cpu -coreid {number}{more}\n{_KNOWS}{exposed}"
+    on = [name for number, name in enumerate(names) if number not in off] or list(names)
+    return text + ("" if separate else f"target smp {' '.join(on)}\n") + f"targets {on[0]}\n"
 
 
 _HEADER = "Written by rvtrace sim: where the trace components of the simulated target are."

@@ -16,6 +16,8 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
 HARTS = 2
+OFF = 2
+"""A hart without power: no register that needs it answers."""
 
 
 def component(name: str, kind: str, base: int, *keys: str) -> str:
@@ -29,12 +31,15 @@ def replicator(number: int, sink: str) -> str:
 
 
 BOARD = "\n".join([
+    '[target]\npower = "hart"\n',
     *(
         component(f"e{n}", "encoder", 0x4000_0000 + n * 0x1000, f"hart = {n}", f'to = ["b{n}"]')
-        + component(f"b{n}", "atb_bridge", 0x4001_0000 + n * 0x1000, f"id = {0x10 + n}", 'to = ["cluster0"]')
-        for n in range(HARTS)
+        + component(
+            f"b{n}", "atb_bridge", 0x4001_0000 + n * 0x1000, f"id = {0x10 + n}", f"hart = {n}", 'to = ["cluster0"]'
+        )
+        for n in range(HARTS + 1)
     ),
-    component("cluster0", "funnel", 0x4002_0000, 'to = ["main"]', "inputs = {b0 = 1, b1 = 0}"),
+    component("cluster0", "funnel", 0x4002_0000, 'to = ["main"]', "inputs = {b0 = 1, b1 = 0, b2 = 2}"),
     component("main", "coresight_funnel", 0x4002_1000, 'to = ["rep0"]', "inputs = {cluster0 = 5}"),
     replicator(0, "etb0"), replicator(1, "etf0"), replicator(2, "etr1"), replicator(3, "etr2"), replicator(4, "linux0"),
     component("rep5", "coresight_replicator", 0x4003_5000, 'to = ["stuck0"]'),
@@ -47,6 +52,8 @@ BOARD = "\n".join([
     component("stuck0", "coresight_tmc", 0x4004_6000, 'mode = "SMEM"', "start = 0x50010200", "size = 0x8000"),
 ])  # fmt: skip
 DEVICES = """
+[e2]
+off = true
 [etb0]
 sram_size = 0x8000
 [b0]
@@ -127,6 +134,13 @@ def test_what_is_listed_is_what_ran(outcome: Outcome, sink: str) -> None:
         listed = listed_pcs(re.sub("^(warning|note): .*\n", "", outcome.said[listing(hart, sink)], flags=re.M))
         assert len(listed) > 25
         assert packed(outcome.retired[hart]).find(packed(listed)) % 8 == 0, (sink, hart)
+
+
+def test_a_hart_that_is_off_is_left_out(outcome: Outcome) -> None:
+    """Every access to its encoder or bridge would have been an error."""
+    note = f"hart {OFF} is off (examine deferred): it is not traced, and e{OFF} and b{OFF} are not touched"
+    assert note in outcome.said["trace start -to etb0"]
+    assert f"not read: hart {OFF} is off (examine deferred)" in outcome.said["trace info"]
 
 
 def test_the_newest_part_of_a_ring_that_wrapped(outcome: Outcome) -> None:

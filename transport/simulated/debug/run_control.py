@@ -73,6 +73,8 @@ class HartPort:
         self.hart = hart
         self.havereset = True
         self.in_reset = False
+        self.off = False
+        """It has no power."""
         self.deactivate()
 
     def deactivate(self) -> None:
@@ -82,12 +84,12 @@ class HartPort:
     @property
     def accessible(self) -> bool:
         """Whether its registers are accessible."""
-        return not self.in_reset and self.hart.halted
+        return not (self.in_reset or self.off) and self.hart.halted
 
     @property
     def status(self) -> int:
         """Return its bits of dmstatus: both of each pair."""
-        state = UNAVAIL if self.in_reset else HALTED if self.hart.halted else RUNNING
+        state = UNAVAIL if self.in_reset or self.off else HALTED if self.hart.halted else RUNNING
         return state | (RESUMEACK if self.resumeack else 0) | (HAVERESET if self.havereset else 0)
 
     def request(self, value: int) -> bool:
@@ -101,7 +103,7 @@ class HartPort:
         elif value & SETRESETHALTREQ:
             self.resethaltreq = True
         self.haltreq = bool(value & HALTREQ)
-        if self.in_reset:
+        if self.in_reset or self.off:
             return False
         if self.haltreq:
             if not self.hart.halted:
@@ -111,8 +113,20 @@ class HartPort:
             self.resumeack = False
         return bool(value & RESUMEREQ) and self.hart.halted
 
+    def switch_power(self, *, on: bool) -> None:
+        """Take the hart's power away, or give it back: then it begins anew."""
+        if on == self.off:
+            self.off = not on
+            if on:
+                self.havereset = True
+                self.hart.leave_reset(None)
+            else:
+                self.hart.hold_in_reset()
+
     def follow_reset(self, asserted: bool) -> bool:
         """Follow the reset line. Return True if the hart has left reset and is to halt at once."""
+        if self.off:
+            return False
         begins, ends, self.in_reset = asserted > self.in_reset, asserted < self.in_reset, asserted
         if begins:
             self.hart.hold_in_reset()
@@ -201,6 +215,13 @@ class DebugHarts:
         for port in halted:
             self.has_halted(port.hart)
 
+    def switch_power(self, number: int, *, on: bool) -> None:
+        """Switch the power of a hart."""
+        self._ports[number].switch_power(on=on)
+
+    def is_off(self, number: int) -> bool:
+        return self._ports[number].off
+
     # -- halt groups
 
     @property
@@ -216,7 +237,7 @@ class DebugHarts:
         """Halt the others of a hart's halt group after it has entered Debug Mode for any reason."""
         group = next(port.group for port in self._ports if port.hart is hart)
         for port in self._ports:
-            if group and port.group == group and not (port.in_reset or port.hart.halted):
+            if group and port.group == group and not (port.in_reset or port.off or port.hart.halted):
                 port.hart.halt(DebugCause.GROUP)
 
 
