@@ -85,12 +85,12 @@ def test_the_trace_of_a_cpu_is_what_ran(form: str, elf: Path, ran: list[int], tm
     assert "Linux 6.18.0, recorded by perf" in session.capture().target
 
 
-@pytest.mark.parametrize("flag", [TRUNCATED, PARTIAL, COLLISION])
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_the_kernel_lost_is_a_gap(form: str, flag: int, elf: Path, ran: list[int], tmp_path: Path) -> None:
+def test_what_the_kernel_lost_is_a_gap(form: str, elf: Path, ran: list[int], tmp_path: Path) -> None:
     """Wherever the trace is cut, also in the middle of a message: what is on both sides ran, and nothing else did."""
     data, settings = trace_of(elf, ran, tmp_path / "it.rvt", form)
-    for begin, end in ((400, 500), (333, 701), (len(data) // 2, len(data) // 2 + 1)):
+    middle = len(data) // 2
+    for flag, begin, end in ((TRUNCATED, 400, 500), (PARTIAL, 333, 701), (COLLISION, middle, middle + 1)):
         perf = with_trace(elf, [(data[:begin], 0), (data[end:], flag)], name=NAMES[form])
         session, notes = imported(perf, tmp_path / "perf.data", "--settings", str(settings), "--elf", str(elf))
         before, behind = stretches(session)
