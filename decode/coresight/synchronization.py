@@ -45,6 +45,9 @@ class MemoryFrames:
         found = data.find(FSYNC, 0, end)
         while found >= 0:
             frame = found - found % FRAME_BYTES
+            if found + len(FSYNC) > frame + FRAME_BYTES:  # bytes of two frames, which may come apart
+                found = data.find(FSYNC, found + 1, end)
+                continue
             yield from self._frames(data[begin:frame])
             begin = frame + FRAME_BYTES
             yield self._skipped(NoId.BARRIER if data[frame:begin] == BARRIER else NoId.DAMAGED, FRAME_BYTES)

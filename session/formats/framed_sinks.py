@@ -29,7 +29,7 @@ class AtbStream(CapturedSink):
         return offset if self.trace is None else self.trace.offset_of(self.atb_id, offset)
 
 
-_MISSING = "frames are missing before it, or damaged"
+MISSING = "frames are missing before it, or damaged"
 
 
 def stream_name(sink: str, atb_id: int) -> str:
@@ -72,7 +72,7 @@ class FramedSinks:
                 tuple(own),
                 tuple(name for name in sink.lost if name in own),
                 atb_id=atb_id,
-                breaks=tuple(TraceBreak(offset, _MISSING) for offset in offsets if offset),
+                breaks=tuple(TraceBreak(offset, MISSING) for offset in offsets if offset),
                 trace=known,
             )
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from rvtrace_gdb.decode.coresight.deformatter import Deformatter
+from rvtrace_gdb.decode.coresight.deformatter import Deformatter, breaks_sources
 from rvtrace_gdb.decode.coresight.frames import NULL_ID, USABLE_IDS, NoId, UnpackedFrames
 from rvtrace_gdb.decode.coresight.synchronization import Skipped
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.formats.framed_sinks import remarks_of
+from rvtrace_gdb.session.formats.framed_sinks import MISSING, remarks_of
 from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts, StreamFollower, StreamSource
 from rvtrace_gdb.support.text import printable
 
+_BEFORE = {NoId.UNKNOWN, NoId.BARRIER, NoId.UNSYNCHRONIZED, NoId.DAMAGED}  # a source may have sent something there
 _PIECE = 1 << 14  # bytes of frames decoded before their rows are returned
 
 
@@ -45,15 +46,21 @@ class FramedFollower:
             part = data[at : at + _PIECE]
             streams: dict[int, bytearray] = {}
             for found in self._deformatter.unpacked(part):
-                if isinstance(found, Skipped):
-                    self._firsts.setdefault(found.cause, found.offset)
-                else:
+                if not isinstance(found, Skipped):
                     self._sort(found, streams)
+                    continue
+                yield from self._decode_streams(streams)
+                self._firsts.setdefault(found.cause, found.offset)
+                if breaks_sources(found):
+                    for follower in self._followers.values():
+                        follower.cross_break(MISSING)
+            yield from self._decode_streams(streams)
             self._add_up(self.counts.bytes + len(part))
-            for atb_id, stream in sorted(streams.items()):
-                for arrived in self._follower(atb_id).feed(bytes(stream)):
-                    self._add_up(self.counts.bytes)
-                    yield arrived
+
+    def _decode_streams(self, streams: dict[int, bytearray]) -> Iterator[Arrived]:
+        for atb_id, stream in sorted(streams.items()):
+            yield from self._follower(atb_id).feed(bytes(stream))
+        streams.clear()
 
     def finish(self) -> Iterator[Arrived]:
         """Yield what the remaining bytes contain, as far as it is determined."""
@@ -90,7 +97,7 @@ class FramedFollower:
 
     def _follower(self, atb_id: int) -> StreamFollower:
         if atb_id not in self._followers:
-            wrapped = self._wrapped or NoId.UNKNOWN in self._firsts
+            wrapped = self._wrapped or not _BEFORE.isdisjoint(self._firsts)
             self._followers[atb_id] = StreamFollower(
                 self._source.of_atb_id(atb_id), self._program, wrapped=wrapped, stop_at_error=self._stop_at_error
             )

@@ -250,6 +250,11 @@ def _grown(decoding: Decoding, before: Captured, now: Captured | None) -> bool:
         return now == before
     if (before.in_force, before.encoders) != (now.in_force, now.encoders):
         return False
+    added = now.breaks[len(before.breaks) :]
+    if now.breaks[: len(before.breaks)] != before.breaks or any(it.offset < len(before.data) for it in added):
+        return False
+    if isinstance(decoding, PiecewiseDecoding):
+        decoding.breaks = now.breaks
     return now.data == before.data or (isinstance(decoding, PiecewiseDecoding) and decoding.grow(now.data))
 
 

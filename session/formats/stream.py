@@ -18,6 +18,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 from rvtrace_gdb.decode.history.builder import HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.decoder import StreamDecoder
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
@@ -147,6 +148,11 @@ class StreamFollower:
         """Yield what the remaining bytes contain, as far as it is determined."""
         self._decoder.finish()
         yield from self._new_rows(last=True)
+
+    def cross_break(self, why: str) -> None:
+        """Note that trace is missing before what arrives next. *why*: for the user."""
+        if isinstance(self._decoder, StreamDecoder):
+            self._decoder.cross_break(why)
 
     def remarks(self) -> list[str]:
         """Return nothing: all of it is trace."""

@@ -97,6 +97,21 @@ def test_places_on_pins(seed: int) -> None:
     check_sum(trace.accounting, len(stream))
 
 
+@each_seed(range(400))
+def test_pieces_change_nothing(seed: int) -> None:
+    """Bytes of which packets are made, in any order, also across two frames."""
+    rng = random.Random(seed)
+    data = bytes(rng.choices([0xFF, 0x7F, 0x21, 0x00], [6, 2, 1, 1], k=rng.randint(0, 100)))
+    for form in FORMS:
+        found = read_in_pieces(rng, form, data)
+        assert found == read_in_pieces(random.Random(seed), form, data)
+        deformatter = Deformatter(form)
+        whole = [*deformatter.feed(data), *deformatter.finish()]
+        assert deformatter.accounting == found[1]
+        assert sum(len(it.data) for it in whole if isinstance(it, SourceBytes)) == sum(map(len, found[0].values()))
+        check_sum(found[1], len(data))
+
+
 @each_seed(range(200))
 def test_damaged_pins(seed: int) -> None:
     """Random damage on pins: nothing is lost from the sum, what is behind the second FSYNC after it is whole, and the

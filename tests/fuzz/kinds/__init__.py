@@ -31,6 +31,7 @@ KINDS = (
     Kind("tandem", "kinds.tandem", "TandemTrace"),
     Kind("ctr", "kinds.ctr", "Records"),
     Kind("branches", "kinds.branches", "Branches"),
+    Kind("frames", "kinds.coresight_frames", "CoresightFrames"),
     Kind("capture", "kinds.captures", "CaptureFile"),
     Kind("pack", "kinds.packs", "PackFile"),
     Kind("elf", "kinds.program_files", "ElfFile"),

@@ -8,17 +8,24 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
-from rvtrace_gdb.decode.coresight.frames import FrameForm
+from rvtrace_gdb.decode.coresight.frames import BARRIER, FrameForm
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.file import describe_capture, load, read_description, save
 from rvtrace_gdb.session.capture.json_fields import BadDescription
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats.framed_import import with_tandem_streams
+from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
+from rvtrace_gdb.session.formats.framed_stream import FramedFollower
 from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, with_settings
+from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.sinks import SinkDecoding
+from rvtrace_gdb.session.formats.stream import StreamSource
+from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.session import Session
 from tests.decode.coresight import naive
 from tests.decode.etrace.vectors import expected
@@ -210,3 +217,63 @@ def test_messages_of_an_id() -> None:
     plain = opened(imported(alone, None))
     shown, listed = (it.dump("1,9", None, Context(hart=5)) for it in (session, plain))
     assert session.messages(shown.begin, shown.end) == plain.messages(listed.begin, listed.end)
+
+
+def followed(data: bytes, step: int, frames: ImportedFrames = MEMORY) -> dict[int, list[int]]:
+    """The addresses that ran on each hart, of frames that arrive in pieces."""
+    source = StreamSource(SOURCES, None, False, frames)
+    program = LoadedProgram(str(ELF)).in_contexts(Image.from_elf(ELF))
+    follower, pcs = FramedFollower(source, frames, program), dict[int, list[int]]()
+    arrived = [it for at in range(0, len(data), step) for it in follower.feed(data[at : at + step])]
+    for hart, piece in [*arrived, *follower.finish()]:
+        pcs.setdefault(hart, []).extend(piece.history.pcs(piece.begin, piece.end))
+    assert follower.counts.bytes == len(data)
+    return pcs
+
+
+@pytest.mark.parametrize("step", [1000, 7, 1])
+def test_what_is_missing_at_a_barrier_is_a_gap(step: int) -> None:
+    """Of a capture and of a stream alike: what comes behind the barrier does not continue the message before."""
+    end_of_a_message = list(split(sent(5, 2)))[1][1:]
+    first, last = funnel({0x31: sent(5, 2), 0x11: sent(2, 1)}), funnel({0x31: end_of_a_message + sent(5, 2)})
+    cut = len(first) // 32 * 16
+    data = first[:cut] + BARRIER + last
+    found = histories(imported(data))
+    count = reference_streams.golden("median")[0]
+    assert found[5].gaps == 1 and count < found[5].instructions < 2 * count
+    assert list(found[5].pcs())[-count:] == list(histories(imported(last, wrapped=True))[5].pcs())
+    [loss] = [event for event in found[5].events if event.is_loss]
+    assert "frames are missing before it, or damaged" in loss.text
+    assert followed(data, step * 100) == {hart: list(history.pcs()) for hart, history in found.items()}
+
+
+def test_frames_that_grow() -> None:
+    """Each read-out has more of them, and a barrier between: as decoded at once."""
+    first, last = funnel({0x31: sent(5, 2)}), funnel({0x31: sent(5, 1), 0x11: sent(2, 1)}, 2)
+    data = first[: len(first) // 32 * 16] + BARRIER + last
+    whole = imported(data)
+    framed, decoding = FramedSinks(), None
+    program = LoadedProgram(str(ELF)).in_contexts(Image.from_elf(ELF))
+    for end in (160, 1600, len(first) // 32 * 16 + 16, len(data) - 5, len(data)):
+        sinks = framed.streams((replace(whole.sinks[0], data=data[:end]),))
+        if decoding is None:
+            decoding = SinkDecoding(sinks, whole.encoders, program, grows=True)
+        else:
+            decoding.grow(sinks)
+        found = framed.completed(decoding.result())
+        expected = histories(replace(whole, sinks=(replace(whole.sinks[0], data=data[:end]),)))
+        assert {hart: list(it.pcs()) for hart, it in found.histories.items()} == {
+            hart: list(it.pcs()) for hart, it in expected.items()
+        }
+        assert found.accounting.total == end == sum(found.accounting[1:])
+
+
+def test_tandem_traces_in_frames() -> None:
+    """Each ATB ID is a hart's."""
+    parameters = TandemParameters(64)
+    whole = tandem_capture("it", funnel({3: b"abc", 4: b"defg"}), parameters, Image(64))
+    capture = with_tandem_streams(whole, ImportedFrames(FrameForm.MEMORY, {3: 9, 4: None}))
+    assert [(it.hart, it.in_force.name, it.data) for it in capture.tandem] == [
+        (9, "tandem9", b"abc"), (4, "tandem4", b"defg"),
+    ]  # fmt: skip
+    assert capture.notes == (f"note: the tandem traces were in {len(whole.tandem[0].data)} bytes of CoreSight frames",)
