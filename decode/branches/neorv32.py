@@ -152,7 +152,7 @@ class _PairDecoder:
         raised = not isinstance(source, str) and source.itype is IType.EXCEPTION
         self.history.run(code.pcs[:-1] if raised else code.pcs)
         kind = TrapKind.EXCEPTION if raised else TrapKind.UNKNOWN
-        self.history.trapped(Trap(kind), offset, pair.source if raised else None, pair.destination)
+        self.history.add_trap(Trap(kind), offset, pair.source if raised else None, pair.destination)
 
     def _contradicted(self, code: StraightCode, pair: DeltaPair, offset: int) -> None:
         """Add what certainly ran, and a gap: then the source, if there is code."""
@@ -195,22 +195,29 @@ class PairEncoder:
         """Yield the entries that these make."""
         for item in items:
             if isinstance(item, IngressTrap):
-                if not item.interrupt:
-                    yield from self._executed(item.epc, 4)
-                self._transferred = self._trapped = True
+                yield from self.trapped(None if item.interrupt else item.epc)
                 continue
-            pc = item.pc
-            for halfwords in item.lengths:
-                yield from self._executed(pc, 2 * halfwords)
+            pc, last = item.pc, len(item.lengths) - 1
+            for place, halfwords in enumerate(item.lengths):
+                jumps = place == last and item.itype not in (IType.NONE, IType.NOT_TAKEN)
+                yield from self.executed(pc, 2 * halfwords, jumps=jumps)
                 pc += 2 * halfwords
-            self._transferred = item.itype not in (IType.NONE, IType.NOT_TAKEN)
 
-    def _executed(self, pc: int, size: int) -> Iterator[DeltaPair]:
+    def executed(self, pc: int, size: int, *, jumps: bool = False) -> Iterator[DeltaPair]:
+        """Yield the entry that an instruction of *size* bytes makes. *jumps*: it never goes on behind itself."""
         if not self.running:
             return
         if self._last is not None and (self._transferred or pc != self._next):
             yield DeltaPair(self._last, pc, self._first, self._trapped)
             self._first = False
         self._last, self._next = pc, pc + size
-        self._trapped = self._transferred = False
+        self._trapped, self._transferred = False, jumps
         self.running = pc != self._stop_pc
+
+    def trapped(self, raised_at: int | None) -> Iterator[DeltaPair]:
+        """Yield the entry that an instruction makes that raises an exception; None: an interrupt comes. What is
+        executed next is the handler.
+        """
+        if raised_at is not None:
+            yield from self.executed(raised_at, 4)
+        self._transferred = self._trapped = True

@@ -297,7 +297,7 @@ class _TacitDecoder:
             kinds = {TrapSort.EXCEPTION: TrapKind.EXCEPTION, TrapSort.INTERRUPT: TrapKind.INTERRUPT}
             known = packet.sort in (TrapSort.EXCEPTION, TrapSort.INTERRUPT)
             kind = kinds[TrapSort(packet.sort)] if known else TrapKind.UNKNOWN
-            self.history.trapped(Trap(kind), offset, epc, target)
+            self.history.add_trap(Trap(kind), offset, epc, target)
         self._pc = target
         return None
 

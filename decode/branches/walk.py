@@ -108,7 +108,7 @@ class TransferHistory:
         if pcs:
             self.builder.append(self.code.path(pcs))
 
-    def trapped(self, trap: Trap, offset: int, epc: int | None, handler: int) -> None:
+    def add_trap(self, trap: Trap, offset: int, epc: int | None, handler: int) -> None:
         """Add a trap."""
         self.builder.event(EventKind.TRAP, offset, trap, last_pc=epc, next_pc=handler)
 

@@ -61,6 +61,7 @@ from rvtrace_gdb.session.description.model import (
     TmcSinkDescription,
 )
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
+from rvtrace_gdb.session.description.tracers import read_tracers
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
@@ -110,7 +111,7 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, object]) -> Description:
-    read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
+    read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "tracer", "memory", "qemu"))
     target = read.table(document, "target", ("name", "xlen", "power"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
@@ -118,8 +119,9 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         return _qemu(read, document, target, openocd)
     components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
     tandem = tables.read_tandem(read, document, components)
+    tracers = read_tracers(read, document, [*components, *tandem])
     ranges = memory.read_memory(read, document)
-    if components or not (tandem or ranges or usb):  # Control Transfer Records need no components
+    if components or not (tandem or tracers or ranges or usb):  # Control Transfer Records need no components
         components = connected(read, components)
     return Description(
         name=read.string(target, "[target]", "name", Path(read.file).name),
@@ -135,6 +137,7 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         bridges=tuple(c for c in components if isinstance(c, AtbBridgeDescription)),
         usb=usb,
         tandem=tandem,
+        tracers=tracers,
         memory=ranges,
         links=tuple(c for c in components if isinstance(c, LinkDescription)),
         tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),

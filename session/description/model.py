@@ -233,6 +233,15 @@ class TandemDescription:
         return f"from {self.socket}" if self.socket else f"in {self.file}"
 
 
+@dataclass(frozen=True)
+class TracerDescription:
+    """A TRACER of NEORV32: its registers at *base*, tracing *hart*, 0 or 1."""
+
+    name: str
+    base: int
+    hart: int = 0
+
+
 LinkDescription = AtbLinkDescription | CoresightFunnelDescription | CoresightReplicatorDescription | TmcLinkDescription
 """A component on the way through Arm's trace bus."""
 PassingDescription = FunnelDescription | LinkDescription
@@ -286,6 +295,7 @@ class Description:
     tmc_sinks: tuple[TmcSinkDescription, ...] = ()
     stream_sinks: tuple[AxiStreamSinkDescription, ...] = ()
     hart_power: bool = False
+    tracers: tuple[TracerDescription, ...] = ()
 
     @property
     def way(self) -> str:
@@ -297,7 +307,8 @@ class Description:
     @property
     def harts(self) -> list[int]:
         """The harts that are traced."""
-        return sorted({encoder.hart for encoder in self.encoders} | {port.hart for port in self.tandem})
+        others = {port.hart for port in self.tandem} | {tracer.hart for tracer in self.tracers}
+        return sorted({encoder.hart for encoder in self.encoders} | others)
 
     @property
     def components(self) -> tuple[AnyComponent, ...]:

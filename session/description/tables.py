@@ -320,6 +320,9 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
         lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component_table(component)]
     for port in description.tandem:
         lines += ["", "[[tandem]]", *(f"{key} = {_value_text(value)}" for key, value in tandem_lines(port))]
+    for tracer in description.tracers:
+        where = f"base = {tracer.base:#x}"
+        lines += ["", "[[tracer]]", f"name = {quoted(tracer.name)}", where, f"hart = {tracer.hart}"]
     return "\n".join([*lines, *_memory_tables(description.memory)]) + "\n"
 
 

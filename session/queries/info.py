@@ -260,6 +260,8 @@ def _of_target(
         return
     for port in description.tandem:
         yield ComponentEntry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
+    for tracer in description.tracers:
+        yield ComponentEntry(tracer.name, (f"TRACER of NEORV32 at {tracer.base:#x}, hart {tracer.hart}",))
     topology, seen = Topology(description), dict[str, ComponentFound]()
     with _ComponentReader(description, connect, in_use, progress) as asked:
         for component in description.components:

@@ -57,7 +57,7 @@ def missing(description: Description, components: Mapping[str, LookedAt], harts:
     if description.encoders and not (description.sinks or description.tmc_sinks):
         others = ", ".join(sink.name for sink in description.all_sinks)
         yield f"no RAM sink is described: trace leaves the chip by {others}, and has to be recorded there by a probe"
-    traced = {encoder.hart for encoder in description.encoders} | {port.hart for port in description.tandem}
+    traced = set(description.harts)
     for number, name in enumerate(harts):
         if number not in traced:
             yield f"hart {number} ({name}) has no encoder in the description, so it is not traced: `rvtrace init`"

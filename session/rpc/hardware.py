@@ -71,7 +71,7 @@ def start_choices(session: Session, params: Params, progress: Progress) -> JsonM
         description = params.context().description()
     except DescriptionError:
         return {}
-    sinks = [sink.name for sink in (*description.all_sinks, *description.tandem)]
+    sinks = [sink.name for sink in (*description.all_sinks, *description.tandem, *description.tracers)]
     return {"-to": sinks, "-hart": list(map(str, description.harts))}
 
 

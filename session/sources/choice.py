@@ -29,6 +29,10 @@ def start(
 
         if tandem_port.is_requested(description, options):
             return tandem_port.start(session, description, context, options)
+    if description.tracers and not description.encoders:
+        from rvtrace_gdb.session.sources import neorv32_tracer
+
+        return neorv32_tracer.start(session, description, context, options, connect, progress)
     if not description.encoders and not description.tandem:
         from rvtrace_gdb.session.description.connections import no_encoder
 

@@ -1,0 +1,212 @@
+"""A trace that NEORV32's TRACER records: it is started, read out repeatedly, and stopped.
+
+What was read out is kept. TRACER keeps the newest entries: where it was full when it was read out, older ones may be
+missing before those that it had, and the first of them begins a new part of the trace (its bit FIRST is set).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rvtrace_gdb.controlregs.neorv32.procedures import TracerAccess, TracerStatus
+from rvtrace_gdb.decode.branches.neorv32 import ENTRY
+from rvtrace_gdb.session import program as session_program
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.model import BranchPort, CapturedBranches
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.memory import believed
+from rvtrace_gdb.session.description.model import Description, EncoderDescription, TracerDescription
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.sources import TraceOwner, TraceSource
+from rvtrace_gdb.session.sources.options import chosen_components, trace_request
+from rvtrace_gdb.session.target.link import ConnectLink, Link, Marks, checked, halted_of, open_link, states
+from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, wishes_of
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import counted
+
+_CHOICES = ("to", "harts")
+_REGISTERS = 0x10  # bytes
+
+
+class TracerTrace(TraceSource):
+    """The trace of *tracer* on the target that *link* leads to. Raises ComponentError and transport errors."""
+
+    shows_halts = False
+
+    def __init__(self, link: Link, tracer: TracerDescription) -> None:
+        self.link, self.tracer = link, tracer
+        self._access = TracerAccess(link, tracer.base, tracer.name)
+        self.tracing = self.incomplete = True
+        self.failure: RvtraceError | None = None
+        self.notes: list[str] = []
+        self._marks = Marks(link)
+        self._entries: list[tuple[int, int]] = []
+        with link.unpolled():
+            self._in_force = self._access.start(tracer.hart)
+        self._captured = self._capture()
+
+    @property
+    def branches(self) -> tuple[CapturedBranches, ...]:
+        """The trace; the same object until more was read."""
+        if len(self._captured.data) != ENTRY.size * len(self._entries):
+            self._captured = self._capture()
+        return (self._captured,)
+
+    def _capture(self) -> CapturedBranches:
+        told = self._in_force
+        port = BranchPort(self.tracer.name, "neorv32", (("CTRL", told.ctrl), ("STOP_ADDR", told.stop_addr)))
+        data = b"".join(ENTRY.pack(*entry) for entry in self._entries)
+        first = self._entries[0][0] & 1 if self._entries else 1
+        return CapturedBranches(self.tracer.hart, port, data, wrapped=not first)
+
+    def is_of(self, openocd: str | None) -> bool:
+        return self._marks.is_own(openocd)
+
+    def started(self) -> list[str]:
+        text = f"{self.tracer.name}, hart {self.tracer.hart}: TRACER of NEORV32, {self._in_force.depth} entries"
+        return [report.line("tracing", text, begun=True), *report.notes(self.notes)]
+
+    def status(self) -> list[str]:
+        now = self._now()
+        state = "off" if now is None or not now.running else "tracing"
+        more = ", more to read" if now is not None and now.available else ""
+        return [self._tracer_line(f"{more}, {state}", state), *report.notes(self.notes), *report.failure(self)]
+
+    def ended(self) -> list[str]:
+        return [self._tracer_line(", off", "off")]
+
+    def _tracer_line(self, more: str, state: str) -> str:
+        size = ENTRY.size * len(self._entries)
+        text = f"{self.tracer.name}, hart {self.tracer.hart}: {counted(len(self._entries), 'pair')}{more}"
+        return report.line("tracer", text, encoder=(self.tracer.name, state), filled=(size, 0))
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """Return a value that stays the same as long as nothing runs, None if that is unknown."""
+        if runs is None:
+            return None
+        try:
+            halted = set(states(self.link, [self.tracer.hart]).values()) == {"halted"}
+            return (runs, self._access.status()) if halted else None
+        except RvtraceError:
+            return None
+
+    def unread(self) -> int:
+        """Return about how many bytes a read-out would fetch: at most the whole buffer."""
+        with self.link.unpolled():
+            now = self._access.status()
+        return ENTRY.size * now.depth if now.available else 0
+
+    def read_out(self, progress: Progress = silent) -> None:
+        if self.tracing or self.incomplete:
+            with self.link.unpolled():
+                self._drain(progress, ending=False)
+
+    def stop(self, progress: Progress = silent) -> None:
+        """End the trace, and read out what is new."""
+        if self.tracing or self.incomplete:
+            with self.link.unpolled():
+                self._drain(progress, ending=True)
+                if self.state is not None and not self.incomplete:
+                    self.state.end(self.halted)
+        self.tracing = self.tracing and self.failure is not None
+
+    def _drain(self, progress: Progress, *, ending: bool) -> None:
+        """Read all entries. A hart that runs goes untraced meanwhile, which the trace shows."""
+        hart = self.tracer.hart
+        self.failure, self.incomplete, self.halted = None, True, ()
+        if self.state is not None:
+            self.state.forget_end()
+        fresh: list[tuple[int, int]] = []
+        try:
+            halted = halted_of(self.link, [hart])
+            stops = ending or hart not in halted
+            if stops and self.tracing:
+                self._access.stop(hart)
+            try:
+                self._access.drain(fresh, self._in_force.depth, progress)
+            finally:
+                self._add_entries(fresh)
+                if stops and not ending and self.tracing:
+                    self._access.resume(hart)
+        except RvtraceError as error:
+            self.failure = error
+            return
+        self.incomplete, self.halted = False, halted
+
+    def _add_entries(self, fresh: list[tuple[int, int]]) -> None:
+        """Add entries. Of a buffer that was full older ones were dropped."""
+        if self._entries and len(fresh) >= self._in_force.depth:
+            fresh[0] = fresh[0][0] | 1, fresh[0][1]
+            note = "the buffer was full between two read-outs: older entries were dropped, and there is a gap"
+            self.notes += [] if note in self.notes else [note]
+        self._entries += fresh
+
+    def _now(self) -> TracerStatus | None:
+        try:
+            with self.link.unpolled():
+                return self._access.status()
+        except RvtraceError as error:
+            self.failure = self.failure or error
+            return None
+
+    def abandon(self) -> None:
+        self.tracing = self.incomplete = False
+        self.failure = None
+
+    def close(self) -> None:
+        self.link.close()
+
+
+def start(
+    session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any], connect: ConnectLink,
+    progress: Progress = silent,
+) -> list[str]:  # fmt: skip
+    """Start tracing, and drop the trace that the session had. Return lines about what was set up.
+
+    Raises NoElf, BadElf, WrongXlen, BadOption, Busy, ComponentError, and the transport's errors.
+    """
+    tracer = _chosen_tracer(description, options)
+    image = session_program.program_of(context.elf).image()
+    trace_request(options, image)  # raises the reason
+    wishes = wishes_of(options, context.save_memory)
+    as_encoder = EncoderDescription(tracer.name, tracer.base, tracer.hart, ())
+    link = open_link(description, as_encoder, checked(connect, context.openocd))
+    try:
+        session_program.check_xlen(image, description, tracer.hart, link)
+        session.check_free(TracerTrace)
+        if session.live is not None:
+            session.live.abandon()
+        live = TracerTrace(link, tracer)
+    except BaseException:
+        link.close()
+        raise
+    live.notes += _without_effect(options)
+    live.state = SavedTarget(LinkReader(link), [tracer.hart], image, believed(description), wishes)
+    with link.unpolled():
+        live.state.begin(progress)
+    live.notes += live.state.unsaid()
+    target = session_program.CodeOnTarget(link, (range(tracer.base, tracer.base + _REGISTERS),))
+    program = session_program.program_of(context.elf, target, context.others)
+    capture = session_program.new_capture(description.name, image)
+    return session.begin(live, DecodedCapture(capture, program, target), report.target(description))
+
+
+def _chosen_tracer(description: Description, options: Mapping[str, Any]) -> TracerDescription:
+    names, harts = chosen_components(options)
+    if len(harts) > 1:
+        raise BadOption("a TRACER traces one hart: give one with -harts")
+    known = [tracer for tracer in description.tracers if not names or tracer.name in names]
+    if not known:
+        there = ", ".join(tracer.name for tracer in description.tracers)
+        raise BadOption(f"there is no TRACER {names[0]!r} in the target description, it has {there}")
+    return replace(known[0], hart=harts[0]) if harts else known[0]
+
+
+def _without_effect(options: Mapping[str, Any]) -> list[str]:
+    """Return notes about options that only encoders support."""
+    asked = [name for name, value in options.items() if name not in _CHOICES and value and not name.startswith("save")]
+    if not asked:
+        return []
+    names = ", ".join(name.replace("_", "-") for name in asked)
+    return [f"a TRACER has no settings besides its hart; options without effect: {names}"]

@@ -1,0 +1,171 @@
+"""`trace start` on a TRACER of NEORV32, a simulated one: what it records is what the hart ran."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.controlregs.neorv32.procedures import HartNotSelected, NoTracer
+from rvtrace_gdb.controlregs.neorv32.registers import BASE
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import file, tables
+from rvtrace_gdb.session.description.model import DescriptionError, TracerDescription
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
+from tests.decode.executed.logs import PROGRAMS
+from tests.session.board import Board, CableOut, board, executed
+from tests.transport.simulated.hart.programs import build
+
+TEXT = """
+[target]
+name = "NEORV32"
+[[tracer]]
+name = "tracer0"
+base = 0xfff30000
+"""
+
+
+class Bench:
+    """A program on a hart with a TRACER of *depth* entries, and a session."""
+
+    def __init__(self, folder: Path, depth: int, text: str = TEXT) -> None:
+        self.elf = build(folder, "start.S", PROGRAMS / "calls_and_traps.c", march="rv32imac")
+        self.there: Board = board(folder, self.elf)
+        self.tracer = Neorv32Tracer(self.there.machine.harts, self.there.machine.bus, BASE, depth)
+        (folder / "rvtrace.toml").write_text(text)
+        self.context = Context(elf=str(self.elf), target_file=str(folder / "rvtrace.toml"))
+        self.session = Session(self.there.connect)
+        self.ran = 0
+
+    def run(self, instructions: int) -> None:
+        self.ran += self.there.run(instructions)
+
+    def pcs(self) -> list[int]:
+        return list(self.session.decoded(self.context)[0].pcs())
+
+    def all(self) -> list[int]:
+        return list(islice(executed(self.elf), self.ran))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path, 1024)
+    yield made
+    made.session.close()
+
+
+def is_part(part: list[int], whole: list[int]) -> bool:
+    """Whether the part is somewhere in it, without a gap."""
+    return any(whole[at : at + len(part)] == part for at, pc in enumerate(whole) if pc == part[0])
+
+
+def test_what_ran_is_the_history(bench: Bench) -> None:
+    said = bench.session.start(bench.context)
+    assert any("tracer0, hart 0: TRACER of NEORV32, 1024 entries" in line for line in said)
+    bench.run(400)
+    first = bench.pcs()
+    assert len(first) > 300 and is_part(first, bench.all())
+    bench.run(600)
+    pcs = bench.pcs()
+    assert pcs[: len(first)] == first, "a halted hart is read out without a restart"
+    assert GAP not in pcs and is_part(pcs, bench.all()) and len(pcs) > len(first) + 400
+    assert any("pair" in line for line in bench.session.stop())
+    assert bench.pcs() == pcs
+
+
+def test_a_capture_has_the_registers(bench: Bench, tmp_path: Path) -> None:
+    bench.session.start(bench.context)
+    bench.run(300)
+    pcs = bench.pcs()
+    bench.session.stop()
+    bench.session.save(tmp_path / "x.rvt", bench.context)
+    opened = Session()
+    opened.open(tmp_path / "x.rvt", str(bench.elf))
+    assert list(opened.decoded()[0].pcs()) == pcs
+    assert dict(opened.capture().branches[0].in_force.registers) == {"CTRL": 0x511, "STOP_ADDR": 0xFFFF_FFFE}
+
+
+def test_a_small_buffer_has_the_newest(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, 8)
+    bench.session.start(bench.context)
+    bench.run(500)
+    first = bench.pcs()
+    assert bench.session.capture().branches[0].wrapped
+    assert is_part(first, bench.all())
+    bench.run(500)
+    pcs = bench.pcs()
+    assert pcs[: len(first)] == first and pcs[len(first)] == GAP
+    assert is_part(pcs[len(first) + 1 :], bench.all())
+    assert any("older entries were dropped" in line for line in bench.session.status(bench.context))
+    bench.session.close()
+
+
+def test_a_running_hart_is_stopped_for_the_read_out(bench: Bench) -> None:
+    bench.session.start(bench.context)
+    bench.run(200)
+    bench.there.state = "running"
+    first = bench.pcs()
+    bench.run(200)
+    pcs = bench.pcs()
+    assert pcs[len(first)] == GAP, "what ran while it was read out is not known"
+    assert is_part(first, bench.all()) and is_part(pcs[len(first) + 1 :], bench.all())
+
+
+def test_a_read_out_that_fails_keeps_what_was_read(bench: Bench) -> None:
+    bench.session.start(bench.context)
+    bench.run(400)
+    count = [0]
+
+    def breaks(address: int) -> None:
+        count[0] += address == BASE + 0xC
+        if count[0] == 20:
+            raise CableOut
+
+    bench.there.broken = breaks
+    assert len(bench.pcs()) > 10
+    assert any("the cable is out" in line for line in bench.session.status(bench.context))
+    count[0] = 100
+    pcs = bench.pcs()
+    assert is_part(pcs, bench.all()) and len(pcs) > 300
+
+
+def test_what_is_not_a_tracer_is_refused(bench: Bench) -> None:
+    bench.there.targets = ("riscv.cpu0", "riscv.cpu1")
+    with pytest.raises(HartNotSelected, match="cannot trace hart 1: HSEL does not select it"):
+        bench.session.start(bench.context, {"harts": [1]})
+    with pytest.raises(BadOption, match="a TRACER traces one hart"):
+        bench.session.start(bench.context, {"harts": [0, 1]})
+    with pytest.raises(BadOption, match="there is no TRACER 'x' in the target description, it has tracer0"):
+        bench.session.start(bench.context, {"to": ["x"]})
+    bench.tracer.read = lambda offset, nbytes: 0  # type: ignore[method-assign]
+    Path(bench.context.target_file or "").write_text(TEXT.replace("0xfff30000", "0x10000000"))
+    with pytest.raises(NoTracer, match="tracer0 at 0x10000000 is not a TRACER of NEORV32: CTRL reads"):
+        bench.session.start(bench.context)
+
+
+def test_options_without_effect_are_named(bench: Bench) -> None:
+    said = bench.session.start(bench.context, {"timestamps": True})
+    assert any("options without effect: timestamps" in line for line in said)
+
+
+def test_the_description_is_read_and_written() -> None:
+    read = file.parse(TEXT + 'hart = 1\n[[tracer]]\nname = "other"\n', "x.toml")
+    assert read.tracers == (TracerDescription("tracer0", BASE, 1), TracerDescription("other", BASE, 0))
+    assert read.harts == [0, 1]
+    assert file.parse(tables.text(read), "x.toml").tracers == read.tracers
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("hart = 2", "hart"), ("base = 0xfff30002", "base"), ("depth = 3", "depth"),
+        ('[[tracer]]\nname = "tracer0"', "is used 2 times"),
+    ],
+)  # fmt: skip
+def test_descriptions_that_cannot_be(text: str, says: str) -> None:
+    changed = TEXT.replace("base = 0xfff30000\n", "") + text if text.startswith("base") else TEXT + text
+    with pytest.raises(DescriptionError, match=says):
+        file.parse(changed, "x.toml")
