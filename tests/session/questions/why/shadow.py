@@ -25,6 +25,8 @@ _ACCUMULATING = re.compile(
 _LOAD = re.compile(r"(c\.)?(f?l(b|h|w|d)u?(sp)?|lr\.[wd]|amo.*)")
 _SIZES = {"b": 1, "h": 2, "w": 4, "d": 8}
 _WRITING_CSR = ("csrw", "csrs", "csrc")
+_WORD = 4
+"""Bytes that instructions of Zcmp load for each register: programs with them are RV32."""
 _BEFORE = -1
 """The tag of what nothing has written."""
 
@@ -46,9 +48,24 @@ class Tags(NamedTuple):
 @cache
 def sources(text: str) -> tuple[int, ...]:
     """Return the registers that an instruction reads, by its disassembly; x0 is none."""
-    mnemonic, *operands = re.sub(r"[(),]", " ", text).split()
+    mnemonic, *operands = re.sub(r"[(),{}]", " ", text).split()
+    if mnemonic.startswith("cm."):
+        return tuple(sorted(_read_by_zcmp(mnemonic, operands)))
     named = [_NUMBERS[it] for it in operands if it in _NUMBERS]
     return tuple(sorted({number for number in _read(mnemonic, named) if number}))
+
+
+def _read_by_zcmp(mnemonic: str, operands: list[str]) -> set[int]:
+    """A list of registers is written as ra, s0-s3."""
+    if mnemonic == "cm.mvsa01":
+        return {10, 11}
+    if mnemonic == "cm.mva01s":
+        return {_NUMBERS[it] for it in operands}
+    found = {_NUMBERS["sp"]}
+    for it in operands[:-1] if mnemonic == "cm.push" else []:
+        first, _, last = it.partition("-s")
+        found |= {_NUMBERS[f"s{n}"] for n in range(int(last) + 1)} if last else {_NUMBERS[first]}
+    return found
 
 
 def _read(mnemonic: str, named: list[int]) -> list[int]:
@@ -85,7 +102,9 @@ def _made(step: Commit, text: str, tags: Tags) -> Made:
     registers = {number: tags.registers[number] for number in sources(text)}
     loaded = {}
     mnemonic = text.split()[0]
-    if _LOAD.fullmatch(mnemonic):
+    if mnemonic.startswith("cm.pop"):
+        loaded = {at: tags.memory.get(at, _BEFORE) for begin in step.loads for at in range(begin, begin + _WORD)}
+    elif _LOAD.fullmatch(mnemonic):
         size = _SIZES[mnemonic.split(".")[1][0] if mnemonic[:2] in ("lr", "am") else _width(mnemonic)]
         address = step.loads[0] if step.loads else step.stores[0][0]
         loaded = {at: tags.memory.get(at, _BEFORE) for at in range(address, address + size)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -47,10 +48,11 @@ class Ran(NamedTuple):
     made: Sequence[Made]
     asked: "Sequence[Asked]"
     end: Truth
+    extensions: Sequence[str] = "IMAFDC"
 
     def links(self, *, values: bool = True, from_stop: bool = False) -> ValueLinks:
         """*values*: some are known: those of the beginning, or those of the stop."""
-        machine = HartMachine(self.image.xlen, "IMAFDC", [RAM], machine_only=True)
+        machine = HartMachine(self.image.xlen, self.extensions, [RAM], machine_only=True)
         memory = [(RAM[0], bytes(RAM[1])), *self.image.segments]
         known = KnownState(x=(0, *self.x[1:]), f=[0] * 32, csrs={FCSR: 0}, privilege=3, memory=memory)
         facts = HartFacts(machine, None, stop=self._stop()) if from_stop else HartFacts(machine, known)
@@ -89,11 +91,38 @@ def _generated(text: Callable[[int], str], march: str) -> Callable[[Path], Path]
     return lambda folder: assemble(folder, "generated", text(int(march[2:4])), march)
 
 
+def _pushes(xlen: int) -> str:
+    """Zcmp, whose registers are used, and what it saved is loaded and stored in between."""
+    rng, lines = Random(xlen), ["    la sp, stack", "    .option arch, -c", "    .balign 4"]
+    saved = ["ra", *(f"s{number}" for number in range(12))]
+    for rlist, frame in product(range(4, 16), range(4)):
+        operands = rlist << 4 | frame << 2 | 2
+        lines += [f"    add {it}, {rng.choice(saved)}, {rng.choice(['a0', 'a1', 'sp'])}" for it in rng.sample(saved, 5)]
+        lines += [f"    lw {rng.choice(saved)}, {-4 * rng.randrange(1, 14)}(sp)", f"    .half {0xB800 | operands:#x}"]
+        lines += [f"    .half {0xAC22 | rng.randrange(8) << 7 | rng.randrange(8) << 2:#x}" for _ in range(1)]
+        lines += [f"    .half {0xAC62 | rng.randrange(8) << 7 | rng.randrange(8) << 2:#x}", "    .balign 4"]
+        lines += [f"    s{rng.choice('bhw')} a0, {4 * rng.randrange(3)}(sp)", f"    lw a1, {4 * rng.randrange(4)}(sp)"]
+        if rng.randrange(2):
+            lines += [f"    .half {0xBA00 | operands:#x}"]
+        else:
+            lines += ["    la ra, 1f", f"    sw ra, {_saved_ra(rlist, frame)}(sp)"]
+            lines += [f"    .half {rng.choice((0xBC00, 0xBE00)) | operands:#x}", "    .balign 4", "1:"]
+        lines += ["    .balign 4"]
+    return torture.program(iter(lines), ".zero 1024\nstack: .zero 64")
+
+
+def _saved_ra(rlist: int, frame: int) -> int:
+    """Where ra is, of a list of registers and further bytes, above sp: below all others (ISA manual, 27.13.1)."""
+    count = 13 if rlist == 15 else rlist - 3
+    return -(-count * 4 // 16) * 16 + 16 * frame - 4 * count
+
+
 PROGRAMS = {
     "workload 64": (_workload("rv64imafdc"), "IMAFDC"),
     "workload 32": (_workload("rv32imac"), "IMAC"),
     "memory": (_generated(torture.memory, "rv64imafdc"), "IMAFDC"),
     "floating point": (_generated(torture.floating_point, "rv64imafdc"), "IMAFDC"),
+    "pushes and pops": (_generated(_pushes, "rv32imac"), "IMA_Zca_Zcb_Zcmp_Zcmt"),
 }
 
 
@@ -127,7 +156,10 @@ def executed(name: str, folder: Path, skipped: int = 0) -> Ran:
         made.append(one)
         while len(asked) < len(waiting) and waiting[len(asked)] == position:
             asked.append(_question(rng, position, tags))
-    return Ran(Image.from_elf(elf), history, run.x, made, asked, end)
+    image, has_zcmp = Image.from_elf(elf), "Zcmp" in extensions
+    image.zcm = has_zcmp  # the assembler does not say so
+    names = (*"IMAC", "Zcb", "Zcmp") if has_zcmp else "IMAFDC"
+    return Ran(image, history, run.x, made, asked, end, names)
 
 
 def _question(rng: Random, position: int, tags: Tags) -> Asked:
