@@ -176,8 +176,11 @@ class RunSource:
             yield "h.forget_registers()"
         else:
             for register in found.registers:
-                yield f"f[{register}]=None" + (f";x[{register}]=None" if register else "")
-            if found.registers:
+                if register:
+                    yield f"x[{register}]=None"
+            for register in found.floating:
+                yield f"f[{register}]=None"
+            if found.state:
                 yield "h.forget_floating_state()"
         if found.stores:
             yield f"h.forget_memory({number})"

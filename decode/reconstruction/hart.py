@@ -34,8 +34,9 @@ _KEPT = {MSCRATCH, SSCRATCH}
 _VOLATILE = frozenset({
     0x344, 0x144, 0x244, 0x204, 0x104, 0x14D, 0x15C,  # mip, sip, vsip, vsie, sie, stimecmp, stimecmph
     0x015, *range(0xB00, 0xB20), *range(0xB80, 0xBA0), *range(0xC00, 0xC20), *range(0xC80, 0xCA0), 0xDA0, 0xE12,
+    0x008, 0x009, 0x00F, 0xC20, 0xC21,  # vstart, vxsat, vcsr, vl, vtype
 })  # fmt: skip
-"""CSRs that change by themselves, or by writes to others: never known."""
+"""CSRs that change by themselves, by writes to others, or by vector instructions: never known."""
 
 
 _GUEST = frozenset({0x280, 0x600, 0x680})

@@ -438,9 +438,8 @@ class Construction:
         if found.registers is None:
             self._renew(self.position + 1)
         else:
-            for register in found.registers:
+            for register in (*found.registers, *(F0 + it for it in found.floating)):
                 self._write_register(register, self._new(register))
-                self._write_register(F0 + register, self._new(F0 + register))
         if found.stores:
             self.accesses.kill(self.position, accesses=True)
         elif found.loads:

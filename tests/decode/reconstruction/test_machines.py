@@ -246,6 +246,8 @@ _start:
     la a0, data
     lw s3, 0(a0)
     vsetvli t1, zero, e32, m1, ta, ma
+    li ra, 55
+    csrr s6, vl
     vle32.v v1, (a0)
     vadd.vi v1, v1, 3
     vmv.x.s s2, v1
@@ -273,7 +275,7 @@ def test_vectors(tmp_path: FilePath) -> None:
     elf = assemble(tmp_path, "vectors", VECTORS, "rv64imafdc")
     run, image = run_spike(elf, tmp_path, "IMAFDCV"), Image.from_elf(elf)
     machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
-    beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments)
+    beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments, csrs={0xC20: 99})
     forward = Forward(history_of(run), image, machine, beginning)
     last = 0
     for position, truth, _ in states(run):
@@ -282,6 +284,7 @@ def test_vectors(tmp_path: FilePath) -> None:
         last = position
     x = forward.hart_at(last).x
     assert x[15] == 1 and x[19] == 7 and x[18] is x[20] is x[21] is None
+    assert x[1] == 55  # they wrote v1, not x1
 
 
 @pytest.mark.parametrize("declared", [True, False])

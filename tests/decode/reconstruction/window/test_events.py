@@ -110,14 +110,14 @@ def test_a_branch_before_a_trap_need_not_have_gone_to_the_handler() -> None:
     ("word", "registers", "memory"),
     [
         (0x0000_006B, (True, True, True), False),  # reserved, and it may store
-        (0x0200_7057 | 12 << 7, (True, False, False), True),  # a vector instruction without memory
+        (0x0200_7057 | 12 << 7, (True, False, True), True),  # vsetvli
         (0x0200_7027, (True, True, True), False),  # vse64.v
         (0x0000_000B, (False, False, False), False),  # custom
         (encoded("ebreak"), (False, False, False), False),  # execution goes on behind it: something served it
     ],
 )  # fmt: skip
 def test_what_nobody_here_knows(word: int, registers: tuple[bool, bool, bool], memory: bool) -> None:
-    """x10 is kept, x12 and x13, its rd and that of a pair, too, or they are unknown."""
+    """x10 is kept, x12 and x13, its rd and that of a pair, too, or they are unknown: those of V have no pairs."""
     begin = edge({A: 5, C: 6, C + 1: 7}, stored(DATA, 1, 9))
     found = window([word, NOP], begin=begin)
     assert [found.x(1, number) for number in (A, C, C + 1)] == [
