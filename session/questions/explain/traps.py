@@ -1,6 +1,6 @@
 """What traps say of how a run ended: a fault, a trap loop, a jump to where no code is, interrupts without end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
@@ -114,9 +114,22 @@ def _is_code(evidence: Evidence, places: ProgramPlaces, position: int) -> bool:
     return pc == GAP or places.is_code(pc)
 
 
+def _with_places(exceptions: Sequence[Event]) -> list[Event]:
+    """Return exceptions in which those that hit where the one before did have its place: in a chain without an
+    instruction in between E-Trace says it once (payloads, format 3 subformat 1).
+    """
+    found = list[Event]()
+    for event in exceptions:
+        before = found[-1] if found else None
+        is_same = before is not None and before.position == event.position and event.last_pc is None
+        found.append(event._replace(last_pc=before.last_pc) if is_same and before is not None else event)
+    return found
+
+
 def trap_loop(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
     """Return the exception that comes again and again, with nothing but its handler in between."""
-    last = evidence.exceptions[-_LOOP_LEAST:]
+    exceptions = _with_places(evidence.exceptions)
+    last = exceptions[-_LOOP_LEAST:]
     if len(last) < _LOOP_LEAST or len({it.last_pc for it in last}) != 1 or last[-1].last_pc is None:
         return None
     pc, distances = last[-1].last_pc, [b.position - a.position for a, b in pairwise(last)]
@@ -126,7 +139,7 @@ def trap_loop(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | N
     if _went_on(evidence, last[0].position, last[-1].position, pc):
         return None
     number, first = 0, last[0]
-    for event in reversed(evidence.exceptions):
+    for event in reversed(exceptions):
         if event.last_pc != pc:
             break
         number, first = number + 1, event
@@ -134,10 +147,23 @@ def trap_loop(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | N
     cause = f"It is an {exception_text(evidence, first)}; its handler returns to the instruction that has it."
     if distances[-1] == 0:
         cause = f"It is an {exception_text(evidence, first)}, which the first instruction of its handler has."
-    details = [cause, f"The first one was before #{history_number(first.position)}."]
+    details = [cause, *_entered_by(evidence, places, exceptions, number)]
+    details.append(f"The first one was before #{history_number(first.position)}.")
     place = places.place_of(pc, history_number(first.position))
     facts = {"times": number, "first": history_number(first.position)}
     return ExplainedFinding("trap-loop", text, place, details, facts)
+
+
+def _entered_by(
+    evidence: Evidence, places: ProgramPlaces, exceptions: Sequence[Event], number: int
+) -> Iterator[str]:
+    """Yield which exception led to the handler that has the last ones, *number* of them, where it is another one."""
+    if len(exceptions) <= number:
+        return
+    before, first = exceptions[-number - 1], exceptions[-number]
+    if before.position == first.position and before.last_pc is not None:
+        where = places.function_name(before.last_pc)
+        yield f"An {exception_text(evidence, before)} in {where} led there."
 
 
 def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
