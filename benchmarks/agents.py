@@ -91,7 +91,7 @@ def calls(length: int) -> dict[str, Iterator[dict[str, Any]]]:
         "frame": ({"number": place} for place in places),
         "value": ({"what": "$sp", "number": place} for place in places),
         **{
-            f"ask {question}": ({"question": question, **more(place)} for place in places)
+            f"ask {question}": iter([{"question": question, **more(place)} for place in places])
             for question, more in ASKS.items()
         },
     }

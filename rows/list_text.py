@@ -9,6 +9,7 @@ alone makes.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Protocol
 
@@ -231,13 +232,21 @@ def logged_line(row: LoggedRow, symbols: TextSymbols, modifiers: Collection[str]
     where = row.where or symbols.address_text(row.here)
     when = "" if row.time is None else f", time {row.time}"
     why = f"{symbols.paint('gap', f'[{row.why}]')} " if row.why else ""
-    return f"{row.number}\t@{row.position}\t{where}{when}:\t{why}{row.text}"
+    return f"{row.number}\t@{row.position}\t{where}{when}:\t{why}{_unknown_painted(row.text, symbols)}"
+
+
+_UNKNOWN = re.compile("<(?:unavailable|optimized out)>")
+
+
+def _unknown_painted(text: str, symbols: TextSymbols) -> str:
+    """Return values with those that are not known in the colour of gaps."""
+    return _UNKNOWN.sub(lambda found: symbols.paint("gap", found[0]), text)
 
 
 def one_call_line(row: OneCallRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for a call of a function."""
     name = row.here if isinstance(row.here, str) else symbols.function_text(row.here[0], _name_of_place(row.here))
-    arguments = ", ".join(f"{it['what']}={it['value']}" for it in row.arguments)
+    arguments = _unknown_painted(", ".join(f"{it['what']}={it['value']}" for it in row.arguments), symbols)
     value = "" if row.returned is None else f" = {row.returned['value']}"
     facts = ", ".join(filter(None, [_came_from(row.source, symbols), *_call_facts(row, symbols)]))
     return f"{row.number}\t@{row.position}\t{name}({arguments}){value}\t{facts}"

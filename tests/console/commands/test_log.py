@@ -226,3 +226,14 @@ def test_what_is_wrong_is_a_line(
     assert main(["log", str(capture), *words, "--quiet"]) == 1
     said = capsys.readouterr()
     assert said.out == "" and problem in said.err and said.err.count("\n") == 1
+
+
+def test_what_is_not_known_has_the_colour_of_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The capture has no registers; and without colours nothing is added."""
+    capture = str(example_capture(tmp_path, "two_harts"))
+    for words in (["log", capture, "two_harts.c:29", "before"], ["calls-of", capture, "deposit"]):
+        assert main([*words, "--quiet", "--color", "always"]) == 0
+        coloured = capsys.readouterr().out
+        assert re.search(r"\x1b\[[0-9;]+m<unavailable>\x1b\[0?m", coloured)
+        assert main([*words, "--quiet", "--color", "never"]) == 0
+        assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == capsys.readouterr().out
