@@ -28,6 +28,7 @@ COMMANDS = (
     Subcommand("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
     Subcommand("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
     Subcommand("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
+    Subcommand("itc", "print what a program wrote into its trace, as a console log", "itc"),
     Subcommand("functions", "list the functions that ran in a trace", "lists", "add_functions"),
     Subcommand("calls", "list who called whom, and how often, in a trace", "lists", "add_calls"),
     Subcommand("find", "list when a function was entered or a line ran in a trace", "lists", "add_find"),

@@ -159,6 +159,8 @@ class PagedList:
         page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
             print_row_line(line)
+        if page.instead:
+            return PagedList(page.instead).show(command, numbers, None, size, anew)
         if self._what in HEADINGS and page.rows:
             print(HEADINGS[self._what])
         if results.WANTED:

@@ -334,6 +334,7 @@ class Page(NamedTuple):
     comes        of executions, whether the instruction that runs next would be one more
     now          of control transfer records, what ran after the youngest
     folds        of a page that is folded, what repeats itself: only the first of these rows are in it; None: all are
+    instead      of a history without instructions, the list that shows what it has, "" otherwise
     """
 
     begin: int
@@ -348,6 +349,7 @@ class Page(NamedTuple):
     comes: bool = False
     now: Between | None = None
     folds: Sequence[Fold] | None = None
+    instead: str = ""
 
 
 ROW_TYPES: dict[str, type[Any]] = {

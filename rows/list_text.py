@@ -175,6 +175,13 @@ LOSSES = ("loss", "overflow", "mismatch")
 """The kinds of events after which trace is missing."""
 
 
+HART_EVENTS = (
+    "pc-sample", "call", "return", "jump", "exception-taken", "interrupt-taken", "context-switch", "watchpoint",
+    "external-trigger", "control", "counters", "written",
+)  # fmt: skip
+"""The kinds of events that an encoder reports besides the flow; their text names them."""
+
+
 def found_line(row: FoundRow, symbols: TextSymbols, modifiers: Collection[str]) -> str:
     """Return the line for an event, a gap or an execution."""
     facts = _execution_facts(row, symbols) if row.kind == "execution" else event_facts(row, symbols)
@@ -210,11 +217,13 @@ def event_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
         went, expected = _place_text(row.target, symbols), _place_text(row.expected, symbols)
         returned = f"{symbols.paint('event', f'{kind}:')} to {went}, not to {expected}"
         return [returned, f"at {_place_text(row.source, symbols)}"]
-    facts = [symbols.paint("gap" if row.kind in LOSSES else "event", f"{kind}: {row.text}")]
+    named = row.kind in HART_EVENTS
+    text = row.text if named else f"{kind}: {row.text}"
+    facts = [symbols.paint("gap" if row.kind in LOSSES else "event", text)]
     if row.source is not None:
         facts.append(f"{'at' if row.kind == 'trap' else 'after'} {_place_text(row.source, symbols)}")
     if row.target is not None:
-        facts.append(f"goes on at {_place_text(row.target, symbols)}")
+        facts.append(f"{'to' if named else 'goes on at'} {_place_text(row.target, symbols)}")
     return facts
 
 

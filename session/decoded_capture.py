@@ -25,7 +25,7 @@ from rvtrace_gdb.session.capture.model import (
     is_framed,
     is_overwritten,
 )
-from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.errors import NoFlow, NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import AnyNumberedItems
@@ -126,6 +126,11 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
         wrong = tandem.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped, by_elf=bool(image.path))
         if wrong:
             return NoTrace(wrong)
+    if history.kind_counts.get(EventKind.HART_EVENT):
+        from rvtrace_gdb.session.queries.hart_events import hart_event_counts, no_flow  # few traces have any
+
+        counts = hart_event_counts(history)
+        return NoFlow(no_flow(counts))
     problem = mismatch(history, image)
     if isinstance(sink, CapturedRecords) and problem is None:
         return NoTrace("the records do not show what ran: `trace ctr show` lists them")

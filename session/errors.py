@@ -16,6 +16,10 @@ class NoTrace(RvtraceError):
     """There is nothing to show, or to save."""
 
 
+class NoFlow(NoTrace):
+    """The trace has events of its hart, such as PC samples, and no instructions."""
+
+
 class BadOption(RvtraceError):
     """An option of `trace start` that does not exist or has no usable value."""
 

@@ -174,6 +174,10 @@ def history(text: str) -> Line:
 def _ran(history: History) -> str:
     kinds = history.kind_counts
     parts = [counted(history.instructions, "instruction"), counted(history.gaps, "gap")]
+    if kinds.get(EventKind.HART_EVENT):
+        from rvtrace_gdb.session.queries.hart_events import counted_events, hart_event_counts  # few traces have any
+
+        parts += counted_events(hart_event_counts(history))
     parts += [
         counted(kinds[kind], name)
         for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))

@@ -306,7 +306,8 @@ class Session:
             )
 
     def _selected_again(self, context: Context, progress: Progress) -> SelectedHistory | None:
-        """Return what the last request got of a capture, if this one is the same and the program's file, too.
+        """Return what the last request got of a capture, unless it has no instruction, if this one is the same and the
+        program's file, too.
 
         There is nothing to read out and to decode then, and nothing to report.
         """
@@ -314,7 +315,7 @@ class Session:
         if before is None or self._recording is not None or capture is None or before.context != context:
             return None
         capture.use_progress(progress)
-        return before.selected if before.is_of(capture) else None
+        return before.selected if before.is_of(capture) and capture.lengths.get(before.selected.hart) else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the same as `selected`; the history may be empty."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.item_texts import MOST_TEXTS
@@ -133,9 +134,12 @@ class _Shown(NamedTuple):
         history, position = self.history, event.position
         here = history.pc(position) if position < len(history) else None
         what = {"what": "end"} if here is None else {"what": "gap"} if here == GAP else self.place(here, position)
-        fields = {"position": history_number(position), "kind": event.kind.value.replace(" ", "-"), **(what or {})}
-        fields |= {"text": event.text or None, "from": self.place(event.last_pc, position - 1)}
-        fields |= {"to": self.place(event.next_pc, position), "time": history.time_at(position)}
+        last = self.place(event.last_pc, position - 1)
+        if event.kind is EventKind.HART_EVENT and last is not None:
+            what, last = last, None
+        fields = {"position": history_number(position), "kind": event.kind_name, **(what or {})}
+        fields |= {"text": event.text or None, "from": last}
+        fields |= {"to": self.place(event.next_pc, position), "time": history.time_of(event)}
         fields |= {"trace-byte": event.offset, **event_fields(event)}
         return {**fields, **_context(history.context_at(position))}
 

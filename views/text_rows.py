@@ -10,6 +10,7 @@ Events, what happened between the instructions, are a line each:
 
 The number is that of the instruction before which it happened, as in the listing; *offset* is the byte of the trace
 that reports it; *time* and the context (prv, v, scontext, hcontext) are that instruction's; the text follows after #.
+What an encoder says besides the flow, such as a PC sample, has *pc*, *target* and a *time* of its own.
 
 Accesses are a line each, too:
 
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.hart_order import HartOrder, HistoryRun
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.history.positions import history_number
@@ -167,13 +169,14 @@ def event_lines(histories: Mapping[int, History], program: Program, paint: Paint
 
 def event_line(history: History, event: Event, program: Program, paint: Paint = plain) -> str:
     """Return the line of one event of a history. *program*: has the symbols."""
-    kind = paint("gap" if event.is_loss else "event", event.kind.value.replace(" ", "-"))
+    kind = paint("gap" if event.is_loss else "event", event.kind_name)
     columns = [kind, f"offset={event.offset:#x}"]
-    for name, pc, before in (("last_pc", event.last_pc, 1), ("next_pc", event.next_pc, 0)):
+    last, following = ("pc", "target") if event.kind is EventKind.HART_EVENT else ("last_pc", "next_pc")
+    for name, pc, before in ((last, event.last_pc, 1), (following, event.next_pc, 0)):
         if pc is not None:
             image = program.image_of(history.context_at(max(event.position - before, 0)))
             columns.append(f"{name}={address_text(pc, program.xlen, image.symbol(pc), paint)}")
-    time = history.time_at(event.position)
+    time = history.time_of(event)
     if time is not None:
         columns.append(f"time={time}")
     columns += _context_columns(history.context_at(event.position))

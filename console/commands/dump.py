@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
@@ -197,9 +198,11 @@ def _traces(request: RequestedTrace, progress: Progress) -> _Dumped:
     if raw is not None and raw.frames is not None:
         return _framed_traces(raw, raw.frames, request, progress)
     if raw is not None:
-        trace_options, xlen = raw.messages(file, request.programs)
-        size = _file_size(file)
-        return _Dumped([_Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, True, size)], [])
+        pieces = iter(inputs.pieces(file))
+        beginning = next(pieces, b"")
+        trace_options, xlen = raw.messages(file, request.programs, beginning)
+        data, size = chain([beginning], pieces), _file_size(file)
+        return _Dumped([_Trace(file, data, trace_options, xlen, raw.wrapped, True, size)], [])
     capture, framed, found = request.capture(), FramedSinks(), list[_Trace]()
     for it in framed.streams(capture.captured, progress):
         sent = sinks.options_of_sink(it, capture.encoders)

@@ -184,7 +184,9 @@ def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
         return TandemBytes(_tandem(args), args.wrapped, hart, frames)
     if args.settings is not None:
         return SettingsBytes(args.settings, args.wrapped, frames)
-    return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped, frames)
+    settings = _etrace(args) if args.etrace else _ntrace(args)
+    asked = args.dialect is None and frames is None
+    return EncoderBytes(settings, args.xlen, args.src, args.wrapped, frames, finds_dialect=asked)
 
 
 def _frames(args: argparse.Namespace) -> ImportedFrames | None:

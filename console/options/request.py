@@ -28,6 +28,7 @@ from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
 from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import (
     EncoderTraceOptions,
@@ -68,7 +69,7 @@ class EncoderBytes:
     """Bytes of encoders: *settings* are the options of N-Trace, or settings of E-Trace.
 
     *xlen*, *source*: None: not given. *wrapped*: they may start inside a message. *frames*: they are in CoreSight
-    frames.
+    frames. *finds_dialect*: nobody said which dialect of N-Trace they are of, and they may show it.
     """
 
     settings: Options | Mapping[str, SettingValue]
@@ -76,16 +77,21 @@ class EncoderBytes:
     source: int | None
     wrapped: bool
     frames: ImportedFrames | None = None
+    finds_dialect: bool = False
 
-    def trace_options(self, xlen: int | None = None) -> EncoderTraceOptions:
-        """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises BadETrace."""
+    def trace_options(self, xlen: int | None = None, data: bytes = b"") -> EncoderTraceOptions:
+        """Return how the bytes were encoded, *data* or what begins so. *xlen*: that of the program, if known. Raises
+        BadETrace.
+        """
         if isinstance(self.settings, Options):
-            return self.settings
+            if not self.finds_dialect:
+                return self.settings
+            return with_found_dialect(self.settings, data, wrapped=self.wrapped)
         return options_etrace.trace_options(self.settings, self.xlen or xlen)
 
-    def messages(self, name: str, programs: Programs) -> RawMessages:
-        """Return how the messages are read. Raises BadETrace."""
-        return RawMessages(self.trace_options(), self.xlen or 64)
+    def messages(self, name: str, programs: Programs, beginning: bytes = b"") -> RawMessages:
+        """Return how the messages are read of what begins so. Raises BadETrace."""
+        return RawMessages(self.trace_options(data=beginning), self.xlen or 64)
 
     def of_program(self, name: str, programs: Programs) -> RawTrace:
         """Return the trace with its program. Raises `RawError`, BadETrace, and as `Programs.images`."""
@@ -98,7 +104,8 @@ class EncoderBytes:
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)
             frames = self.frames
-            return capture_of(RawImport(name, data, trace_options, image, images, self.wrapped, only, known, frames))
+            options = trace_options if sources is not None else self.trace_options(image.xlen, data)
+            return capture_of(RawImport(name, data, options, image, images, self.wrapped, only, known, frames))
 
         harts = None if only is None or not says_source else {only: only}
         alone = self.frames is None and (not says_source or harts is not None)
@@ -113,7 +120,7 @@ class SettingsBytes:
     wrapped: bool
     frames: ImportedFrames | None = None
 
-    def messages(self, name: str, programs: Programs) -> RawMessages:
+    def messages(self, name: str, programs: Programs, beginning: bytes = b"") -> RawMessages:
         """Return how the messages are read. Raises CaptureError, `RawError`, Unsupported."""
         settings = self._settings()
         return RawMessages(_options_of_capture(settings), settings.xlen)
@@ -156,7 +163,7 @@ class TandemBytes:
     hart: int = 0
     frames: ImportedFrames | None = None
 
-    def messages(self, name: str, programs: Programs) -> RawMessages:
+    def messages(self, name: str, programs: Programs, beginning: bytes = b"") -> RawMessages:
         """Return how the groups are read. Raises `RawError`, BadElf, BadParameters."""
         parameters = self.options.parameters(programs)
         return RawMessages(CapturedPort(name, parameters), parameters.xlen)
@@ -196,7 +203,7 @@ class BranchBytes:
     frames: ClassVar[None] = None
     """No such trace is sent over Arm's trace bus."""
 
-    def messages(self, name: str, programs: Programs) -> RawMessages:
+    def messages(self, name: str, programs: Programs, beginning: bytes = b"") -> RawMessages:
         """Return how the entries are read."""
         return RawMessages(self.port, self.xlen or (32 if self.kind == "neorv32" else 64))
 

@@ -176,16 +176,23 @@ class HistoryBuilder:
         return self._entries[-1].last
 
     def event(
-        self, kind: EventKind, offset: int, fact: Fact, *, last_pc: int | None = None, next_pc: int | None = None
+        self,
+        kind: EventKind,
+        offset: int,
+        fact: Fact,
+        *,
+        last_pc: int | None = None,
+        next_pc: int | None = None,
+        time: int | None = None,
     ) -> None:
-        """Record an event before the next instruction. *offset* is a byte offset in the trace.
+        """Record an event before the next instruction. *offset* is a byte offset in the trace; *time* its own time.
 
         A TRACE_OFF event may turn out to be the cause of a gap, and gets its addresses like one.
         """
         if kind is EventKind.TRACE_OFF:
             last_pc = self.last_pc
             self._await_resumption(offset)
-        self._events.append(Event(self.position, kind, offset, fact=fact, last_pc=last_pc, next_pc=next_pc))
+        self._events.append(Event(self.position, kind, offset, fact=fact, last_pc=last_pc, next_pc=next_pc, time=time))
 
     def missing(self, offset: int, end: int, fact: Loss) -> None:
         """Record, without a gap, that something is missing at an unknown place before this one, in bytes *offset* to
@@ -333,12 +340,14 @@ class HistoryPiece(NamedTuple):
     """The positions *begin* to *end* - 1 of a history, which numbers them so and has no earlier ones.
 
     events   that nothing can change any more; their positions may be earlier ones
+    fresh    those that were found since the last piece, whatever may still be added to them
     """
 
     history: History
     begin: int
     end: int
     events: Sequence[Event]
+    fresh: Sequence[Event] = ()
 
     @property
     def gaps(self) -> int:
@@ -360,6 +369,7 @@ class IncrementalBuilder(HistoryBuilder):
         super().__init__()
         self._taken = 0
         self._reported = 0  # events that were looked at by `fresh`, of those that are there
+        self._delivered = 0  # events that were in a piece as fresh, of those that are there
         self.started = False
         """Whether there was a place where decoding could start."""
 
@@ -372,18 +382,22 @@ class IncrementalBuilder(HistoryBuilder):
     def take(self, *, last: bool = False) -> HistoryPiece:
         """Return what came since the last piece. *last*: the trace has ended, so no event can change any more."""
         self.flush()
-        self.started = self.started or self._length > 0 or any(event.next_pc is not None for event in self._events)
+        self.started = self.started or self._length > 0 or any(map(_shows_a_hart, self._events))
         settled = len(self._events) if last else self._settled()
         events = self._events[:settled]
         history = self.view()
-        piece = HistoryPiece(history, self._taken, self._length, events)
-        self._taken = self._length
+        piece = HistoryPiece(history, self._taken, self._length, events, self._events[self._delivered :])
+        self._taken, self._delivered = self._length, len(self._events)
         self._drop_piece(settled)
         return piece
 
     def _settled(self) -> int:
-        """Return how many events are final: an instruction came after them, and where decoding resumed is known."""
+        """Return how many events are final: an instruction came after them, and where decoding resumed is known. What
+        an encoder says besides the flow is final at once.
+        """
         settled = bisect_left(self._events, self._length, key=lambda event: event.position)
+        while settled < len(self._events) and self._events[settled].kind is EventKind.HART_EVENT:
+            settled += 1
         if self._open_gap is not None:
             settled = min(settled, self._open_gap)
         return max(settled, len(self._events) - WAITING_LIMIT)
@@ -395,6 +409,7 @@ class IncrementalBuilder(HistoryBuilder):
             self._index = array("Q", [self._length - self._entries[0].count])
         self._events = self._events[settled:]
         self._reported = max(self._reported - settled, 0)
+        self._delivered = max(self._delivered - settled, 0)
         if self._open_gap is not None:
             self._open_gap = max(self._open_gap - settled, 0)
         self._gap_positions = []
@@ -403,6 +418,11 @@ class IncrementalBuilder(HistoryBuilder):
         self._times = self._times[max(bisect_right(self._times.arrays[0], floor) - 1, 0) :]
         if len(self._repetitions) > _REPETITIONS:
             self._repetitions.clear()
+
+
+def _shows_a_hart(event: Event) -> bool:
+    """Return whether a hart is known to be there."""
+    return event.next_pc is not None or event.kind is EventKind.HART_EVENT
 
 
 _NOTHING = Accounting(0, 0, 0, 0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from rvtrace_gdb.decode.history import events
+from rvtrace_gdb.decode.history import events, hart_events
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
@@ -22,7 +22,8 @@ _TYPES: dict[str, type[Any]] = {
     for kind in (
         Event, ProgramContext, events.ContextChange, events.EventKind, events.Loss, events.LossCause,
         events.MismatchedReturn, events.Note, events.NoteCause, events.Open, events.Start, events.StartReason,
-        events.Stop, events.StopReason, events.Trap, events.TrapKind,
+        events.Stop, events.StopReason, events.Trap, events.TrapKind, hart_events.HartEvent, hart_events.HartEventKind,
+        hart_events.ItcWrite,
     )
 }  # fmt: skip
 

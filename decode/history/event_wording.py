@@ -3,6 +3,8 @@
 Whatever shows events uses it; nothing that makes decisions does.
 """
 
+from collections.abc import Sequence
+
 from rvtrace_gdb.decode.history.events import (
     ContextChange,
     Detail,
@@ -17,6 +19,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
+from rvtrace_gdb.decode.history.hart_events import CONTROLS, HartEvent, HartEventKind, ItcWrite
 from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
 
 
@@ -32,6 +35,8 @@ def fact_text(fact: Fact) -> str:
         return _loss(fact)
     if isinstance(fact, ContextChange):
         return context_text(fact.now)
+    if isinstance(fact, HartEvent):
+        return _hart_event_text(fact)
     if isinstance(fact, MismatchedReturn):
         return f"not to 0x{fact.expected:x}, the return address of its call"
     return _note(fact.cause, fact.detail)
@@ -53,7 +58,7 @@ def says_its_kind(fact: Fact) -> bool:
         return fact.reason.says_kind
     if isinstance(fact, Loss):
         return fact.cause in (LossCause.MISMATCH, LossCause.OTHER_INSTRUCTION)
-    return isinstance(fact, Trap | ContextChange)
+    return isinstance(fact, Trap | ContextChange | HartEvent)
 
 
 def _trap_text(trap: Trap) -> str:
@@ -63,6 +68,35 @@ def _trap_text(trap: Trap) -> str:
     text += ", read from the hart" if trap.from_hart else ""
     text += " in a mode that is not recorded" if trap.from_hidden else ""
     return text + (" into a mode that is not recorded" if trap.into_hidden else "")
+
+
+def _hart_event_text(fact: HartEvent) -> str:
+    kind, number = fact.kind, fact.number
+    if fact.written is not None:
+        return written_text(fact.written)
+    if kind is HartEventKind.COUNTERS:
+        return f"{kind.text}: {counters_text(fact.values)}"
+    if number is None:
+        return kind.text
+    if kind is HartEventKind.CONTROL:
+        return f"{kind.text}: {CONTROLS.get(number) or number}"
+    if kind in (HartEventKind.EXCEPTION, HartEventKind.INTERRUPT):
+        return trap_text(number, kind is HartEventKind.INTERRUPT)
+    return f"{kind.text} {number}"
+
+
+def counters_text(values: Sequence[int]) -> str:
+    """Return the values of performance counters, the first one first."""
+    return " ".join(f"0x{value:04x}" for value in values)
+
+
+def written_text(written: ItcWrite) -> str:
+    """Return what a program wrote into its trace, also as text if it is ASCII."""
+    if not written.size:
+        return f"0x{written.value:x} written to channel {written.channel}"
+    data, count = written.data, f"{written.size} byte{'s' * (written.size > 1)}"
+    shown = f"{data.decode('ascii')!a}" if data.isascii() and any(data) else f"0x{written.value:0{2 * written.size}x}"
+    return f"{count} written to channel {written.channel}: {shown}"
 
 
 def _stop_text(stop: Stop) -> str:

@@ -11,6 +11,7 @@ no position and no offset: those belong to the `Event` it becomes (`decode.histo
 from enum import Enum
 from typing import NamedTuple, Self
 
+from rvtrace_gdb.decode.history.hart_events import HartEvent
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 
 Detail = tuple[int | str, ...]
@@ -50,6 +51,9 @@ class EventKind(Enum):
     """Another program or privilege mode runs from here on: `ContextChange`."""
     MISMATCHED_RETURN = "mismatched return"
     """A function returned to where no call came from: `MismatchedReturn`. Found in the history, not in the trace."""
+    HART_EVENT = "hart event"
+    """What the encoder says of the hart besides its flow: `HartEvent`; `last_pc` is where it happened, `next_pc` where
+    a call led."""
     NOTE = "note"
     """A remark that does not affect the control flow: `Note`."""
 
@@ -427,7 +431,7 @@ class MismatchedReturn(NamedTuple):
 NO_OFFSET = -1
 """The offset of an event that was found in the history: no byte of the trace reports it."""
 
-Fact = Trap | Start | Stop | Loss | ContextChange | MismatchedReturn | Note
+Fact = Trap | Start | Stop | Loss | ContextChange | MismatchedReturn | HartEvent | Note
 
 
 class Accounting(NamedTuple):

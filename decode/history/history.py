@@ -36,6 +36,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
     TrapKind,
 )
+from rvtrace_gdb.decode.history.hart_events import HartEvent
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 
@@ -224,6 +225,8 @@ class Event(NamedTuple):
 
     *end*, for an event that can be the cause of a gap, is the byte at which decoding resumed, or at which the next such
     cause was found: from *offset* to there, the trace does not show what ran. None: up to the end of the trace.
+
+    *time*, of a HART_EVENT, is the time the encoder gives it, None without one: many of them are at one position.
     """
 
     position: int
@@ -233,6 +236,12 @@ class Event(NamedTuple):
     last_pc: int | None = None
     next_pc: int | None = None
     end: int | None = None
+    time: int | None = None
+
+    @property
+    def kind_name(self) -> str:
+        """The name of the kind for programs; of a HART_EVENT, that of its own kind."""
+        return self.fact.kind.value if isinstance(self.fact, HartEvent) else self.kind.value.replace(" ", "-")
 
     @property
     def text(self) -> str:
@@ -409,6 +418,12 @@ class History:
         """Return the last time reported at or before position *i*, in ticks of the timestamp unit; None without one."""
         return self.times.time_at(i)
 
+    def time_of(self, event: Event) -> int | None:
+        """Return the time of an event, in ticks: its own, or the last one at or before its position; None without
+        one.
+        """
+        return event.time if event.kind is EventKind.HART_EVENT else self.time_at(event.position)
+
     def positions_of_times(self, first: int, last: int) -> tuple[int, int]:
         """Return what ran from time *first* to time *last*: the first position, and the one after the last. What lies
         between two known times ran at the earlier one. Raises LookupError if no time is known.
@@ -448,7 +463,7 @@ class History:
             entry += 1
 
 
-EventFields = dict[str, int | str | list[str]]
+EventFields = dict[str, int | str | list[str] | list[int]]
 
 
 def event_fields(event: Event) -> EventFields:
@@ -461,6 +476,8 @@ def event_fields(event: Event) -> EventFields:
         found["changed"] = list(fact.changed)
     elif isinstance(fact, Start | Stop):
         found["reason"] = fact.reason.value
+    elif isinstance(fact, HartEvent):
+        found = _hart_event_fields(fact)
     elif isinstance(fact, MismatchedReturn):
         pass  # where it should have gone is a place, as where it went is
     else:
@@ -480,4 +497,16 @@ def _trap_fields(trap: Trap) -> EventFields:
         found["value"] = f"0x{trap.value:x}"
     if trap.from_hart:
         found["from-hart"] = 1
+    return found
+
+
+def _hart_event_fields(fact: HartEvent) -> EventFields:
+    found: EventFields = {}
+    if fact.number is not None:
+        found[fact.kind.numbered] = fact.number
+    if fact.values:
+        found["counters"] = list(fact.values)
+    if fact.written is not None:
+        found |= {"channel": fact.written.channel, "value": f"0x{fact.written.value:x}"}
+        found |= {"size": fact.written.size} if fact.written.size else {}
     return found

@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, packe
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.clock import MessageClock, TimesAhead
+from rvtrace_gdb.decode.ntrace.event_step import is_hart_event, is_remembered
 from rvtrace_gdb.decode.ntrace.framing import (
     FrameBatch,
     MessagePeriodChecker,
@@ -242,6 +243,7 @@ class HartDecoder(stepping.HartDecoder):
             if step is None:
                 self._state, self._ahead, self._stack = state, ahead, stack
                 index = len(frames) - length_hint(left) - 1
+                self._now = None if timed is None else timed.times[index]
                 self._decode_new(frames[index], body, frames, index, offsets)
                 state, ahead, stack = self._state, self._ahead, self._stack
                 if self._loss is not None and self._changes_times(timed, index):
@@ -258,6 +260,7 @@ class HartDecoder(stepping.HartDecoder):
                     stack = None if calls.clears else pushed(below, calls.left)
                 if step.reports:
                     index = len(frames) - length_hint(left) - 1
+                    self._now = None if timed is None else timed.times[index]
                     self._report(step.reports, offsets.offset_of(index))
                     if self._loss is not None and self._changes_times(timed, index):
                         self._state, self._ahead, self._stack = state, ahead, stack
@@ -331,7 +334,9 @@ class HartDecoder(stepping.HartDecoder):
         message = self._parsed(frame, offset)
         if message is None:
             return
-        if message.tcode not in LAYOUTS:
+        if is_hart_event(message):
+            self._decode_event(body, message, offset)
+        elif message.tcode not in LAYOUTS:
             self._unused += len(frame)
             self.note(offset, _ignored_message(message))
         elif self._state.mode is Mode.LOST and not self._step_function.can_leave_lost(message):
@@ -343,6 +348,15 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._note_timestamp(message, offset)
             self._apply_step(self._step_of_message(body, message), offset)
+
+    def _decode_event(self, body: bytes, message: Message, offset: int) -> None:
+        """Decode a message that is an event of the hart."""
+        self._note_timestamp(message, offset)
+        if is_remembered(message):
+            step = self._step_of_message(body, message)
+        else:
+            step = self._step_function.step(self._state, message, self._ahead, self._stack)
+        self._apply_step(step, offset)
 
     def _ignore(self, frame: bytes, body: bytes) -> None:
         """Ignore a message that means nothing while the pc of the hart is not known."""

@@ -15,24 +15,10 @@ from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.item_texts import MOST_TEXTS, ItemText, TimedText, number_text
 from rvtrace_gdb.decode.ntrace.clock import MessageClock, stamp_value
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, FrameBatch, MessageFramer, frame_fault, idle_note, is_idle
+from rvtrace_gdb.decode.ntrace.in_circuit import has_address, sent_addresses
 from rvtrace_gdb.decode.ntrace.messages import MalformedMessage, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.stepping.reports import LostBytes
-
-CONTROL, INFERABLE_CALL = 0, 9
-"""The CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), and of one that has two (CKDF = 1)."""
-COUNTERS = 12
-"""The CKSRC of a message that has the values of performance counters, and never an address."""
-
-_IN_CIRCUIT = (Tcode.IN_CIRCUIT_TRACE, Tcode.IN_CIRCUIT_TRACE_WS)
-
-
-def has_address(message: Message) -> bool:
-    """Whether a SiFive message carries an address in CKDATA0."""
-    if message.tcode not in _IN_CIRCUIT or message.layout is None:
-        return False
-    cksrc = message.fields["cksrc"]
-    return cksrc != COUNTERS and (cksrc != CONTROL or bool(message.fields["ckdf"]))
 
 
 def _may_have_address(message: Message) -> bool:
@@ -350,20 +336,14 @@ class Itemizer:
         return _MessageAddresses(None, None, None if message.tcode == Tcode.ERROR else reference)
 
     def _in_circuit(self, message: Message, reference: int | None) -> _MessageAddresses:
-        """Return the addresses of SiFive's InCircuitTrace.
-
-        CKDATA0 is an address, which is full in InCircuitTraceWS; CKDATA1 of a call or return is the target, relative to
-        it.
-        """
-        fields = message.fields
-        before = 0 if message.tcode == Tcode.IN_CIRCUIT_TRACE_WS else reference
-        if before is None:
+        """Return the addresses of an InCircuitTrace; the last one is that to which the next address is relative."""
+        addresses = sent_addresses(message)
+        before = 0 if addresses is not None and addresses.full else reference
+        if addresses is None or before is None:
             return _MessageAddresses(None, None, None)
-        address = self._full_address(fields["ckdata0"], before)
-        if fields["cksrc"] != INFERABLE_CALL or "ckdata1" not in fields:
-            return _MessageAddresses(address, None, address)
-        target = self._full_address(fields["ckdata1"], address)
-        return _MessageAddresses(address, target, target)
+        pc = self._full_address(addresses.pc, before)
+        target = None if addresses.target is None else self._full_address(addresses.target, pc)
+        return _MessageAddresses(pc, target, pc if target is None else target)
 
     def _sent_address(self, frame: bytes, message: Message) -> int | None:
         """Return the address field, if any, with the high bits that the encoder left out (trTeInstExtendAddrMSB)."""

@@ -115,14 +115,15 @@ class KernelHart(HartDecoder):
             if stop == _AT_END:
                 break
             if stop == _REPORTS:
+                if body < length:
+                    self._take_place()
+                self._now = self._clock.time if body < length else None
                 self._report(self._step_reports[step], offset_of(at))
                 if self._loss is not None:
                     self._take_place()
                     self._read_time(timed=body < length)
-                elif body < length:
-                    self._take_place()
-                    if not self._clock.unsure:
-                        self._record_time(self._clock.now)
+                elif body < length and not self._clock.unsure:
+                    self._record_time(self._clock.now)
                 at += length
             else:
                 self._take_place()
@@ -141,6 +142,7 @@ class KernelHart(HartDecoder):
     def _decode_unknown(self, frame: bytes, length: int, offset: int) -> None:
         """Decode a frame without a step, of which *length* bytes come before the timestamp."""
         body = frame[:length]
+        self._now = self._clock.time if length < len(frame) else None
         if self._refused:
             self._decode_frame(frame, body, self._remembered(body), offset)
         else:
@@ -173,6 +175,7 @@ class KernelHart(HartDecoder):
         before = self._clock.reading
         if self._options.timestamps:
             (body,), (now,) = self._clock.read([frame])
+        self._now = now
         self._decode_frame(frame, body, self._remembered(body), offset)
         self._remember_branch((frame,))
         if self._loss is not None:

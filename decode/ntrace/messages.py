@@ -49,7 +49,7 @@ class Tcode(IntEnum):
     DIRECT_BRANCH = 3
     INDIRECT_BRANCH = 4
     DATA_ACQUISITION = 7
-    """SiFive: data that the program wrote (a Nexus message that N-Trace leaves out)."""
+    """Data that the program wrote (a message of IEEE-ISTO 5001 that N-Trace leaves out)."""
     ERROR = 8
     PROG_TRACE_SYNC = 9
     DIRECT_BRANCH_SYNC = 11
@@ -239,10 +239,16 @@ _IN_CIRCUIT = (
     MessageField("ckdata1", when=("ckdf", 1)),
 )
 
-SIFIVE_LAYOUTS: dict[int, MessageLayout] = LAYOUTS | {
+NEXUS_LAYOUTS: dict[int, MessageLayout] = LAYOUTS | {
+    Tcode.DATA_ACQUISITION: _layout(
+        Tcode.DATA_ACQUISITION, "DataAcquisition", MessageField("idtag"), MessageField("dqdata")
+    )
+}
+"""The messages of N-Trace, and the one of IEEE-ISTO 5001 that it leaves out and encoders have, by TCODE."""
+
+SIFIVE_LAYOUTS: dict[int, MessageLayout] = NEXUS_LAYOUTS | {
     layout.tcode: layout
     for layout in (
-        _layout(Tcode.DATA_ACQUISITION, "DataAcquisition", MessageField("idtag"), MessageField("dqdata")),
         _layout(Tcode.AUX_ACCESS_WRITE, "AuxAccessWrite", MessageField("addr"), MessageField("data")),
         _layout(Tcode.IN_CIRCUIT_TRACE, "InCircuitTrace", *_IN_CIRCUIT),
         _layout(Tcode.IN_CIRCUIT_TRACE_WS, "InCircuitTraceWS", *_IN_CIRCUIT),

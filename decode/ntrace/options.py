@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from rvtrace_gdb.decode.history.events import StartReason, StopReason, TrapKind
 from rvtrace_gdb.decode.ntrace.messages import (
-    LAYOUTS,
     MAX_REPEAT_BITS,
     MAX_SRC_BITS,
+    NEXUS_LAYOUTS,
     SIFIVE_LAYOUTS,
     BType,
     Evcode,
@@ -60,11 +60,12 @@ class Dialect:
     omits_empty_hist  ProgTraceCorrelation has CDF=0 while HIST is empty, also in HTM
     recounts_branch   a synchronizing message right after another one may count the branch before that one again, with
                       the HIST bit that the first message lacked
+    stimulus_ports    the tag of DataAcquisition is the byte address of an ITC stimulus register, not a channel
     starts, stops, traps   the meaning of the values of SYNC, EVCODE and B-TYPE
     """
 
     name: str
-    layouts: Mapping[int, MessageLayout] = field(default_factory=lambda: LAYOUTS)
+    layouts: Mapping[int, MessageLayout] = field(default_factory=lambda: NEXUS_LAYOUTS)
     keeps_state: frozenset[int] = frozenset()
     xor_timestamps: bool = False
     address_bits: int = 0
@@ -73,6 +74,7 @@ class Dialect:
     scontext_first: bool = False
     omits_empty_hist: bool = False
     recounts_branch: bool = False
+    stimulus_ports: bool = False
     starts: Mapping[int, StartReason] = field(default_factory=lambda: _STARTS)
     stops: Mapping[int, StopReason] = field(default_factory=lambda: _STOPS)
     traps: Mapping[int, TrapKind] = field(default_factory=lambda: _TRAPS)
@@ -90,6 +92,7 @@ SIFIVE = Dialect(
     scontext_first=True,
     omits_empty_hist=True,
     recounts_branch=True,
+    stimulus_ports=True,
     starts={
         **{sync: sync.reason for sync in Sync if sync in _FIRST_SYNCS},
         11: StartReason.MESSAGE_CONTENTION,

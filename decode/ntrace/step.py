@@ -12,8 +12,19 @@ For the same reason the call stack is an argument.
 from collections.abc import Callable
 from dataclasses import replace
 
-from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
+from rvtrace_gdb.decode.history.events import (
+    ContextChange,
+    EventKind,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Open,
+    StartReason,
+)
 from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.ntrace.event_step import hart_event_step, is_hart_event, sample_step
+from rvtrace_gdb.decode.ntrace.in_circuit import hart_event
 from rvtrace_gdb.decode.ntrace.messages import (
     LAYOUTS,
     MAX_RUN_BITS,
@@ -74,11 +85,11 @@ class StepFunction:
     """The states and steps of one program under one set of options. *walkers* are shared with other harts."""
 
     def __init__(self, program: Program, options: Options, walkers: Walkers | None = None) -> None:
-        self._program = program
+        self.program = program
         self._options = options
         self._dialect = options.dialect
         self._btm = options.btm
-        self._mask = (1 << program.xlen) - 1
+        self.mask = (1 << program.xlen) - 1
         sent = options.sent_address_bits
         self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
         self._walkers = walkers or Walkers(options)
@@ -106,6 +117,12 @@ class StepFunction:
             return self._error(state, message, ahead, stack)
         if message.tcode == Tcode.OWNERSHIP:
             return self._ownership(state, message, ahead, stack)
+        if is_hart_event(message):
+            event = hart_event(message, ports=self._dialect.stimulus_ports)
+            assert event is not None
+            return hart_event_step(self, state, message, event)
+        if self._is_sample(state, message, ahead):
+            return sample_step(self, state, message)
         if state.mode is Mode.ON:
             return HANDLERS[message.tcode](self, state, message, ahead, stack)
         if message.tcode in SYNC_TCODES:
@@ -113,13 +130,23 @@ class StepFunction:
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
             report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect))
             mode = state.mode if state.mode in STOPPED else Mode.OFF
-            return Step(None, self.shared_state(mode, state.pc, 0, state.context), -ahead, (report,))
+            return Step(None, self.shared_state(mode, state.pc, state.reference, state.context), -ahead, (report,))
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
 
     def can_leave_lost(self, message: Message) -> bool:
         """Whether a message has a meaning while the pc of the hart is not known."""
         alone = (Tcode.ERROR, Tcode.OWNERSHIP, Tcode.PROG_TRACE_CORRELATION)
         return message.tcode in SYNC_TCODES or message.tcode in alone
+
+    def after_event(self, state: State, address: int) -> State:
+        """Return *state* after an event with this address, to which the next U-ADDR is relative."""
+        return self.shared_state(state.mode, state.pc, address, state.context, state.branch)
+
+    def _is_sample(self, state: State, message: Message, ahead: int) -> bool:
+        """Whether a synchronizing message only says where the hart was: a PC sample, unless the flow is there."""
+        if self._dialect.starts.get(message.fields.get("sync", -1)) is not StartReason.PC_SAMPLE:
+            return False
+        return state.mode is not Mode.ON or message.fields["icnt"] <= max(ahead, 0)
 
     def tail(self, state: State, ahead: int, stack: Stack) -> Path | None:
         """Return the instructions that ran for certain but are not in a step yet.
@@ -169,24 +196,24 @@ class StepFunction:
         """Return the walker for the code of the state's context."""
         walker = self._walker_of_context.get(state.context)
         if walker is None:
-            walker = self._walkers.walker_of(self._program.image_of(state.context))
+            walker = self._walkers.walker_of(self.program.image_of(state.context))
             self._walker_of_context[state.context] = walker
         return walker
 
-    def _full_address(self, faddr: int) -> int:
+    def full_address(self, faddr: int) -> int:
         """Return the address for F-ADDR (8.1)."""
-        return self._sign_extended(faddr << 1 & self._mask)
+        return self._sign_extended(faddr << 1 & self.mask)
 
-    def _unique_address(self, state: State, uaddr: int) -> int:
-        """Return the address for U-ADDR (8.1)."""
-        return self._sign_extended((state.reference ^ uaddr << 1) & self._mask)
+    def unique_address(self, reference: int, uaddr: int) -> int:
+        """Return the address for U-ADDR after the address *reference* (8.1)."""
+        return self._sign_extended((reference ^ uaddr << 1) & self.mask)
 
     def _sign_extended(self, address: int) -> int:
         """Return the whole address if it was sent without its upper bits: they are copies of the highest bit sent."""
         if not self._sign:
             return address
         low = address & 2 * self._sign - 1
-        return (low ^ self._sign) - self._sign & self._mask
+        return (low ^ self._sign) - self._sign & self.mask
 
     # Messages in the middle of the flow (chapter 7, in its order)
 
@@ -229,7 +256,7 @@ class StepFunction:
 
     def _indirect_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         walk = self._walk_message(state, message, ahead, stack)
-        pc = self._unique_address(state, message.fields["uaddr"])
+        pc = self.unique_address(state.reference, message.fields["uaddr"])
         b_type = message.fields["b_type"]
         fault = walk.fault or self._branch_without_bit(walk)
         if not fault and b_type == BType.JUMP and not self._can_jump(state, walk):
@@ -249,7 +276,7 @@ class StepFunction:
 
     def _sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """Handle ProgTraceSync, DirectBranchSync, IndirectBranchSync and IndirectBranchHistSync while tracing is on."""
-        sync, pc = message.fields["sync"], self._full_address(message.fields["faddr"])
+        sync, pc = message.fields["sync"], self.full_address(message.fields["faddr"])
         b_type = message.fields.get("b_type", BType.JUMP)
         following = self._on(pc, state.context)
         start = start_of(message, self._dialect)
@@ -296,7 +323,7 @@ class StepFunction:
             return None
         branch = self.walker(state).image.instruction(state.branch)
         outcome, rest = hist >> hist.bit_length() - 2 & 1, hist.bit_length() - 2
-        target = state.branch + (branch.offset or 0 if outcome else branch.length) & self._mask
+        target = state.branch + (branch.offset or 0 if outcome else branch.length) & self.mask
         fields = {"icnt": icnt - branch.length // 2, "hist": 1 << rest | hist & (1 << rest) - 1}
         if target != state.pc or fields["icnt"] < 0:
             return None
@@ -309,7 +336,7 @@ class StepFunction:
 
     def _marker_sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """Handle a marker in the middle of a HIST that continues (rc7): its bits follow in a later message."""
-        pc = self._full_address(message.fields["faddr"])
+        pc = self.full_address(message.fields["faddr"])
         report = Report(EventKind.SYNC, start_of(message, self._dialect), next_pc=pc)
         step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
@@ -378,9 +405,8 @@ class StepFunction:
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
         open_end = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=open_end))
-        return Step(
-            walk.path, self.shared_state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk)
-        )
+        following = self.shared_state(mode, pc, state.reference, state.context)
+        return Step(walk.path, following, -ahead, (report,), calls=_clearing_effect(walk))
 
     def _open_end(self, walk: WalkResult) -> Open:
         """Return why the next instruction is not known where tracing stops."""
@@ -438,7 +464,7 @@ class StepFunction:
         if sync not in self._dialect.starts and sync not in VENDOR_SYNCS:
             return True
         image = self.walker(state).image
-        return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
+        return not (self.program.partial or image.absent_at(pc) or image.knows(pc))
 
     def _can_jump(self, state: State, walk: WalkResult) -> bool:
         """Whether the target of the last instruction may come only from the trace: a jump or a custom instruction
@@ -466,7 +492,7 @@ class StepFunction:
 
     def _resume_step(self, state: State, message: Message, ahead: int) -> Step:
         """Handle a synchronizing message while the pc is unknown or tracing is off: decoding starts at its address."""
-        pc = self._full_address(message.fields["faddr"])
+        pc = self.full_address(message.fields["faddr"])
         moved = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
         maybe_moved = state.mode is Mode.OFF and state.pc == NOWHERE
         first, *rest = resumption_reports(message, pc, self._dialect)
@@ -486,7 +512,7 @@ class StepFunction:
         confirmed = self.walker(state).confirmed(walk, state.pc, hist, stack)
         listed = (fitted or not image.knows(walk.fault_address)) and confirmed.halfwords >= certain.halfwords
         path = (confirmed if listed else certain).path
-        report = contradiction_report(self._program, image, walk.fault_address, why, message.name)
+        report = contradiction_report(self.program, image, walk.fault_address, why, message.name)
         return Step(path, self._lost_state(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 

@@ -9,36 +9,14 @@ that only SiFive's encoders send is not published: the text follows their captur
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import context_text
+from rvtrace_gdb.decode.history.event_wording import context_text, fact_text, written_text
+from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.decode.item_texts import TimedText, number_text
-from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
+from rvtrace_gdb.decode.ntrace.in_circuit import hart_event, has_address, itc_write
+from rvtrace_gdb.decode.ntrace.items import Item
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, ProcessField, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-
-_EVENTS = {
-    CONTROL: "control",
-    8: "external trigger",
-    INFERABLE_CALL: "call or return",
-    10: "exception",
-    11: "interrupt",
-    COUNTERS: "performance counters",
-    13: "context",
-    14: "watchpoint",
-    15: "PC sample",
-}
-"""The event by CKSRC."""
-
-_CONTROLS = {
-    2: "trace on",
-    3: "trace off",
-    4: "exit from debug mode",
-    5: "entry into debug mode",
-    6: "exit from reset",
-    8: "entry into reset",
-}
-_DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: the number of bytes written
-_COUNTERS, _COUNTER_BITS = 8, 16
 
 
 def _counted_text(value: int, what: str, plural: str = "s") -> str:
@@ -46,37 +24,16 @@ def _counted_text(value: int, what: str, plural: str = "s") -> str:
 
 
 def in_circuit_trace(message: Message, options: Options) -> str:
-    """Return the event and its number (a trigger, a cause, a context): CKDATA1, or CKDATA0 if that is not an
-    address.
-    """
-    fields = message.fields
-    if fields["cksrc"] == COUNTERS:
-        return f"{_EVENTS[COUNTERS]}: {sifive_counters(fields['ckdata0'])}"
-    event = _EVENTS.get(fields["cksrc"], f"event {fields['cksrc']}")
-    detail = fields.get("ckdata1", None if has_address(message) else fields["ckdata0"])
-    if detail is None or fields["cksrc"] == INFERABLE_CALL:
-        return event
-    if fields["cksrc"] == CONTROL:
-        return f"{event}: {_CONTROLS.get(detail) or number_text(detail)}"
-    return f"{event} {number_text(detail)}"
+    """Return the event with its number or its counters. A call is any call or return: only the program says which."""
+    event = hart_event(message, ports=options.dialect.stimulus_ports)
+    if event is None:
+        return f"event {message.fields['cksrc']}"
+    return "call or return" if event.kind is HartEventKind.CALL else fact_text(event)
 
 
-def sifive_counters(value: int) -> str:
-    """Return the counters in CKDATA0, lowest first. Counters above the last one shown are 0 and not transmitted."""
-    count = max(-(-value.bit_length() // _COUNTER_BITS), 1)
-    shown = [f"{value >> _COUNTER_BITS * i & (1 << _COUNTER_BITS) - 1:#06x}" for i in range(min(count, _COUNTERS))]
-    return " ".join(shown) + (" .." if count > _COUNTERS else "")
-
-
-def sifive_data(message: Message, options: Options) -> str:
-    """Return what the program wrote to which stimulus port, also as text if it is ASCII."""
-    place, value = message.fields.values()
-    port, size = number_text(place >> 2), _DATA_BYTES.get(place & 3)
-    if size is None or value >> 8 * size:
-        return f"written to port {port}"
-    written = value.to_bytes(size, "little")
-    shown = f": {written.decode('ascii')!a}" if written.isascii() and any(written) else ""
-    return f"{size} byte{'s' * (size > 1)} written to port {port}{shown}"
+def data_written(message: Message, options: Options) -> str:
+    """Return what the program wrote to which channel, also as text if it is ASCII."""
+    return written_text(itc_write(message, ports=options.dialect.stimulus_ports))
 
 
 _COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcnt", "evcode", "cdf", "cksrc", "ckdf"})
@@ -88,8 +45,6 @@ _MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "
 """The maximum field sizes (1.0, "Common Fields"). That of TSTAMP is 64."""
 
 _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
-
-
 
 
 class _Words(NamedTuple):
@@ -151,6 +106,8 @@ class Wording:
         message = item.message
         if message is None:
             return not item.is_idle
+        if message.tcode == Tcode.DATA_ACQUISITION and not self._options.dialect.stimulus_ports:
+            return True  # N-Trace has no such message
         meaning = (self._words.get(item.raw) or self._describe(item.raw, message)).meaning
         return "reserved " in meaning or (message.tstamp is not None and not self._options.timestamps)
 
@@ -325,8 +282,8 @@ _SPECIFIC: Mapping[int, Callable[[Message, Options], str]] = {
     Tcode.RESOURCE_FULL: _resource_full,
     Tcode.REPEAT_BRANCH: _repeat_branch,
     Tcode.PROG_TRACE_CORRELATION: _correlation,
-    Tcode.DATA_ACQUISITION: sifive_data,
-    Tcode.AUX_ACCESS_WRITE: sifive_data,
+    Tcode.DATA_ACQUISITION: data_written,
+    Tcode.AUX_ACCESS_WRITE: data_written,
     Tcode.IN_CIRCUIT_TRACE: in_circuit_trace,
     Tcode.IN_CIRCUIT_TRACE_WS: in_circuit_trace,
 }

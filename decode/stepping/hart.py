@@ -127,6 +127,7 @@ class HartDecoder(Resumable, ABC):
         self._stopped = False
         self._lost_at = -1  # the offset of the last loss
         self._loss: Fact | None = None  # the last one of the flow, unless the hart's place is known again
+        self._now: int | None = None  # the time of the message that is decoded, as far as an event of the hart needs it
         self._total = self._idle = self._unused = 0  # bytes
 
     @abstractmethod
@@ -212,7 +213,8 @@ class HartDecoder(Resumable, ABC):
             if report.resumed is not None:
                 self._loss = None
                 builder.resume(report.resumed, offset)
-            builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
+            now = self._now if report.kind is EventKind.HART_EVENT else None
+            builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc, time=now)
             if isinstance(report.fact, ContextChange):
                 builder.context(report.fact.now, report.after)
 

@@ -36,6 +36,7 @@ from rvtrace_gdb.gdbext.commands import (
     hardware,
     history,
     intervals,
+    itc,
     log,
     note,
     pgo,
@@ -166,7 +167,8 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     The past       values, who-wrote, why, print, log, calls-of; sql: anything
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
-                   trace), snapshot (Espressif chips), usb (an adapter)
+                   trace), itc (what the program wrote into its trace),
+                   snapshot (Espressif chips), usb (an adapter)
 
     `help trace COMMAND` explains one. Any other argument is a tracepoint
     LOCATION, as with gdb's built-in "trace", which this contains."""
@@ -202,6 +204,7 @@ MODULES = (
     unwinder,
     history,
     data,
+    itc,
     capture,
     find,
     check,

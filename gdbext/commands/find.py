@@ -14,19 +14,25 @@ from rvtrace_gdb.gdbext.paged_list import SINCE, UNFOLDED, PagedList, split_rang
 from rvtrace_gdb.rows import list_text
 from rvtrace_gdb.rows.list_rows import FoundRow
 
-KINDS = (
-    "context",
-    "exception",
-    "interrupt",
-    "loss",
-    "mismatch",
-    "mismatched-return",
-    "note",
-    "overflow",
-    "sync",
-    "trace-off",
-    "trace-on",
-    "trap",
+KINDS = tuple(
+    sorted(
+        (
+            "context",
+            "exception",
+            "hart-event",
+            "interrupt",
+            "loss",
+            "mismatch",
+            "mismatched-return",
+            "note",
+            "overflow",
+            "sync",
+            "trace-off",
+            "trace-on",
+            "trap",
+            *list_text.HART_EVENTS,
+        )
+    )
 )
 """The kinds of events that `trace events` can filter by; session/queries/search.py defines them."""
 
@@ -54,6 +60,9 @@ KIND: only these; default: all:
              a function returned to where no call came from: something
              wrote over its return address
   sync       decoding starts here, or a trigger marked the place
+  hart-event what encoders say besides the flow: pc-sample, call, return,
+             jump, exception-taken, interrupt-taken, context-switch,
+             watchpoint, external-trigger, control, counters, written
   note       anything else in the trace that is worth knowing
 
 The instruction shown is the first one after the event.

@@ -15,6 +15,8 @@ from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.report_rows import DEPTH, SECTIONS, TOP, report_of
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
+from rvtrace_gdb.rows.sampled_rows import sampled_of
+from rvtrace_gdb.rows.sampled_text import sampled_fields, sampled_lines
 
 _MOST = (1 << 31) - 1
 OPTIONS = (
@@ -46,6 +48,9 @@ SECTION: what is shown, by default all but intervals:
              took, and each trap: least, mean, percentiles, greatest
   losses     what is missing in the trace, and where
 
+Of a trace without a flow the PC samples, by functions and lines, and the
+calls that the encoder reported are counted.
+
 RANGE: count only what ran from number to number of `trace history`, of
 one hart: A, A,B or A,+N or A,-N.
 
@@ -56,7 +61,11 @@ times."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         found = _answer(argument)
         print_lines(found)
-        results.add({"reports": [report_fields(report) for report in found["reports"]]})
+        fields = [report_fields(report) for report in found["reports"]]
+        results.add({"reports": [*fields, *map(sampled_fields, found["sampled"])]})
+        for sampled in found["sampled"]:
+            for line in sampled_lines(sampled, listing.paint):
+                print_line(line)
         for number, report in enumerate(found["reports"]):
             if number:
                 print()
@@ -81,6 +90,7 @@ def answer(sections: list[str], numbers: str, options: dict[str, Any]) -> dict[s
     asked = {"args": numbers, "sections": sections or None, **given}
     found: dict[str, Any] = tracer().request("report", context=context, **asked)
     found["reports"] = [report_of(report) for report in found["reports"]]
+    found["sampled"] = [sampled_of(report) for report in found["sampled"]]
     return found
 
 

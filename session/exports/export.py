@@ -57,6 +57,16 @@ class ExportedTrace:
         """The programs of all contexts; `program.base` is the one that was named."""
         return self.selected.program
 
+    @property
+    def is_sampled(self) -> bool:
+        """Return whether there are PC samples alone, of which a profile can be made, and no instruction."""
+        return not len(self.history)
+
+    @property
+    def unit(self) -> str:
+        """Return what a profile counts."""
+        return "samples" if self.is_sampled else "instructions"
+
     def calls(self, progress: Progress = silent) -> CallHistory:
         """Return the functions that ran. Raises what *progress* raises."""
         return call_history(self.session, self.selected, progress)
@@ -93,7 +103,7 @@ class Export(NamedTuple):
     """An export. *help*: what it writes; *module*: the module of this package that has its writer.
 
     *several*: the form has the traces of several harts; of the others one hart is written. *options*: the options that
-    the writer honours, of `OPTIONS` in `session.exports.selection`.
+    the writer honours, of `OPTIONS` in `session.exports.selection`. *sampled*: it can be of PC samples alone.
     """
 
     name: str
@@ -101,6 +111,7 @@ class Export(NamedTuple):
     module: str
     several: bool = False
     options: frozenset[str] = frozenset()
+    sampled: bool = False
 
 
 _PART = frozenset({"range", "time"})
@@ -111,9 +122,9 @@ EXPORTS = (
     Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "logs.riscv_dv"),
     Export("rvvi", "RVVI-TEXT, an event for each instruction", "logs.rvvi"),
     Export("tandem", "a capture with a tandem trace of all values that are known", "logs.tandem"),
-    Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", True, _PART),
-    Export("speedscope", "a profile for speedscope", "profiles.speedscope", True, _PART),
-    Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", True, _PART),
+    Export("folded", "folded stacks, for FlameGraph, inferno and speedscope", "profiles.folded", True, _PART, True),
+    Export("speedscope", "a profile for speedscope", "profiles.speedscope", True, _PART, True),
+    Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", True, _PART, True),
     Export("report-html", "the report as a page for a browser (extra `views`)", "profiles.report_html", True, _PART),
     Export("callgrind", "a profile for KCachegrind: calls, lines, branches", "profiles.callgrind", True, _PART),
     Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "profiles.perf_script", True, _PART),

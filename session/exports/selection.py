@@ -7,8 +7,10 @@ asked for, or else the first. Options that the form does not honour are refused,
 from dataclasses import replace
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import Export, ExportedTrace
+from rvtrace_gdb.session.queries.hart_events import hart_event_counts, has_events_alone
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers, positions_of_times
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
@@ -58,15 +60,36 @@ def exported(
         harts = ", ".join(str(it.hart) for it in found)
         raise ExportError(f"a range has the numbers of one hart, and there are harts {harts}: say which one")
     traces = [_trace(session, it, options) for it in found]
+    if traces[0].is_sampled:
+        if options.range is not None or options.time is not None:
+            raise ExportError("range and time: they are of instructions, and this trace has PC samples alone")
+        return _of_one_another(traces)
     traces = [trace for trace in traces if trace.part] or traces
     if not traces[0].part:
         raise ExportError(f"time {options.time}: nothing ran then")
+    return _of_one_another(traces)
+
+
+def _of_one_another(traces: list[ExportedTrace]) -> ExportedTrace:
+    """Return the first of the harts that are written; each has all of them."""
     for trace in traces:
         trace.harts = traces
     return traces[0]
 
 
+def _sampled(session: Session, context: Context, progress: Progress) -> list[SelectedHistory]:
+    """Return the histories that have PC samples, if none of those asked for has an instruction; else none."""
+    decoded = session.harts(context, progress).harts
+    harts = sorted(decoded.histories) if context.hart is None else [decoded.number(context.hart)]
+    if not has_events_alone(decoded.histories[hart] for hart in harts):
+        return []
+    found = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
+    return [it for it in found if HartEventKind.PC_SAMPLE in hart_event_counts(it.history)]
+
+
 def _selected(session: Session, context: Context, export: Export, progress: Progress) -> list[SelectedHistory]:
+    if export.sampled and (sampled := _sampled(session, context, progress)):
+        return sampled
     if not export.several or context.hart is not None:
         return [session.selected(context, progress)]
     harts = sorted(session.harts(context, progress).harts.histories)

@@ -489,6 +489,6 @@ def nothing_of_hart(capture: Capture, decoded: Decoded, hart: int, *, live: bool
     if any(len(history) for history in histories.values()):
         return NoTrace(f"this trace has nothing of hart {hart} that can be decoded, only of other harts")
     sink, why = decoded.sink_of(hart), ""
-    if isinstance(sink, CapturedSink):
+    if isinstance(sink, CapturedSink) and EventKind.HART_EVENT not in histories[hart].kind_counts:
         why = wrong_widths(sink, capture, decoded)
     return nothing_decoded(sink, histories[hart], decoded.image, live=live, why=why)

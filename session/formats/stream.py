@@ -86,6 +86,8 @@ class StreamCounts:
     instructions: int = 0
     gaps: int = 0
     losses: int = 0
+    hart_events: int = 0
+    """What encoders said of harts besides the flow: PC samples, data written."""
     problem: str | None = None
     """The first contradiction of trace and program."""
     strangers: dict[int, int] = field(default_factory=dict)
@@ -166,14 +168,15 @@ class StreamFollower:
         for source, builder in sorted(self._builders.items()):
             hart = self._source.hart_of(source)
             for event in builder.fresh():
-                if hart is not None and event.is_loss:
-                    self.counts.losses += 1
+                if hart is not None:
+                    self.counts.losses += event.is_loss
+                    self.counts.hart_events += event.kind is EventKind.HART_EVENT
                 if hart is not None and event.kind is EventKind.MISMATCH and self.counts.problem is None:
                     self.counts.problem = event.text
             piece = builder.take(last=last)
             if hart is None:
                 self._stranger(source, piece.instructions)
-            elif builder.started and (piece.end > piece.begin or piece.events):
+            elif builder.started and (piece.end > piece.begin or piece.fresh or piece.events):
                 self.counts.instructions += piece.instructions
                 self.counts.gaps += piece.gaps
                 yield Arrived(hart, piece)

@@ -145,11 +145,12 @@ def describe_event(history: History, program: ContextImages, event: Event) -> Ha
 
 def _of_event(history: History, program: ContextImages, event: Event) -> Happened:
     hit = None
-    if event.kind is EventKind.TRAP and event.last_pc is not None:
+    if event.kind in (EventKind.TRAP, EventKind.HART_EVENT) and event.last_pc is not None:
         hit = pc_place(history, program, event.last_pc, max(event.position - 1, 0))
     text = event.as_gap if event.kind in GAP_KINDS else event.text
-    kind = event.kind.value.replace(" ", "-")
-    return Happened(kind=kind, text=text, place=hit, names_kind=says_its_kind(event.fact))
+    if event.kind is EventKind.HART_EVENT and event.next_pc is not None:
+        text += f" to 0x{event.next_pc:x}"
+    return Happened(kind=event.kind_name, text=text, place=hit, names_kind=says_its_kind(event.fact))
 
 
 def pc_place(history: History, program: ContextImages, pc: int, position: int) -> Place:

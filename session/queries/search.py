@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns, with_mismatched_returns
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, MismatchedReturn, Trap
+from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
@@ -107,14 +108,19 @@ def size_at(address: int, image: Image) -> int:
 
 AT_GAP, AT_END, STARTS = "gap", "end", "start"
 _MISMATCHED_RETURN = "mismatched-return"
-_WITH_TARGET = GAP_KINDS | {EventKind.MISMATCHED_RETURN}
+_WITH_TARGET = GAP_KINDS | {EventKind.MISMATCHED_RETURN, EventKind.HART_EVENT}
 
 KINDS: Mapping[str, Callable[[Event], bool]] = {
     **{kind.value.replace(" ", "-"): lambda event, kind=kind: event.kind is kind for kind in EventKind},  # type: ignore[misc]
     "exception": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_exception,
     "interrupt": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_interrupt,
+    **{kind.value: lambda event, kind=kind: _is_hart_event(event, kind) for kind in HartEventKind},  # type: ignore[misc]
 }
 """The kinds of events that `trace events` accepts. A trap whose kind the trace does not say counts as both kinds."""
+
+
+def _is_hart_event(event: Event, kind: HartEventKind) -> bool:
+    return isinstance(event.fact, HartEvent) and event.fact.kind is kind
 
 
 class BadQuery(RvtraceError):
@@ -307,18 +313,21 @@ class EventResults:
     def row(self, index: int) -> FoundRow:
         (event, more), places = self._events[index], self._places
         position, last = event.position, max(event.position - 1, 0)
-        fact = event.fact
+        fact, pc = event.fact, event.last_pc
+        here = places.instruction(position)
+        if isinstance(fact, HartEvent) and pc is not None:
+            here, pc = places.address(pc, position), None
         next_pc = event.next_pc if event.kind in _WITH_TARGET else None
         return FoundRow(
             number=index + 1,
             position=history_number(position),
-            kind=event.kind.value.replace(" ", "-"),
-            here=places.instruction(position),
+            kind=event.kind_name,
+            here=here,
             facts=event_fields(event),
             text=event.text + more,
-            source=None if event.last_pc is None else places.address(event.last_pc, last),
+            source=None if pc is None else places.address(pc, last),
             target=None if next_pc is None else places.address(next_pc, history_number(position)),
-            time=places.history.time_at(position),
+            time=places.history.time_of(event),
             expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
             offset=None if event.offset == NO_OFFSET else event.offset,
         )

@@ -48,17 +48,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
 from rvtrace_gdb.rows.list_text import computed_words
+from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.errors import NoFlow, NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.history_rows import annotations
 from rvtrace_gdb.session.queries.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.interleaved import Interleaved
 from rvtrace_gdb.session.queries.pages import Folding, PageSelection, RangeError, RowFetch
-from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, GapQuery, ListQuery, PagedResults
+from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, EventQuery, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
@@ -81,6 +83,7 @@ class ListSelection(NamedTuple):
     comes: bool = False
     now: Between | None = None
     folding: Folding | None = None
+    instead: str = ""
 
     def fetch(self, begin: int, end: int) -> JsonMessage:
         """Return the rows numbered *begin* to *end* - 1, and what happened before them."""
@@ -109,6 +112,7 @@ class ListSelection(NamedTuple):
             comes=self.comes,
             now=self.now,
             folds=None if self.folding is None else self.folding.folds,
+            instead=self.instead,
         )
 
 
@@ -184,6 +188,15 @@ def rows(session: Session, params: Params, progress: Progress) -> JsonMessage:
 
 
 def _history(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    try:
+        return _instructions(session, params, requested, progress)
+    except NoFlow as error:
+        selected = session.selected_or_empty(params.context(), progress)
+        nothing = _paged(selected, 0, PageSelection(1, 1), lambda begin, end: [])
+        return nothing._replace(lines=[*selected.lines, report.line("note", str(error))], instead="events")
+
+
+def _instructions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     context, at = params.context(), params.optional_number("at")
     if requested.most is not None:
         selected = session.selected(context, progress)
@@ -326,6 +339,12 @@ def listed(
 
 
 def _no_results_notice(query: ListQuery, results: PagedResults, selected: SelectedHistory) -> str:
+    history = selected.history
+    if not isinstance(query, EventQuery) and not len(history) and EventKind.HART_EVENT in history.kind_counts:
+        from rvtrace_gdb.session.queries.hart_events import hart_event_counts, no_flow  # few traces have any
+
+        text = no_flow(hart_event_counts(history))
+        return f"{text[0].upper()}{text[1:]}."
     if isinstance(query, GapQuery) and selected.overwritten:
         return NO_GAPS_SINCE
     return selected.unless_earlier(results.none_message)

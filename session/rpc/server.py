@@ -68,6 +68,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("export", "exports"), "export"),
     **dict.fromkeys(("pgo", "pgo_forms"), "pgo"),
     "report": "report",
+    "itc": "itc",
     "explain": "explain",
     "stack": "stack",
     "fork_check": "fork",

@@ -20,6 +20,7 @@ from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
 from tests.helpers.amounts import LONG
 from tests.helpers.commit_logs import encode_log
+from tests.helpers.event_traces import ELF, EVENTS, written
 from tests.helpers.started_python import rvtrace
 from tests.session.description import devicetrees
 from tests.transport.simulated.hart.programs import build
@@ -60,6 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told += ["--data-reference", "--parameters", str(ROOT / "data" / "basic" / "hw.scf"), "--lrid-width", "0"]
     told += ["--elf", str(ROOT / "qsort" / "qsort.riscv"), "-o", str(folder / "data.rvt")]
     assert main(["import", *told]) == 0
+    (folder / "events.rtd").write_bytes(EVENTS + written(0, b"a line\n"))
+    assert main(["import", str(folder / "events.rtd"), "--ntrace", "--elf", ELF, "-o", str(folder / "events.rvt")]) == 0
     (folder / "etrace").mkdir()
     (folder / "etrace" / "app.elf").write_bytes((folder / "app.elf").read_bytes())
     for_raw = ["--etrace", "--support", "standard", "-o", str(folder / "etrace" / "raw.bin")]

@@ -56,6 +56,7 @@ NO_ROWS = {
     "qemu": "prints no name of the program",
     "usb": "reads no program, but for `gdb`, which prints no name of it",
     "import": "prints no name of the program",
+    "itc": "prints no name of the program, but what it wrote: tests/console/commands/test_event_traces.py",
     "encode": "prints no name of the program",
     "pack": "prints names of files alone: tests/session/packs",
     "note": "prints names of functions as the lists do, and a text as tests/console/commands/test_note.py tries it",
@@ -77,7 +78,8 @@ NO_ROWS = {
 }
 """The verbs that print nothing of a program, and why."""
 FILES = (
-    "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
+    "decode FILE", "dump FILE", "data FILE", "itc FILE",
+    "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE", "fork FILE",
     "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",

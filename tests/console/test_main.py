@@ -20,6 +20,7 @@ from tests.console.verbs import VERBS, check_all_are_tried, parser_of, verb_of
 from tests.decode.tandem.corpus import DATA
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG, long_only
+from tests.helpers.event_traces import written
 from tests.helpers.started_python import CLOSED, Started, rvtrace
 from tests.session.description import devicetrees
 
@@ -191,6 +192,7 @@ COMMANDS: list[list[object]] = [
     ["sql", "SHORT", "SELECT * FROM instructions", *DAMAGED[1:]],
     ["log", "SHORT", "0x80000000,0x80004000", "$a0", *DAMAGED[1:]],
     ["data", TANDEM[0], "--tandem", *TANDEM[1:]],
+    ["itc", "WROTE", "--ntrace", "--elf", T1.with_suffix(".elf")],
     ["tandem", "show", *TANDEM],
     ["tandem", "convert", *TANDEM, "--to", "spike", "-o", "-"],
     ["export", TANDEM[0], "--tandem", *TANDEM[1:], "--to", "spike", "-o", "-"],
@@ -242,6 +244,8 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> list[object]:
         assert main(["import", *traced, "-o", str(made["NOTED"]), "--quiet"]) == 0
         assert main(["note", str(made["NOTED"]), "--at", "9", "here", "--quiet"]) == 0
     made["DTB"].write_bytes(devicetrees.blob("xuantie_small"))
+    made["WROTE"] = tmp_path / "wrote.rtd"
+    made["WROTE"].write_bytes(written(0, b"a line\n" * 3_000))
     made["SOUND"].write_bytes(data[:150])
     made["SHORT"].write_bytes(data[:150] + b"\xff" * 8 + data[158:300])
     return [made.get(str(word), word) for word in request.param]

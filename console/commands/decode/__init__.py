@@ -24,6 +24,7 @@ from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.raw_import import is_imported
+from rvtrace_gdb.session.queries.hart_events import has_events_alone
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import RowPiece
 from rvtrace_gdb.views import json_rows, text_rows
@@ -103,7 +104,8 @@ def _list(request: DecodeRequest) -> int:
             hart = decoded.harts.number(hart)
         asked = _TraceRows(session, decoded, early, hart, shown)
         try:
-            said, pieces, count = asked.events() if request.events else asked.listing(request)
+            of_events = request.events or asked.has_events_alone(request)
+            said, pieces, count = asked.events() if of_events else asked.listing(request)
         except NoTrace:
             shown.say(hint)
             raise
@@ -135,6 +137,10 @@ class _TraceRows(NamedTuple):
     def histories(self) -> dict[int, History]:
         found = self.decoded.harts.histories
         return found if self.hart is None else {self.hart: found[self.hart]}
+
+    def has_events_alone(self, request: DecodeRequest) -> bool:
+        """Return whether no instruction can be listed, but events can, all of them."""
+        return has_events_alone(self.histories.values()) and not (request.numbers or request.times or request.last)
 
     def events(self) -> tuple[list[str], Iterator[RowPiece], int]:
         found = self.histories

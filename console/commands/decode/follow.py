@@ -358,6 +358,10 @@ def _unread(followed: _Followed, request: RequestedTrace) -> str | None:
     counts = followed.decoder.counts
     if raw_import.is_dense(counts.instructions, counts.bytes):
         return None
+    if counts.hart_events and not counts.instructions:
+        what = counted(counts.hart_events, "event")
+        followed.status.say([f"note:     no flow in this stream, but {what} of harts: --events lists them"])
+        return None
     hint, unread = followed.judged()
     if not counts.instructions and counts.problem is None and unread is None:
         what = "without a synchronizing message at which decoding can start"

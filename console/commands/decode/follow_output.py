@@ -136,6 +136,7 @@ class FollowStatus:
 def summary(counts: StreamCounts) -> str:
     """Return how much was decoded and lost, as text."""
     done = f"{counted(counts.bytes, 'byte')}: {counted(counts.instructions, 'instruction')}"
+    done += f", {counted(counts.hart_events, 'event')} of harts" if counts.hart_events else ""
     if counts.losses:
         return f"{done}, {counted(counts.losses, 'loss')}"
     return f"{done}, nothing lost" if counts.instructions else done  # the bytes may not be a trace at all

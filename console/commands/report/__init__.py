@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
@@ -18,6 +19,8 @@ from rvtrace_gdb.console.trace_text import ShellText, parts_of_text
 from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL, ProfileReport
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
+from rvtrace_gdb.rows.sampled_rows import SampledReport
+from rvtrace_gdb.rows.sampled_text import sampled_fields, sampled_lines
 from rvtrace_gdb.session.queries.reports import ReportChoice, reports
 from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
@@ -111,11 +114,12 @@ def _request(args: argparse.Namespace) -> ReportRequest:
     if len(files) > 1 and "-" in files:
         raise ReportError("-: with --merge each capture is a file")
     names = files if len(files) > 1 else [""]
+    choice = ReportChoice(tuple(sections) or USUAL, args.top, args.depth, args.each)
+    alone = choice if len(files) == 1 else None
     traces = tuple(
-        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections)
+        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections, alone)
         for file, name in zip(files, names, strict=True)
     )
-    choice = ReportChoice(tuple(sections) or USUAL, args.top, args.depth, args.each)
     return ReportRequest(traces, choice, Readers.from_arguments(args), args.html)
 
 
@@ -128,17 +132,32 @@ def run(args: argparse.Namespace) -> int:
                 shown.say(notes(["the trace is read whole, not in pieces: a page is of its whole history"]))
             write_page(request.traces[0], request.html, shown)
             return 0
-        print_reports(reports(_profiles(request, shown), request.choice), shown)
+        sampled: list[SampledReport] = []
+        profiles = _profiles(request, shown, sampled)
+        first = next(profiles, None)
+        if first is None and sampled:
+            _print_sampled(sampled, shown)
+        else:
+            print_reports(reports(profiles if first is None else chain([first], profiles), request.choice), shown)
     return 0
 
 
-def _profiles(request: ReportRequest, shown: CommandOutput) -> Iterator[Profile]:
-    """Yield the profiles of all harts, and say what there is to say about their traces."""
+def _print_sampled(sampled: Sequence[SampledReport], shown: CommandOutput) -> None:
+    text = ShellText(shown)
+    lines = (json_line(sampled_fields(one)) for one in sampled)
+    shown.rows(lines if shown.json else parts_of_text(sampled_lines(one, text.paint) for one in sampled))
+
+
+def _profiles(request: ReportRequest, shown: CommandOutput, sampled: list[SampledReport]) -> Iterator[Profile]:
+    """Yield the profiles of all harts, and say what there is to say about their traces. The reports of a trace without
+    a flow are added to *sampled*.
+    """
     def note(why: str) -> None:
         shown.say(notes([why]))
 
     for found in read_captures(request.traces, request.by, shown.progress, note):
         shown.say(found.lines)
+        sampled += found.sampled
         yield from found.profiles
 
 

@@ -1,5 +1,6 @@
 """The profiles of a capture, as `rvtrace report` reads it, alone or with others."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.console.captures.profiled_pieces import profiles_in_pieces
@@ -7,23 +8,29 @@ from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.reports.profile.model import Profile
+from rvtrace_gdb.rows.sampled_rows import SampledReport
 from rvtrace_gdb.session import report as session_report
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.reports import hart_profiles
+from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles
+from rvtrace_gdb.session.queries.sampled import sampled_reports
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
 
 class TraceProfiles(NamedTuple):
-    """The profiles of a trace's harts, and the lines that the user gets about it."""
+    """The profiles of a trace's harts, and the lines that the user gets about it. *sampled*: the reports of a trace
+    that has no flow, but samples or calls.
+    """
 
     profiles: list[Profile]
     lines: list[str]
+    sampled: Sequence[SampledReport] = ()
 
 
 class ProfiledTrace(NamedTuple):
     """A trace that is to be read. *hart*: None for all; *range*: "" for all of it; *capture*: its name, where there are
-    several; *intervals*: how long calls and traps took is wanted, too.
+    several; *intervals*: how long calls and traps took is wanted, too. *choice*: what is shown of a trace without a
+    flow; None: nothing.
     """
 
     trace: RequestedTrace | LoadedTrace
@@ -31,6 +38,7 @@ class ProfiledTrace(NamedTuple):
     range: str
     capture: str = ""
     intervals: bool = False
+    choice: ReportChoice | None = None
     reads_sources: bool = False
 
     def with_trace(self, trace: LoadedTrace) -> "ProfiledTrace":
@@ -38,9 +46,14 @@ class ProfiledTrace(NamedTuple):
         return self._replace(trace=trace)
 
     def read(self, progress: Progress = silent) -> TraceProfiles:
-        """Read the trace. Raises RangeError, and as `RequestedTrace.open` and `hart_profiles`."""
+        """Read the trace. Raises RangeError, NoFlow, and as `RequestedTrace.open` and `hart_profiles`."""
         session = Session()
         lines = self._lines(session, self.trace.open(session), progress)
+        if self.choice is not None and not self.range:
+            shown, top, _, each = self.choice
+            sampled = sampled_reports(session, self.hart, shown, top, progress, each=each)
+            if sampled:
+                return TraceProfiles([], lines, sampled)
         found = hart_profiles(
             session, Context(hart=self.hart), self.range, self.capture, progress, intervals=self.intervals
         )

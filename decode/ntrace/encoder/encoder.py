@@ -51,7 +51,7 @@ _HONOURED = HonouredOptions(
     "return_depth", "partial_bits", "timestamp_bits", "timestamp_sparse", "ownership_full", "exact_context",
     # Dialect
     "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
-    "scontext_first", "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
+    "scontext_first", "omits_empty_hist", "recounts_branch", "stimulus_ports", "starts", "stops", "traps",
 )  # fmt: skip
 """The fields of the options that the fast path, `Encoder._encode_items`, honours. With another one that is set,
 `_encode_item` encodes everything.

@@ -42,7 +42,7 @@ _HONOURED = HonouredOptions(
     "trap_return_sync", "ownership_full", "exact_context", "empty_fields", "field_padding", "idle_before_sync",
     # Dialect
     "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
-    "scontext_first", "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
+    "scontext_first", "omits_empty_hist", "recounts_branch", "stimulus_ports", "starts", "stops", "traps",
 )  # fmt: skip
 """The fields of the options that the kernel's loop honours, as long as messages are neither counted nor repeated."""
 

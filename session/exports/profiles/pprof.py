@@ -2,7 +2,8 @@
 
 A sample is a call stack, with the instructions that ran in its innermost function and how often that was called; its
 label is the hart. A location is a function: the stacks say which function ran, not which of its instructions. Gaps are
-in the comments (`go tool pprof -comments`): they have no known length.
+in the comments (`go tool pprof -comments`): they have no known length. Of a trace without a flow, PC samples are
+counted instead of instructions.
 
 The messages are made by protobuf, from the table of their fields. Source: google/pprof, proto/profile.proto.
 """
@@ -43,7 +44,7 @@ _AT_ONCE = 1 << 12
 
 def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the stacks of all harts. Raises LibraryMissing."""
-    profile = _PprofProfile(_message_class())
+    profile = _PprofProfile(_message_class(), trace.unit)
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         for hart in trace.harts:
             profile.begin(hart)
@@ -78,16 +79,16 @@ def _message_class() -> Any:
 class _PprofProfile:
     """The message under construction, in pieces. Strings, functions and locations are numbered once."""
 
-    def __init__(self, message_class: Any) -> None:
+    def __init__(self, message_class: Any, unit: str) -> None:
         self._class, self._now = message_class, message_class()
         self._strings: dict[str, int] = {}
         self._locations: dict[tuple[str, int], int] = {}
-        for name in ("", "instructions", "count", "calls"):
+        for name in ("", unit, "count", "calls"):
             self._string(name)
-        for kind in ("instructions", "calls"):
+        for kind in (unit, "calls"):
             self._now.sample_type.add(type=self._string(kind), unit=self._string("count"))
-        self._now.period_type.type, self._now.period_type.unit = self._string("instructions"), self._string("count")
-        self._now.period, self._now.default_sample_type = 1, self._string("instructions")
+        self._now.period_type.type, self._now.period_type.unit = self._string(unit), self._string("count")
+        self._now.period, self._now.default_sample_type = 1, self._string(unit)
 
     def begin(self, trace: ExportedTrace) -> None:
         """Go on with another hart: its samples follow."""

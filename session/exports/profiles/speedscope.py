@@ -47,7 +47,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
 
 def _write_profile(trace: ExportedTrace, frames: _FrameTable, file: BinaryIO, progress: Progress) -> None:
     weights: list[int] = []
-    file.write(f'{{"type": "sampled", "name": "hart {trace.hart}, instructions", "samples": [\n'.encode())
+    file.write(f'{{"type": "sampled", "name": "hart {trace.hart}, {trace.unit}", "samples": [\n'.encode())
     for stack, weight in _samples(trace, frames, progress):
         file.write((",\n" if weights else "").encode() + json.dumps(stack).encode())
         weights.append(weight)

@@ -3,11 +3,13 @@
 They are the nodes of the call tree (`decode.calls.call_tree`), so their instructions add up to all that ran.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
 from rvtrace_gdb.session.exports.export import ExportedTrace
@@ -38,8 +40,11 @@ class CallStack(NamedTuple):
 
 def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]:
     """Yield the different call stacks of the part of a hart that is written, callers first, in the order of their
-    addresses.
+    addresses. Of PC samples alone, a stack is the function where they are, and its instructions are the samples.
     """
+    if trace.is_sampled:
+        yield from _sampled_stacks(trace)
+        return
     root = call_tree(trace.calls(progress), progress, trace.part)
     waiting: list[tuple[tuple[StackFrame, ...], CallNode]] = [((), root)]
     done = 0
@@ -52,6 +57,17 @@ def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]
             yield CallStack(frames, node.own, node.calls)
         below = sorted(node.children.items(), reverse=True)
         waiting += [((*frames, StackFrame(child.function, child.trap)), child) for _, child in below]
+
+
+def _sampled_stacks(trace: ExportedTrace) -> Iterator[CallStack]:
+    samples: Counter[int] = Counter()
+    for event in trace.history.events:
+        if isinstance(event.fact, HartEvent) and event.fact.kind is HartEventKind.PC_SAMPLE:
+            image = trace.program.image_of(trace.history.context_at(event.position))
+            function = None if event.last_pc is None else image.function(event.last_pc)
+            samples[UNKNOWN if function is None else function] += 1
+    for function in sorted(samples):
+        yield CallStack((StackFrame(function, False),), samples[function], 0)
 
 
 class ProfileNames:

@@ -75,7 +75,7 @@ def test_a_gap_is_one_position_with_its_cause() -> None:
     history = builder.finish(NOTHING)
     assert list(history.pcs()) == [0x10, 0x12, GAP, 0x40, 0x42]
     assert (len(history), history.instructions, history.gaps) == (5, 4, 1)
-    assert history.gap_at(2) == (2, EventKind.OVERFLOW, 7, lost("messages lost"), 0x12, 0x40, 9)
+    assert history.gap_at(2) == (2, EventKind.OVERFLOW, 7, lost("messages lost"), 0x12, 0x40, 9, None)
     assert [(e.position, e.kind) for e in history.events] == [
         (0, EventKind.SYNC),
         (2, EventKind.OVERFLOW),
@@ -112,7 +112,7 @@ def test_a_stop_becomes_a_gap_only_when_tracing_goes_on_elsewhere() -> None:
     builder.append(Path([(0x80,)]))
     history = builder.finish(NOTHING)
     assert list(history.pcs()) == [0x10, 0x12, GAP, 0x80]
-    assert history.gap_at(2)[2:] == (7, STOPS, 0x12, 0x80, 9)
+    assert history.gap_at(2)[2:] == (7, STOPS, 0x12, 0x80, 9, None)
 
 
 def test_very_many_instructions_in_memory() -> None:

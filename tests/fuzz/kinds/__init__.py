@@ -24,6 +24,7 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind("ntrace", "kinds.ntrace", "NTrace"),
+    Kind("hart-events", "kinds.hart_events", "HartEvents"),
     Kind("etrace", "kinds.etrace", "ETracePackets"),
     Kind("etrace-encapsulation", "kinds.etrace", "Encapsulated"),
     Kind("etrace-data", "kinds.etrace", "DataTrace"),

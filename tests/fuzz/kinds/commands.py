@@ -71,6 +71,7 @@ _COMMANDS = {
         "explain it.bin --ntrace --elf n.elf", "stack it.bin --ntrace --elf n.elf",
         "fork it.bin --ntrace --elf n.elf --through-devices",
         "status it.bin --ntrace --elf n.elf --json",
+        "itc it.bin --ntrace --elf n.elf", "itc it.bin --channel 0 --ntrace --dialect sifive --elf n.elf --json",
         "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
         "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
         "sql it.bin SELECT*FROM(instructions) --ntrace --elf n.elf",

@@ -9,6 +9,7 @@ from rvtrace_gdb.session.formats import registry
 from tests.decode.kernel.histories import Shape, shape
 from tests.fuzz.exercise import Exercise, Input
 from tests.fuzz.kinds.etrace import DataTrace, Encapsulated, ETracePackets
+from tests.fuzz.kinds.hart_events import HartEvents
 from tests.fuzz.kinds.ntrace import NTrace
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 
@@ -22,7 +23,7 @@ class WithAndWithoutKernel(Exercise):
     def __init__(self) -> None:
         super().__init__()
         self._traces: dict[str, Trace] = {}
-        kinds: list[Traces] = [NTrace(), ETracePackets(), Encapsulated(), DataTrace()]
+        kinds: list[Traces] = [NTrace(), HartEvents(), ETracePackets(), Encapsulated(), DataTrace()]
         for kind in kinds:
             name = type(kind).__name__
             self._traces |= {f"{name} {own}": trace for own, trace in kind.traces.items()}

@@ -86,6 +86,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),
     (("who_wrote", {"name": "a0", "register": "a0", "at": 5, "below": None}),),
     (("who_wrote", {"name": "it", "where": [0x8000_1000, 4], "at": None}), ("who_wrote", {"name": "x", "at": 2})),
+    (("itc", {"context": {}}), ("itc", {"context": {}, "hart": 0, "channel": 3})),
     (("note", {"text": "it", "number": 5}), ("note", {}), ("note", {"delete": 1, "hart": 0})),
     (("regs", {"name": "encoder0", "everything": 1}), ("info", {}), ("components", {}), ("choices", {})),
     (("propose", {"chip": {"idcodes": [147], "harts": [[1161, 7]], "device_tree": "0A3+7Q=="}}),),

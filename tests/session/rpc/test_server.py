@@ -65,7 +65,7 @@ def test_a_conversation(client: Client, capture: Path) -> None:
     assert page["length"] > 5
     assert page == {
         "begin": 1, "end": 6, "hart": 0, "rows": rows, "events": [], "length": page["length"], "notice": None,
-        "lines": [], "overwritten": False, "comes": False, "now": None, "folds": None,
+        "lines": [], "overwritten": False, "comes": False, "now": None, "folds": None, "instead": "",
     }  # fmt: skip
     assert client.call("rows", what="history", begin=1, end=6)["result"] == {"rows": rows, "events": []}
     end = client.call("page", args="1,9999999", size=None, **asked)["result"]["end"]
@@ -390,7 +390,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
 
     mark = "waves_status", dict[str, Any]()
     at_start = loaded(("hello", {}))
-    assert 20 < len(at_start) <= 92
+    assert 20 < len(at_start) <= 93
     kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
     assert [name for name in at_start if name.startswith(kinds)] == []
     page = "page", {"what": "history", "context": {"elf": str(DEMO)}}

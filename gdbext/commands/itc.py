@@ -1,0 +1,52 @@
+"""`trace itc`: what programs wrote into their trace, as a console log."""
+
+from __future__ import annotations
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, listing, results
+from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.options import Option, OptionError, Table
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows.itc_rows import ItcRow
+from rvtrace_gdb.rows.itc_text import itc_fields, itc_line
+
+ITC = Table(
+    "trace itc",
+    (
+        Option("-channel", ("what was written to channel N alone",), least=0, most=(1 << 31) - 1, shown="N"),
+        Option("-hart", ("this hart alone; default: all harts",), number="hart", least=0),
+    ),
+)
+
+
+class ItcCommand(Command, name="trace itc"):
+    __doc__ = f"""Print what programs wrote into their trace, as a console log.
+{ITC.usage()}
+
+{ITC.explained()}
+
+A program writes to stimulus registers of the encoder (ITC) what becomes
+DataAcquisition messages of N-Trace. Each line of text is a line, with
+its channel, and the times of its first and last write where the trace
+has timestamps. What is not text is shown as the values written."""
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            given = ITC.parse(argument.split())
+        except OptionError as error:
+            raise gdb.GdbError(f"trace itc: {error}") from None
+        asked = {name: value for name, value in given.items() if value is not None}
+        found = tracer().request("itc", context=tracer().context(), **asked)
+        print_lines(found)
+        rows = [ItcRow(*row) for row in found["rows"]]
+        results.add({"itc": [itc_fields(row) for row in rows]})
+        for row in rows:
+            print_line(itc_line(row, listing.paint, several=found["several"]))
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        return completion.words(text, word, ITC.complete(text))
+
+
+COMMANDS = (ItcCommand,)
