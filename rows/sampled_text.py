@@ -15,11 +15,12 @@ _SURE = 1.96  # standard deviations on both sides of 95 % of a normal distributi
 def sampled_lines(report: SampledReport, paint: TextPaint) -> Iterator[str]:
     """Yield the lines of a report."""
     harts = f"Hart {report.harts[0]}" if len(report.harts) == 1 else "All harts"
-    yield paint("heading", f"{harts}: {_counted(report.samples, 'PC sample')}, no flow: what ran between is not known.")
+    samples = _samples_text(report.samples, "PC sample")
+    yield paint("heading", f"{harts}: {samples}, no flow: what ran between is not known.")
     if report.placeless:
         yield paint("gap", f"The place of {report.placeless} of them is not known: no whole address came before.")
     if report.losses:
-        places = _counted(report.losses, "place")
+        places = _samples_text(report.losses, "place")
         yield paint("gap", f"At {places} trace is lost or does not match the program: `trace gaps` lists them.")
     placed = report.samples - report.placeless
     for title, rows, name in (("Functions", report.functions, "functions"), ("Lines", report.lines, "lines")):
@@ -32,7 +33,7 @@ def sampled_lines(report: SampledReport, paint: TextPaint) -> Iterator[str]:
         yield from (_call_line(row, paint) for row in report.calls)
         yield from _more(report, "calls")
     if report.unended:
-        yield paint("gap", f"The target of {_counted(report.unended, 'call')} is not known.")
+        yield paint("gap", f"The target of {_samples_text(report.unended, 'call')} is not known.")
 
 
 def _place_line(row: SampledPlace, placed: int, paint: TextPaint) -> str:
@@ -65,5 +66,5 @@ def sampled_fields(report: SampledReport) -> dict[str, Any]:
     }
 
 
-def _counted(number: int, what: str) -> str:
+def _samples_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

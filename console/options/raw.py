@@ -96,7 +96,8 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
             _add_feature(group, feature)
     group.add_argument(
         "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS, *TANDEM_DIALECTS], default=None, metavar="NAME",
-        help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard;"
+        help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard,"
+        " the default of bytes that have nothing but its events;"
         f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
     )  # fmt: skip
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")

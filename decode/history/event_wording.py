@@ -90,12 +90,16 @@ def counters_text(values: Sequence[int]) -> str:
     return " ".join(f"0x{value:04x}" for value in values)
 
 
+_TEXT = bytes((*range(0x20, 0x7F), *b"\0\t\n\r\x1b"))
+
+
 def written_text(written: ItcWrite) -> str:
     """Return what a program wrote into its trace, also as text if it is ASCII."""
     if not written.size:
         return f"0x{written.value:x} written to channel {written.channel}"
     data, count = written.data, f"{written.size} byte{'s' * (written.size > 1)}"
-    shown = f"{data.decode('ascii')!a}" if data.isascii() and any(data) else f"0x{written.value:0{2 * written.size}x}"
+    is_text = any(data) and all(byte in _TEXT for byte in data)
+    shown = f"{data.decode('ascii')!a}" if is_text else f"0x{written.value:0{2 * written.size}x}"
     return f"{count} written to channel {written.channel}: {shown}"
 
 

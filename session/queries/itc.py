@@ -54,18 +54,18 @@ class ConsoleLog:
     def end(self) -> Iterator[ItcRow]:
         """Yield the lines that nothing has ended."""
         for channel in sorted(self._open):
-            yield from self._flush(channel, open_end=True)
+            yield from self._end_line(channel, open_end=True)
 
     def _add_write(self, write: _TimedWrite) -> Iterator[ItcRow]:
         channel, size, value = write.written
         format_text = self._formats.get(channel) if size == _WORD else None
         filled = None if format_text is None else filled_format(format_text, value)
         if filled is not None:
-            yield from self._flush(channel, open_end=True)
+            yield from self._end_line(channel, open_end=True)
             yield self._log_row(channel, "text", filled.rstrip("\r\n"), [write])
             return
         if not size:
-            yield from self._flush(channel, open_end=True)
+            yield from self._end_line(channel, open_end=True)
             yield self._log_row(channel, "value", f"0x{value:x}", [write])
             return
         yield from self._add_bytes(channel, write)
@@ -79,13 +79,13 @@ class ConsoleLog:
             after_return = not text and channel in self._after_return
             self._after_return.discard(channel)
             if channel in self._open and (end or len(self._text[channel]) >= _LONGEST):
-                yield from self._flush(channel, open_end=not end)
+                yield from self._end_line(channel, open_end=not end)
             elif end == b"\n" and not after_return:
                 yield self._log_row(channel, "text", "", [write])
             if end == b"\r":
                 self._after_return.add(channel)
 
-    def _flush(self, channel: int, *, open_end: bool = False) -> Iterator[ItcRow]:
+    def _end_line(self, channel: int, *, open_end: bool = False) -> Iterator[ItcRow]:
         writes, data = self._open.pop(channel, []), bytes(self._text.pop(channel, b""))
         if not writes:
             return
@@ -132,10 +132,10 @@ def console_log(session: Session, context: Context, channel: int | None, progres
         found += log.rows(histories[hart].events)
         found += log.end()
     if all(row.kind == "loss" for row in found):
-        raise NoTrace(_nothing(channel))
+        raise NoTrace(_nothing_written(channel))
     return sorted(found, key=lambda row: row.offset)
 
 
-def _nothing(channel: int | None) -> str:
+def _nothing_written(channel: int | None) -> str:
     of = "" if channel is None else f" to channel {channel}"
     return f"no program wrote anything{of} into this trace: DataAcquisition messages would have it"

@@ -398,7 +398,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
-    assert len(opened) <= 149
+    assert len(opened) <= 152
 
 
 @pytest.mark.parametrize(
