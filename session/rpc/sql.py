@@ -41,7 +41,7 @@ def sql(session: Session, params: Params, progress: Progress) -> JsonMessage:
     count = _MOST if count is None else count
     if begin < 1 or not 0 <= count <= _MOST:
         raise BadRequest(f"sql: rows {begin}, +{count}: at most {_MOST} at a time, counted from 1")
-    trace = table_trace(session, context, HistoryPart(params.text("numbers"), params.text("time")), progress)
+    trace = table_trace(session, context, HistoryPart(params.text("numbers", ""), params.text("time", "")), progress)
     asked = asked_tables(session, trace, params, progress)
     lines = report.notes(session.warnings())
     with TraceDatabase(trace, progress=progress, more=asked) as database:
@@ -70,7 +70,7 @@ def asked_tables(session: Session, trace: ExportedTrace, params: Params, progres
     harts = [it.hart for it in trace.harts]
 
     def of_hart(hart: int, given: Mapping[str, Any]) -> Params:
-        part = {name: params.text(name) for name in ("numbers", "time")}
+        part = {name: params.text(name, "") for name in ("numbers", "time")}
         return Params({**given, **part, "context": {**params.table("context"), "hart": hart}}, "sql")
 
     found = []
