@@ -28,6 +28,7 @@ from rvtrace_gdb.controlregs.coresight.registers import (
 )
 from rvtrace_gdb.controlregs.coresight.tmc import WORD, read_address
 from rvtrace_gdb.controlregs.errors import SinkNotReadable
+from rvtrace_gdb.controlregs.target import BurstPort
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
     DrainedBuffer,
     SramUnreadable,
@@ -134,15 +135,42 @@ def _read_own_memory(tmc: CoresightComponent, now: TmcFill, _offset: int, nbytes
     if taken % now.size != len(tmc.readout) % now.size:
         text = f"RRP shows that {taken} bytes were read, and {len(tmc.readout)} arrived: the connection lost the others"
         raise SramUnreadable(text, bytes(tmc.readout))
+    in_bursts = len(tmc.readout) < nbytes and _bursts_are_exact(tmc)
     while len(tmc.readout) < nbytes:
         progress("reading trace", len(tmc.readout), nbytes)
-        piece = _read_words(tmc, min(PIECE_WORDS * WORD, nbytes - len(tmc.readout)))
+        size = min(PIECE_WORDS * WORD, nbytes - len(tmc.readout))
+        piece = _read_burst(tmc, size, now.size) if in_bursts else _read_words(tmc, size)
         tmc.readout += piece
         if piece.endswith(_EMPTY):
             _cut_empty(tmc)
             text = f"RRD had no more after {len(tmc.readout)} of {nbytes} bytes"
             raise SramUnreadable(f"{text}: did something else read it?", bytes(tmc.readout))
     return bytes(tmc.readout)
+
+
+def _bursts_are_exact(tmc: CoresightComponent) -> bool:
+    """Return whether the target reads a register many times in a burst, tried with one that can be read at will.
+
+    A word of RRD that is read and does not arrive is lost, so a bus on which bursts fail is not asked for any.
+    """
+    if not isinstance(tmc.target, BurstPort):
+        return False
+    expected = tmc.read(RSZ).to_bytes(WORD, "little") * PIECE_WORDS
+    return tmc.target.read_port_burst(tmc.base + RSZ.offset, PIECE_WORDS, silent) == expected
+
+
+def _read_burst(tmc: CoresightComponent, nbytes: int, ring: int) -> bytes:
+    """Read words in a burst, and check by the read pointer that each was read once. Raises SramUnreadable."""
+    assert isinstance(tmc.target, BurstPort)
+    before = tmc.read(RRP)
+    data = tmc.target.read_port_burst(tmc.base + RRD.offset, nbytes // WORD, silent)
+    taken = (tmc.read(RRP) - before) % ring
+    if data is None and not taken:
+        return _read_words(tmc, nbytes)
+    if data is None or taken != nbytes % ring:
+        text = f"RRP shows that {taken} bytes were read, and {len(data or b'')} arrived: the bus failed in a burst"
+        raise SramUnreadable(text, bytes(tmc.readout))
+    return data
 
 
 def _read_words(tmc: CoresightComponent, nbytes: int) -> bytes:

@@ -27,10 +27,13 @@ class BadAtbId(RvtraceError):
 class FrameFormatter:
     """Makes frames of bytes that arrive. A frame is returned when it is full, so that up to 15 bytes are kept.
 
-    *sync_frames*: on pins, an FSYNC comes before every so many frames.
+    *sync_frames*: on pins, an FSYNC comes before every so many frames. *repeat_frames*: the ID of a source that sends
+    alone comes again after so many frames, so that a ring that wrapped has it; 0: it comes once.
     """
 
-    def __init__(self, form: FrameForm = FrameForm.MEMORY, *, sync_frames: int = 64) -> None:
+    def __init__(self, form: FrameForm = FrameForm.MEMORY, *, sync_frames: int = 64, repeat_frames: int = 0) -> None:
+        self._repeat_frames = repeat_frames
+        self._without_id = 0  # frames in a row
         self._form, self._sync_frames = form, sync_frames
         self._current: int = NoId.UNKNOWN
         self._frame = bytearray()
@@ -60,8 +63,11 @@ class FrameFormatter:
         at = 0
         while at < len(data):
             whole = 0 if self._frame or self._lone is not None else (len(data) - at) // DATA_BYTES
+            if self._repeat_frames:
+                whole = min(whole, self._repeat_frames - self._without_id)
             if whole and atb_id == self._current:
                 self._send_full(_whole_frames(data[at : at + whole * DATA_BYTES]), frames)
+                self._without_id += whole
                 at += whole * DATA_BYTES
             else:
                 self._append(atb_id, data[at], frames)
@@ -72,6 +78,10 @@ class FrameFormatter:
         """Append a byte of a source; an even byte waits for the odd one, because an ID may have to come before it."""
         new_id = atb_id << 1 | 1
         changes, self._current = atb_id != self._current, atb_id
+        if self._repeat_frames and self._without_id >= self._repeat_frames and not self._frame and self._lone is None:
+            changes = True
+        if changes:
+            self._without_id = -1  # of this frame
         if changes and self._lone is not None:
             lone, self._lone = self._lone, None
             self._pair((new_id, lone), 1, frames)
@@ -95,6 +105,7 @@ class FrameFormatter:
         if len(self._frame) == DATA_BYTES:
             self._frame.append(self._auxiliary)
             self._send_full(bytes(self._frame), frames)
+            self._without_id += 1
             self._frame.clear()
             self._auxiliary = 0
 

@@ -126,7 +126,7 @@ GREETING = b"rvtrace\n"
 # result code; later ones take it as the wish to end the connection.
 RETURN_UNLOGGED, RETURN = "return -level 0 -code exit", "return"
 CHUNK_SECONDS = 0.1  # how long one round trip of a long read should take, so that it can be watched and cancelled
-CHUNK_WORDS = range(16, 4096)
+CHUNK_WORDS = range(16, 1 << 16)  # OpenOCD 0.12 refuses to read more at once
 _COMPONENT = 0x1000  # bytes of a trace component's registers, and what their address is a multiple of
 UNPOLLED_MS = 10_000
 """After so many milliseconds without a request OpenOCD polls again."""

@@ -89,7 +89,7 @@ def trace(nbytes: int, seed: int = 1) -> list[AtbTransfer]:
 
 def frames_of(transfers: Sequence[AtbTransfer], width: int = 16) -> bytes:
     """Return the frames that a TMC makes of them until it is flushed, as whole words of its memory."""
-    formatter = FrameFormatter()
+    formatter = FrameFormatter(repeat_frames=8)
     data = b"".join(formatter.put(each.atid, each) for each in transfers) + formatter.flush()
     while len(data) % width:
         data += b"\1" + bytes(15)

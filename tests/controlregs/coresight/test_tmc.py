@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.coresight.registers import TmcMode, TmcType
 from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import BufferRefused, ComponentError, DrainFailed, SettingRefused, SinkNotReadable
 from rvtrace_gdb.controlregs.trace_control.request import SinkBuffer
-from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.transport.simulated.devices.coresight.device import CoresightBuild
 from rvtrace_gdb.transport.simulated.devices.coresight.links import CoresightFunnel, CoresightReplicator
 from rvtrace_gdb.transport.simulated.devices.coresight.tmc import TmcBuild, TraceMemoryController
@@ -192,6 +192,44 @@ def test_what_was_read_of_own_memory_is_kept_when_the_rest_fails() -> None:
     assert failed.value.partial == frames[: 37 * 4] and failed.value.expected == SIZE
     assert "tmc0 at 0x20000000: 148 of 1024 bytes of trace were read (and are kept)" in str(failed.value)
     assert readout.drain(component, settings).data == frames
+
+
+class BurstBench(Bench):
+    """A target with bursts. *failing*: what each burst does, in order: "" succeeds, "no" does nothing, "late" fails
+    after it has read 5 words.
+    """
+
+    def __init__(self, *failing: str) -> None:
+        super().__init__()
+        self.failing = list(failing)
+        self.bursts = 0
+
+    def read_port_burst(self, address: int, words: int, progress: Progress = silent) -> bytes | None:
+        self.bursts += 1
+        how = self.failing.pop(0) if self.failing else ""
+        if how == "no":
+            return None
+        data = b"".join(self.bus.read(address, 4).to_bytes(4, "little") for _ in range(5 if how == "late" else words))
+        return None if how == "late" else data
+
+
+def test_own_memory_is_read_in_bursts_where_these_are_exact() -> None:
+    for failing, single in (((), 0), (("no",), 256), (("late",), 256), (("", "no"), 256)):
+        bench = BurstBench(*failing)
+        device, component, settings = started(bench, ETB, OWN)
+        frames = send(device, 5000)[-SIZE:]
+        lifecycle.disable(component)
+        assert readout.drain(component, settings).data == frames
+        assert bench.reads.get(component.base + registers.RRD.offset, 0) == single
+
+
+def test_a_burst_that_fails_is_told_with_what_it_lost() -> None:
+    bench = BurstBench("", "late")
+    device, component, settings = started(bench, ETB, OWN)
+    send(device, 5000)
+    lifecycle.disable(component)
+    with pytest.raises(DrainFailed, match="RRP shows that 20 bytes were read, and 0 arrived: the bus failed"):
+        readout.drain(component, settings)
 
 
 def test_a_cancelled_read_out_goes_on_later() -> None:

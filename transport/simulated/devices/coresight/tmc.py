@@ -39,6 +39,14 @@ _MASKS = {
 _UNDEFINED = 0xA5A5_A5A5
 
 
+_REPEAT_FRAMES = 8
+"""If the source has not changed for so many frames, its ID comes again (CoreSight Components TRM, DDI 0314H, 8.12)."""
+
+
+def _new_formatter() -> FrameFormatter:
+    return FrameFormatter(repeat_frames=_REPEAT_FRAMES)
+
+
 @dataclass(frozen=True)
 class TmcBuild(CoresightBuild):
     """*kind*: what it is built as; *size*: of its own memory in bytes; *width*: of a word of memory in bytes.
@@ -80,7 +88,7 @@ class TraceMemoryController(CoresightDevice):
         """The offset in the ring where the next word is stored."""
         self._waiting = b""
         self._unread = 0
-        self._formatter = FrameFormatter()
+        self._formatter = _new_formatter()
         self._polls: dict[Register, int] = {}
         self._empty_ring()
 
@@ -174,7 +182,7 @@ class TraceMemoryController(CoresightDevice):
         self.stopped = self.memory_error = False
         self.written = 0
         self.full = False
-        self._formatter = FrameFormatter()
+        self._formatter = _new_formatter()
         self._waiting = b""
         self._unread = 0
         self._polls = {registers.FFCR: 0, registers.STS: 0}
@@ -226,7 +234,7 @@ class TraceMemoryController(CoresightDevice):
             if value and not running:
                 self._start()
             elif not value and running:
-                self._formatter, self._waiting, self.stopped = FrameFormatter(), b"", False
+                self._formatter, self._waiting, self.stopped = _new_formatter(), b"", False
         elif register is registers.FFCR:
             self._registers[register.offset] = value & ~registers.FFCR.mask("FlushMan")
             if registers.FFCR.get(value, "FlushMan") and running:
