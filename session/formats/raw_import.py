@@ -9,7 +9,7 @@ bytes, and of E-Trace, in which most bytes are some packet. A trace of few messa
 start, or of unknown code, is still a trace.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -208,17 +208,24 @@ def why_unreadable(capture: Capture, histories: HartHistories) -> str | None:
     instructions = sum(history.instructions for history in histories.histories.values())
     if is_dense(instructions, total - idle):
         return None
-    problems = [_problem(captured, capture, instructions) for captured in _streams(capture)]
+    if any(map(is_framed, capture.captured)):
+        return _why_frames_are_unreadable(capture, instructions, total)
+    problems = [_problem(captured, capture, instructions) for captured in capture.captured]
     return problems[0] if problems and all(problems) else None
 
 
-def _streams(capture: Capture) -> Sequence[Captured]:
-    """Return what is decoded of a capture: of frames the bytes of each ATB ID."""
-    if not any(map(is_framed, capture.captured)):
-        return capture.captured
+def _why_frames_are_unreadable(capture: Capture, instructions: int, size: int) -> str | None:
+    """Return the same of CoreSight frames: that of the ATB ID with the most bytes, if none of them is trace."""
     from rvtrace_gdb.session.formats.framed_sinks import FramedSinks  # few captures have frames
 
-    return FramedSinks().streams(capture.captured)
+    streams = [it for it in FramedSinks().streams(capture.captured) if it.data]
+    if not streams:
+        return f"no trace source has sent any of its {counted(size, 'byte')}: are these CoreSight frames of this form?"
+    problems = {_problem(it, capture, instructions): len(it.data) for it in streams}
+    if None in problems:
+        return None
+    most = max(problems, key=lambda it: problems[it])
+    return f"of the ATB ID with most of its bytes: {most} Are these CoreSight frames?"
 
 
 def is_dense(instructions: int, size: int) -> bool:

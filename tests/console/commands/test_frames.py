@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -17,24 +18,27 @@ from tests.session.formats.test_framed import funnel, sent
 K3 = ("--ntrace", "--btm", "--timestamps", "--src-bits", "12")
 ELF = str(reference_streams.FOLDER / "median.elf")
 GUIDE = """
-0 ProgTraceSync 0xffffffff80b63e34
-21 Ownership
-26 Ownership
+0 ProgTraceSync SYNC=5 I-CNT=0 TSTAMP=13685094512 0xffffffff80b63e34
+21 Ownership hcontext=0 prv=1 v=0 TSTAMP=0
+26 Ownership scontext=1717 prv=1 v=0 TSTAMP=0
 33 Idle
-34 IndirectBranch 0xffffffff80b655be
-43 IndirectBranch 0xffffffff80b65c30
-51 IndirectBranch 0xffffffff80b5932e
-59 DirectBranch
-64 IndirectBranch 0xffffffff80b59392
-72 IndirectBranch 0xffffffff80219fb8
-81 IndirectBranch 0xffffffff80e8699c
-91 DirectBranch
-96 DirectBranch
-101 DirectBranch
-107 IndirectBranch 0xffffffff8021a002
-116 DirectBranch
+34 IndirectBranch B-TYPE=0 I-CNT=22 U-ADDR=0x35c5 TSTAMP=3 0xffffffff80b655be
+43 IndirectBranch B-TYPE=0 I-CNT=23 U-ADDR=0x4c7 TSTAMP=0 0xffffffff80b65c30
+51 IndirectBranch B-TYPE=0 I-CNT=14 U-ADDR=0x1e78f TSTAMP=0 0xffffffff80b5932e
+59 DirectBranch I-CNT=16 TSTAMP=1
+64 IndirectBranch B-TYPE=0 I-CNT=39 U-ADDR=0x5e TSTAMP=0 0xffffffff80b59392
+72 IndirectBranch B-TYPE=0 I-CNT=15 U-ADDR=0x4a0615 TSTAMP=5 0xffffffff80219fb8
+81 IndirectBranch B-TYPE=0 I-CNT=37 U-ADDR=0x64fb12 TSTAMP=0 0xffffffff80e8699c
+91 DirectBranch I-CNT=9 TSTAMP=0
+96 DirectBranch I-CNT=18 TSTAMP=1
+101 DirectBranch I-CNT=70 TSTAMP=0
+107 IndirectBranch B-TYPE=0 I-CNT=1 U-ADDR=0x64e4cf TSTAMP=0 0xffffffff8021a002
+116 DirectBranch I-CNT=3 TSTAMP=0
 """
-"""Byte offset, name and address of each message, as the guide prints them (the addresses as starts of blocks)."""
+"""Byte offset, name, fields and address of each message, as the guide prints them: an address is the start of a block
+in its listing. SRC is 5 in each; TSTAMP is 0 where the guide prints none.
+"""
+_SHOWN = ("SYNC", "hcontext", "scontext", "prv", "v", "B-TYPE", "I-CNT", "U-ADDR", "TSTAMP")
 
 
 def shown(capsys: pytest.CaptureFixture[str], *words: object) -> list[str]:
@@ -78,9 +82,17 @@ def framed(tmp_path: Path) -> Path:
 
 
 def facts(lines: list[str]) -> list[str]:
-    """Offset, name and address of the messages in lines of JSON."""
+    """Offset, name, fields and address of the messages in lines of JSON."""
     rows = [json.loads(line) for line in lines]
-    return [f"{row['trace-byte']} {row['name']} {row['fields'].get('addr', '')}".strip() for row in rows]
+    assert {row["fields"]["SRC"] for row in rows if row["name"] != "Idle"} == {k3.SRC}
+    return [
+        " ".join([
+            str(row["trace-byte"]), row["name"],
+            *(f"{name}={row['fields'][name]}" for name in _SHOWN if name in row["fields"]),
+            *([row["fields"]["addr"]] if "addr" in row["fields"] else []),
+        ])
+        for row in rows
+    ]  # fmt: skip
 
 
 def test_the_guides_messages_in_frames_and_not(
@@ -154,8 +166,14 @@ def test_what_cannot_be(framed: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "for raw bytes" in refused(capsys, "dump", framed, "--frames", "coresight")
     noise = tmp_path / "noise.bin"
     noise.write_bytes(bytes(64))
-    message = refused(capsys, "import", noise, "--ntrace", "--frames", "tpiu", "--elf", ELF, "-o", tmp_path / "no.rvt")
-    assert message.startswith(f"rvtrace: {noise}: ")
+    bad = ("import", noise, "--ntrace", "--elf", ELF, "-o", tmp_path / "no.rvt", "--frames")
+    for form in ("coresight", "tpiu"):
+        assert refused(capsys, *bad, form) == (
+            f"rvtrace: {noise}: no trace source has sent any of its 64 bytes: are these CoreSight frames of this form?"
+        )
+    noise.write_bytes(random.Random(1).randbytes(4000))
+    wrong = refused(capsys, *bad, "coresight")
+    assert wrong.startswith(f"rvtrace: {noise}: of the ATB ID with most of its bytes: cannot be read as N-Trace: of ")
 
 
 @pytest.mark.parametrize("form", ["coresight", "tpiu"])

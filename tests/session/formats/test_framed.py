@@ -122,6 +122,13 @@ def test_whose_an_id_is() -> None:
     assert found.harts.accounting.skipped == size
 
 
+def test_a_source_with_two_ids() -> None:
+    """No chip does that: it is said."""
+    found = opened(imported(funnel({3: sent(5, 2), 4: sent(5, 1)}))).harts().harts
+    assert list(found.histories) == [5]
+    assert "note: the trace of hart 5 is in several sinks: of each hart the longest history is shown" in found.notes
+
+
 def test_packets_of_e_trace() -> None:
     """The encapsulation is inside the frames."""
     name, transport, source = test_etrace.VARIANTS[4]
