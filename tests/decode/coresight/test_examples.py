@@ -29,6 +29,10 @@ CASES: dict[str, tuple[FrameForm, str, dict[int, str]]] = {
         {NoId.UNKNOWN: "818182838485868788898a8b8c8d8f" * 2, 0x10: DATA},
     ),
     "pins": (FrameForm.PINS, "ffffff7f" + ONE + "ffffff7f" + ONE, {0x10: DATA * 2}),
+    "pins, an FSYNC before a frame of the same ID": (
+        FrameForm.PINS, "ffffff7f 2111203142536475 8697a8b9cadb2300 ffffff7f" + CARRIED,
+        {0x10: "112031425364758697a8b9cadb", 0x11: "818182838485868788898a8b8c8d8f"},
+    ),
     "pins, with HSYNC": (
         FrameForm.PINS, "ffffff7f 2140404242 44 ff7f 44464648484a4a4c ff7f ff7f 4cfe", {0x10: DATA},
     ),
@@ -53,6 +57,19 @@ def taken_apart(form: FrameForm, frames: bytes) -> tuple[dict[int, bytes], list[
 def test_examples(case: str) -> None:
     form, frames, streams = CASES[case]
     assert taken_apart(form, bytes.fromhex(frames))[0] == {it: bytes.fromhex(data) for it, data in streams.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_examples_cut_anywhere(case: str) -> None:
+    form, frames, streams = CASES[case]
+    data = bytes.fromhex(frames)
+    for at in range(len(data)):
+        deformatter, found = Deformatter(form), dict[int, bytes]()
+        pieces = [*deformatter.feed(data[:at]), *deformatter.feed(data[at:]), *deformatter.finish()]
+        for piece in pieces:
+            if isinstance(piece, SourceBytes):
+                found[piece.atb_id] = found.get(piece.atb_id, b"") + piece.data
+        assert {it: bytes.fromhex(data) for it, data in streams.items()} == found
 
 
 SKIPPED: dict[str, tuple[FrameForm, str, list[Skipped]]] = {
