@@ -264,6 +264,7 @@ def opened(capture: Capture) -> list[str]:
     ]
     for stored in capture.sinks:
         fill = counted(len(stored.data), "byte") + (", older trace was overwritten" if stored.wrapped else "")
+        fill += _frames_text(stored)
         lines += [line("sink", f"{stored.in_force.name}: {fill}", filled=(len(stored.data), 0)), *losses(stored)]
     lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
@@ -272,6 +273,14 @@ def opened(capture: Capture) -> list[str]:
     lines += kept(capture.registers, capture.memory)
     lines += [] if capture.unpacked is None else [line("files", _unpacked_text(capture.unpacked))]
     return lines + [line("note", note) for note in capture.notes]
+
+
+def _frames_text(sink: CapturedSink) -> str:
+    """Return e.g. ", CoreSight frames (ATB IDs: encoder0 0x01, encoder1 0x02)": the ATB ID of each encoder."""
+    if sink.frames is None:
+        return ""
+    ids = ", ".join(f"{name} {atb_id:#04x}" for name, atb_id in sink.atb_ids.items())
+    return f", CoreSight frames{' from pins' if sink.frames.value == 'tpiu' else ''} (ATB IDs: {ids})"
 
 
 def _unpacked_text(files: Unpacked) -> str:

@@ -32,9 +32,12 @@ def of_capture(capture: Capture) -> dict[str, Any]:
         for one in capture.encoders
     ]
     sinks = [
-        {"name": one.in_force.name, "bytes": len(one.data), "wrapped": one.wrapped, "encoders": list(one.encoders)}
+        {
+            "name": one.in_force.name, "bytes": len(one.data), "wrapped": one.wrapped, "encoders": list(one.encoders),
+            **({} if one.frames is None else {"frames": one.frames.value, "atb-ids": dict(one.atb_ids)}),
+        }
         for one in capture.sinks
-    ]
+    ]  # fmt: skip
     records = [{"name": one.in_force.name, "hart": one.hart, "bytes": len(one.data)} for one in capture.records]
     tandem = [_of_tandem(one) for one in capture.tandem]
     branches = [

@@ -122,7 +122,11 @@ def test_every_way_to_read_frames_gives_the_same(
 ) -> None:
     made = ("--ntrace", "--src-bits", "3", "--elf", ELF, "--frames", "coresight")
     file, saved = tmp_path / "x.rvt", tmp_path / "followed.rvt"
-    shown(capsys, "import", framed, *made, "-o", file)
+    [told] = shown(capsys, "import", framed, *made, "-o", file, "--json")
+    [sink] = json.loads(told)["sinks"]
+    assert (sink["frames"], sink["atb-ids"]) == ("coresight", {"encoder2": 0x11, "encoder5": 0x31})
+    line = next(line for line in shown(capsys, "status", file) if line.startswith("sink:"))
+    assert line.endswith(" bytes, CoreSight frames (ATB IDs: encoder2 0x11, encoder5 0x31)")
     for hart in (2, 5):
         listing = shown(capsys, "decode", framed, *made, "--hart", hart)
         assert len(listing) == reference_streams.golden("median")[0]
