@@ -395,6 +395,27 @@ class Bench(BenchTarget):
         """
         return trace_queries.stack_fields(self.engine, hart, numbers)
 
+    def fork(self, number: int | None = None) -> ProgramStop:
+        """Go on live from a place of the past, on the simulated hart; *number*: of `trace history`, None: where gdb is.
+        gdb's commands work there as on a target, and nothing of it reaches the target. Raises `RvtraceError`.
+        """
+        trace_queries.move_to_fork(self.engine, number)
+        return self.where()
+
+    def leave_fork(self) -> ProgramStop:
+        """Go back to where the fork was made. Raises `RvtraceError`."""
+        self.engine.query("-rvtrace-fork --end")
+        return self.where()
+
+    def fork_check(
+        self, *, hart: int | None = None, numbers: str = "", through_devices: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return how far a fork that nobody changes does what was traced, for each hart, with the names of
+        docs/fork.md, as `rvtrace fork --json` prints it. *hart*: of this one alone. *numbers*: a RANGE of instructions,
+        one hart's. *through_devices*: on over reads of devices. Raises `RvtraceError`.
+        """
+        return trace_queries.fork_fields(self.engine, hart, numbers, through_devices=through_devices)
+
     def sql(
         self,
         query: str,

@@ -177,6 +177,20 @@ def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[st
     return [_numbered(it) for it in found["depths"]]
 
 
+def move_to_fork(engine: Engine, number: int | None) -> None:
+    """Go into a fork; see `Bench.fork`."""
+    engine.query("-rvtrace-fork" + ("" if number is None else f" --number {number}"))
+
+
+def fork_fields(engine: Engine, hart: int | None, numbers: str, *, through_devices: bool) -> list[dict[str, Any]]:
+    """Return how far forks follow the trace; see `Bench.fork_check`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--range {quoted(numbers)}"] if numbers else []
+    options += ["--through-devices"] if through_devices else []
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-fork-check", *options]))
+    return [_numbered(it) for it in found["forks"]]
+
+
 def query_rows(
     engine: Engine, query: str, hart: int | None, chosen: Mapping[str, str], log: Sequence[tuple[str, str]],
     calls_of: Sequence[str],

@@ -32,6 +32,7 @@ from rvtrace_gdb.gdbext.commands import (
     diff,
     explain,
     find,
+    fork,
     goto,
     hardware,
     history,
@@ -161,8 +162,8 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
                    report, coverage, intervals, top, find, events, gaps, dump;
                    `layout trace`, and here in it
     Check          check: how sure one can be of the trace; diff: another run
-    Go back        connect, goto, position, live; native for `record btrace`,
-                   enter for hooks of your own; waves: a waveform viewer follows
+    Go back        connect, goto, position, live; fork: go on from there; enter
+                   for hooks, native for `record btrace`, waves: viewers follow
     Files          save, open, close; replay goes back in one; export; pgo; note
     The past       values, who-wrote, why, print, log, calls-of; sql: anything
     With the hardware for it
@@ -201,6 +202,7 @@ MODULES = (
     start,
     connect,
     goto,
+    fork,
     unwinder,
     history,
     data,

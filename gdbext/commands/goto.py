@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Callable
 
 import gdb
 
@@ -33,29 +33,36 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 
 def goto(where: str) -> dict[str, Any]:
     """Go to a place, as `trace goto` takes it. Returns {number: None for the present, lines}. Raises gdb.GdbError."""
+    where = where.strip()
+    return moved("goto", lambda: _target_params(where), to_present=where == "live")
+
+
+def moved(
+    method: str, params: Callable[[], dict[str, Any]], *, to_present: bool = False, forks: bool = False
+) -> dict[str, Any]:
+    """Go where a request of the session leads, see `goto`. *forks*: into a fork. Raises gdb.GdbError."""
     if record_btrace.is_active():
         raise gdb.GdbError("gdb uses its own recording now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
-    where = where.strip()
-    if where != "live":
-        _replay_without_target(where)
+    if not to_present:
+        _replay_without_target(params)
         if position.number() is None:
             unwinder.check_calls()
-    with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
-        place = {**_target_params(where), **position.present_pc(None)}
-        found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
+    with _thread_of_hart(None if to_present else settings.hart()) as switched:
+        place = {**params(), **position.present_pc(None)}
+        found: dict[str, Any] = tracer().request(method, context=tracer().context(), **place)
     if found["moves"]:
-        _jump_to(found["number"])
+        _jump_to(None if forks else found["number"])
     lines = [*switched, *found["lines"]]
     if found["match"] is not None:
         lines.append(find.event_line(FoundRow(*found["match"]), found["of"]))
     return {**found, "lines": lines}
 
 
-def _replay_without_target(where: str) -> None:
+def _replay_without_target(params: Callable[[], dict[str, Any]]) -> None:
     """Do `trace replay` where gdb has a trace to go back in, and no target."""
     if gdb.selected_thread() is None and connection.connected_to() is None and tracer().has_session:
-        _target_params(where)  # raises what is wrong with it
+        params()  # raises what is wrong with it
         print("There is no target: this is `trace replay`.")
         connect_gdb(None, None, None)
 

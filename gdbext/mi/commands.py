@@ -21,6 +21,7 @@ from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import diff as commands_diff
 from rvtrace_gdb.gdbext.commands import explain as commands_explain
 from rvtrace_gdb.gdbext.commands import find as commands_find
+from rvtrace_gdb.gdbext.commands import fork as commands_fork
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
 from rvtrace_gdb.gdbext.commands import note as commands_note
@@ -50,6 +51,7 @@ from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
 from rvtrace_gdb.rows.explain_text import explanation_fields
+from rvtrace_gdb.rows.fork_text import fork_check_fields
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
@@ -346,6 +348,21 @@ def goto(given: Arguments) -> RowFields:
     return _moved(commands_goto.goto(" ".join(given.words)), given)
 
 
+def move_to_fork(given: Arguments) -> RowFields:
+    """Go into a fork, or out of it."""
+    number = given.options["number"]
+    if given.options["end"]:
+        return _moved(commands_fork.leave(), given)
+    return _moved(commands_fork.go_into("" if number is None else str(number)), given)
+
+
+def fork_checks(given: Arguments) -> RowFields:
+    """Return how far forks follow the trace."""
+    options = given.options
+    found = commands_fork.answer("".join(options["range"]), options["hart"], through_devices=options["through_devices"])
+    return _with_messages({"forks": [fork_check_fields(it) for it in found["forks"]]}, found["lines"])
+
+
 def live(given: Arguments) -> RowFields:
     """Return to the present."""
     return _moved(commands_goto.live(), given)
@@ -388,6 +405,7 @@ def _words(what: str) -> list[str]:
 
 
 _RANGE = Option("-range", text="a range", shown="A,B", default=())
+_FORK = (commands_stack.HART, Option("-through-devices", default=False))
 _REPORT = (
     *commands_report.OPTIONS,
     Option("-section", text="a section", shown="NAME", default=()),
@@ -444,6 +462,8 @@ TABLE = (
     MiCommand("open", open_file, (), "FILE"),
     MiCommand("export", export, raw=True),
     MiCommand("goto", goto, (), "PLACE"),
+    MiCommand("fork", move_to_fork, (Option("-number", most=NUMBER_MOST), Option("-end", default=False))),
+    MiCommand("fork-check", fork_checks, (*_FORK, _RANGE)),
     MiCommand("live", live),
     MiCommand("position", gdb_position),
 )

@@ -5,8 +5,9 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.fork_rows import ForkCheck, ForkEnd
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.fork.ends import end_of
+from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.fork.following import END, ForkFollower, Left
-from rvtrace_gdb.session.fork.fork import ForkedHart, NoFork
+from rvtrace_gdb.session.fork.fork import ForkedHart
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts

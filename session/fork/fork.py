@@ -13,12 +13,12 @@ from rvtrace_gdb.decode.program.csrs import CSRS, SATP, F, X
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind
 from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
 from rvtrace_gdb.session.past.past import PC, Past
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.saved_facts import machine_of
 from rvtrace_gdb.session.selected_history import SelectedHistory
-from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.extents import Extent, disjoint, without
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE
 from rvtrace_gdb.transport.simulated.partial.hart import PartialHart
@@ -32,10 +32,6 @@ _AROUND_SP = 1 << 16
 _LOOKS = 32
 """How many places of a past are looked at for that."""
 _NAMES = {number: name for name, number in CSRS.items()}
-
-
-class NoFork(RvtraceError):
-    """There is nothing that could go on."""
 
 
 class ForkedHart:
@@ -82,7 +78,7 @@ class ForkedHart:
         """Return each byte, None for an unknown one."""
         return self.hart.bus.content(address, size)
 
-    def write_register(self, number: int, value: int) -> bool:
+    def set_register(self, number: int, value: int) -> bool:
         """Set a register by its number of the Debug Specification, or `PC`. False: a fork does not have it."""
         hart = self.hart
         if number == PC:

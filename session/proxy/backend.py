@@ -153,6 +153,15 @@ class ReplayBackend(Protocol):
         The answer ends before the first unknown byte, b"" if the first byte is unknown.
         """
 
+    def is_forked(self, hart: int | None) -> bool:
+        """Return whether a hart is in a fork: it goes on from its position by itself, and can be changed."""
+
+    def write_register(self, hart: int | None, name: str, value: int) -> bool:
+        """Set a register of a fork, by gdb's name. False: it does not have it."""
+
+    def write_memory(self, hart: int | None, address: int, data: bytes) -> bool:
+        """Write memory of a fork. False: there is none."""
+
     def partly_known_lines(self, hart: int | None) -> Sequence[MemoryPart]:
         """Return what is known of the stack and of variables, of lines of LLDB's cache that are partly known."""
 

@@ -19,7 +19,7 @@ from rvtrace_gdb.session.proxy.live_target import NO_ACKNOWLEDGMENTS, LiveTarget
 from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
 from rvtrace_gdb.session.proxy.stepping import Stepper
 from rvtrace_gdb.session.proxy.target_xml import in_hex
-from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame
+from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
 from rvtrace_gdb.support.errors import silent
 
 _FEATURES = (
@@ -154,9 +154,7 @@ class ReplayTarget:
         if number == gdb.descriptions.ours():
             if not gdb.descriptions.live_g():
                 self._looks_at_present()  # finds out where the end is
-            with gdb.lock:
-                position = self._past.position(gdb.hart)
-            gdb.send(in_hex(-1 if position is None else position + 1))
+            gdb.send(in_hex(self._stepper.place_number(gdb.hart)))
             return True
         if self._is_live():
             return False
@@ -189,15 +187,36 @@ class ReplayTarget:
         self._gdb.send(b"E01")
         return True
 
-    # Changes, which are refused
+    # Changes, which are refused but in a fork
 
     def _write_register(self, body: bytes) -> bool:
-        number = body[1:].partition(b"=")[0]
+        number, _, digits = body[1:].partition(b"=")
         register = None
         if number.isalnum():
             with suppress(ValueError):
                 register = self._gdb.descriptions.current().registers.get(int(number, 16))
+        if self._is_forked():
+            return self._write_to_fork(number, register.name if register else "", digits)
         return self._refuse(f"register {register.name} was" if register else "a register was", _PAST)
+
+    def _is_forked(self) -> bool:
+        with self._gdb.lock:
+            return self._past.is_forked(self._gdb.hart)
+
+    def _write_to_fork(self, number: bytes, name: str, digits: bytes) -> bool:
+        """Write a register of a fork; trace_pos, which gdb writes back after a call, is not one."""
+        gdb = self._gdb
+        try:
+            if int(number, 16) == gdb.descriptions.ours():
+                is_written = True
+            else:
+                value = int.from_bytes(bytes.fromhex(digits.decode()), "little")
+                with gdb.lock:
+                    is_written = self._past.write_register(gdb.hart, name, value)
+        except ValueError:
+            is_written = False
+        gdb.send(b"OK" if is_written else b"E01")
+        return True
 
     def _write_memory(self, body: bytes) -> bool:
         where = body[1:].partition(b":")[0]
@@ -205,7 +224,21 @@ class ReplayTarget:
         if body[:1] == b"X" and where.endswith(b",0"):  # gdb tests whether the packet is supported
             self._gdb.send(b"OK")
             return True
+        if self._is_forked():
+            return self._write_memory_of_fork(body)
         return self._refuse(f"memory at 0x{address} was", "E01")
+
+    def _write_memory_of_fork(self, body: bytes) -> bool:
+        where, _, content = body[1:].partition(b":")
+        try:
+            data = unescape(content) if body[:1] == b"X" else bytes.fromhex(content.decode())
+            address = int(where.partition(b",")[0], 16)
+        except ValueError:
+            return self._fail()
+        with self._gdb.lock:
+            is_written = self._past.write_memory(self._gdb.hart, address, data)
+        self._gdb.send(b"OK" if is_written else b"E01")
+        return True
 
     def _refuse(self, what: str, answer: str) -> bool:
         """Refuse a change in the past. A thread at its end must wait for the others that are not."""

@@ -361,6 +361,13 @@ class Stepper:
         reason = lldb.JUMPED if same_address else b""
         self._gdb.send(self.stop_reply(thread, signal, at_end, hit) + reason)
 
+    def place_number(self, hart: int | None) -> int:
+        """Return the value of trace_pos: the number of the instruction that runs next, -1 in the present, 0 in a fork.
+        """
+        with self._gdb.lock:
+            position = self._past.position(hart)
+            return -1 if position is None else 0 if self._past.is_forked(hart) else position + 1
+
     def known_registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the registers of the current thread that are known without asking the stub."""
         with self._gdb.lock:
@@ -391,7 +398,7 @@ class Stepper:
             parts += [b"%x:%b;" % (x.number, in_hex(values[x.name], x.size)) for x in known]
         ours = self._gdb.descriptions.ours()
         if ours is not None and self._gdb.descriptions.announced:
-            parts.append(b"%x:%b;" % (ours, in_hex(-1 if position is None else position + 1)))
+            parts.append(b"%x:%b;" % (ours, in_hex(self.place_number(hart))))
         if thread is not None:
             parts.append(f"thread:{thread};".encode())
         if self._gdb.is_lldb and position is not None:

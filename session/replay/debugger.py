@@ -11,6 +11,7 @@ from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
+from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext, HartExtensionContext
@@ -323,6 +324,38 @@ class ProxyDebugger:
         if not number or not 0 <= position < length:
             raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
         return self._jump_to(selected, position, pc, progress)
+
+    def go_into_fork(self, number: int | None, progress: Progress = silent) -> Destination:
+        """Let the next resumption lead into a fork, which is made at a number of the history; None: where the hart is.
+
+        Raises NoFork, NoPlace, and as `enter`.
+        """
+        from rvtrace_gdb.session.fork.fork import ForkedHart  # the simulated hart: few need it
+        from rvtrace_gdb.session.replay.running_fork import RunningFork
+
+        hart = self.context.thread_hart
+        selected, here = self.past_history(progress), self.timeline.position(hart)
+        if number is None and here is None:
+            raise NoFork("a fork of the past: of which place? Go there first, or give its number")
+        at = number if number is not None else history_number(here or 0)
+        is_end = number is None and here == len(selected.history)
+        leads = Destination(at, []) if is_end else self.go_to(at, progress)
+        position = len(selected.history) if is_end else (leads.number or 1) - 1
+        past = self.past_of(selected, progress)
+        fork = ForkedHart(past, selected, self._session.capture(), position)
+        self.timeline.forks.begin_at(hart, RunningFork(fork))
+        self.proxy.jump(hart, position)
+        line = f"A fork from number {at} on: nothing of it reaches the target, and going back leaves it."
+        return leads._replace(lines=[*leads.lines, line])
+
+    def leave_fork(self) -> Destination:
+        """Let the next resumption lead to where the fork of the hart was made. Raises NoFork."""
+        hart = self.context.thread_hart
+        fork = self.timeline.forks.fork_of(hart)
+        if fork is None:
+            raise NoFork("there is no fork to leave")
+        self.proxy.jump(hart, fork.fork.position)
+        return Destination(fork.number, [])
 
     def go_to_found(
         self,

@@ -13,6 +13,7 @@ from rvtrace_gdb.session.past.past import Past, TracedRegisters, known_bytes
 from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, MemoryPart, MovementStop, Watchpoints
 from rvtrace_gdb.session.queries.ends import can_lead_to
 from rvtrace_gdb.session.replay.cache_lines import partly_known_lines
+from rvtrace_gdb.session.replay.forks import ReplayForks
 from rvtrace_gdb.session.replay.step_regions import StepBoundary, StepRegions, leaves
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -56,6 +57,7 @@ class Timeline:
         self._nearest: dict[int | None, tuple[History, AddressSearch]] = {}
         self._watchpoints: dict[int | None, tuple[History, Past | None, ReplayWatchpoints]] = {}
         self.regions = StepRegions()
+        self.forks = ReplayForks()
         self.takes_several = False
 
     def prepare(self, hart: int | None, progress: Progress) -> None:
@@ -69,6 +71,7 @@ class Timeline:
     def begin_anew(self, hart: int | None, progress: Progress) -> None:
         """Move a hart to the end of the history that is selected now, from another one."""
         self._places[hart] = self._history_end(hart, progress)
+        self.forks.arrived(hart, len(self._places[hart].history))
 
     def follow(self, progress: Progress) -> bool:
         """Move the harts that are in the past into the histories that are selected now, as those of another program,
@@ -81,6 +84,7 @@ class Timeline:
                 continue
             followed = True
             self._places[hart] = end
+            self.forks.arrived(hart, len(end.history))
             if place.position < len(place.history):
                 self.go_to(hart, min(place.position, len(end.history) - 1))
         self._only.clear()
@@ -90,6 +94,7 @@ class Timeline:
         """Return to the present with all harts."""
         self._places.clear()
         self._only.clear()
+        self.forks.clear()
 
     def position(self, hart: int | None) -> int | None:
         """Return the position of a hart, None in the present."""
@@ -102,13 +107,16 @@ class Timeline:
 
     def all_at_end(self) -> bool:
         """Return whether harts are in the past, and all of these are at the end of their histories."""
-        places = self._places.values()
-        return bool(places) and all(place.position == len(place.history) for place in places)
+        return bool(self._places) and all(map(self.is_at_end, self._places))
 
     def is_at_end(self, hart: int | None) -> bool:
         """Return whether a hart is at the end of its history, or in the present."""
         place = self._places.get(hart)
-        return place is None or place.position == len(place.history)
+        return place is None or (place.position == len(place.history) and not self.is_forked(hart))
+
+    def is_forked(self, hart: int | None) -> bool:
+        """Return whether a hart is in a fork, which was made at its position."""
+        return self.forks.fork_of(hart) is not None
 
     def selected(self, hart: int | None) -> SelectedHistory:
         """Return the history that a hart is in. Raises RvtraceError."""
@@ -128,16 +136,20 @@ class Timeline:
         length = len(place.history)
         if not 0 <= position <= length:
             raise NoNumber(f"there is no number {history_number(position)} in the history, which has 1 to {length}")
-        self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
+        self._places[hart] = moved = place._replace(position=self.nearest_instruction(hart, position))
+        self.forks.arrived(hart, moved.position)
 
     def sees_accesses(self, hart: int | None) -> bool:
         """Return whether the addresses of loads and stores are known."""
         past = self._past_of(self.selected(hart), silent)
-        return past is not None and past.has_accesses
+        return self.is_forked(hart) or (past is not None and past.has_accesses)
 
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> MovementStop:
         """Step one instruction, over gaps."""
         self._only.pop(hart, None)
+        fork = self.forks.fork_of(hart)
+        if fork is not None:
+            return fork.step(watchpoints) if direction > 0 else self.forks.leave(hart)
         place = self._hart_place(hart, silent)
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints)
@@ -161,6 +173,8 @@ class Timeline:
         self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress
     ) -> MovementStop:
         """Step as `step`, and on to where gdb looks next, if it has a region in which it goes on (`step_regions`)."""
+        if self.is_forked(hart):
+            return self.step(hart, direction)
         place = self._hart_place(hart, progress)
         region = self.regions.take(hart, place.position, direction)
         stop = self.step(hart, direction)
@@ -189,6 +203,9 @@ class Timeline:
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> MovementStop:
         """Step while the next instruction is in *addresses*; only the first step goes over a gap."""
+        fork = self.forks.fork_of(hart)
+        if fork is not None and direction > 0:
+            return fork.step_within(addresses, progress, watchpoints)
         stop = self.step(hart, direction, watchpoints)
         place = self._hart_place(hart, progress)
         length = len(place.history)
@@ -208,6 +225,9 @@ class Timeline:
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> MovementStop:
         """Run to the next instruction that has a breakpoint, or to the nearest hit of a watchpoint."""
+        fork = self.forks.fork_of(hart)
+        if fork is not None:
+            return fork.run(breakpoints, progress, watchpoints) if direction > 0 else self.forks.leave(hart)
         place, only = self._hart_place(hart, progress), self._only.pop(hart, None)
         hit = self._watching(hart, place).nearest(place.position, direction, watchpoints, progress)
         farthest = None if hit is None else hit.position
@@ -240,12 +260,16 @@ class Timeline:
 
     def pc(self, hart: int | None) -> int | None:
         """Return the address of the instruction that a hart runs next; None in the present, and at the end."""
-        place = self._places.get(hart)
+        place, fork = self._places.get(hart), self.forks.fork_of(hart)
+        if fork is not None:
+            return fork.fork.hart.pc
         return None if place is None or place.position == len(place.history) else place.history.pc(place.position)
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the known registers: without any values the pc, and not at the end of the history."""
-        place = self._places.get(hart)
+        place, fork = self._places.get(hart), self.forks.fork_of(hart)
+        if fork is not None:
+            return fork.fork.registers()
         if place is None:
             return {}
         past = self._past_of(place.selected, silent)
@@ -261,7 +285,9 @@ class Timeline:
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
         """Return the known bytes from *address* on: code and constants, and whatever else is known."""
-        place = self._places.get(hart)
+        place, fork = self._places.get(hart), self.forks.fork_of(hart)
+        if fork is not None:
+            return fork.memory(address, size)
         if place is None:
             return b""
         past = self._past_of(place.selected, silent)
@@ -269,9 +295,19 @@ class Timeline:
             return place.image.constant(address, size)
         return known_bytes(past, place.position, address, size)
 
+    def write_register(self, hart: int | None, name: str, value: int) -> bool:
+        """Set a register of a fork, by gdb's name. False: there is none."""
+        fork = self.forks.fork_of(hart)
+        return fork is not None and fork.set_register(name, value)
+
+    def write_memory(self, hart: int | None, address: int, data: bytes) -> bool:
+        """Write memory of a fork. False: there is none."""
+        fork = self.forks.fork_of(hart)
+        return fork is not None and fork.fork.write_memory(address, data)
+
     def partly_known_lines(self, hart: int | None) -> list[MemoryPart]:
         """Return what LLDB would not find, as `replay.cache_lines` says; without any values there is nothing."""
-        place = self._places.get(hart)
+        place = None if self.is_forked(hart) else self._places.get(hart)
         past = None if place is None else self._past_of(place.selected, silent)
         return [] if place is None or past is None else list(partly_known_lines(past, place.position, place.image))
 

@@ -71,7 +71,7 @@ MODULES: dict[str, str] = {
     "itc": "itc",
     "explain": "explain",
     "stack": "stack",
-    "fork_check": "fork",
+    **dict.fromkeys(("fork", "fork_check", "fork_end"), "fork"),
     "sql": "sql",
     **dict.fromkeys(("coverage_live", "top"), "live"),
     "intervals": "intervals",

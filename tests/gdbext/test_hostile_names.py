@@ -20,7 +20,7 @@ LISTS = (
     "trace status", "trace dump 1,200", "trace gaps",
     "trace values", "trace regs", "trace who-wrote $a0", "trace why $a0", "trace goto begin", "trace position",
     "trace print $pc", "trace note -at 3 here", "trace note", "trace goto live", "trace report", "trace explain",
-    "trace stack", "trace sql SELECT * FROM calls", "trace intervals trap",
+    "trace stack", "trace fork -check", "trace sql SELECT * FROM calls", "trace intervals trap",
 )  # fmt: skip
 RECORDS = (
     "trace ctr show 0,15", "trace ctr show /i 0,15", "trace ctr show /m 0,15", "trace ctr stack", "trace ctr status",

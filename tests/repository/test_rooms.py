@@ -40,7 +40,7 @@ ARROWS: dict[str, set[str]] = {
     FEATURES: set(),
 }
 ROOMS = {name.partition(".")[0] for name in ARROWS if name not in (TABLES, FEATURES)}
-FORKS = "session.fork", "session.replay.forks"
+FORKS = "session.fork", "session.replay.running_fork"
 # What may come from outside the project: everything else is the standard library.
 LIBRARIES = {
     "decode": {"demangle", "elftools"},

@@ -68,6 +68,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("coverage_live", {"begin": 1}), ("coverage_live", {})),
     (("top", {"begin": 1, "top": 3}), ("top", {})),
     (("stack", {"args": "", "all": 1}), ("stack", {"args": "1,50", "hart": 0})),
+    (("fork", {}), ("fork", {"number": 5}), ("fork_end", {})),
     (("fork_check", {"args": "", "all": 1, "through_devices": 1}), ("fork_check", {"args": "9,50", "hart": 0})),
     (("explain", {"args": "", "all": 1}), ("explain", {"args": "1,50", "hart": 0})),
     (("report", {"args": "", "all": 1, "each": 1, "top": 3, "depth": 2}),

@@ -25,7 +25,8 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "log", "calls-of",
     "functions", "calls", "coverage", "report", "explain", "stack", "sql", "intervals", "diff", "top", "pgo",
-    "who-wrote", "why", "why-row", "values", "note", "notes", "save", "open", "export", "goto", "live", "position",
+    "who-wrote", "why", "why-row", "values", "note", "notes", "save", "open", "export", "goto", "fork",
+    "fork-check", "live", "position",
 ]  # fmt: skip
 QUERY = "-rvtrace-sql --calls-of fib --count 2 \"SELECT number, 'a b', NULL, n / 2.0, position FROM calls_of\""
 Fields = dict[str, Any]

@@ -11,8 +11,9 @@ from rvtrace_gdb.decode.semantics.operations import BRANCHES
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.fork.check import fork_checks
+from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.fork.following import END, OTHER_PATH, ForkFollower, Left
-from rvtrace_gdb.session.fork.fork import ForkedHart, NoFork
+from rvtrace_gdb.session.fork.fork import ForkedHart
 from rvtrace_gdb.support.errors import silent
 from rvtrace_gdb.transport.simulated.partial.stops import StopCause
 from tests.endtoend.past.hiding_past import HidingPast

@@ -68,7 +68,7 @@ def test_a_changed_register(run: ForkRun, tmp_path: Path) -> None:
         x |= step.x
     it = opened(run.files["ntrace"])
     fork = ForkedHart(it.past, it.selected, it.capture, places[0])
-    fork.write_register(0x1000 + 10, arguments[4])
+    fork.set_register(0x1000 + 10, arguments[4])
     later = steps[places[4] :]
     for step in later:
         if step.pc != fork.hart.pc:

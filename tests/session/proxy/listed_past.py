@@ -45,6 +45,15 @@ class ListedPast:
         self.entered += 1
         self._work(progress)
 
+    def is_forked(self, hart: int | None) -> bool:
+        return False
+
+    def write_register(self, hart: int | None, name: str, value: int) -> bool:
+        return False
+
+    def write_memory(self, hart: int | None, address: int, data: bytes) -> bool:
+        return False
+
     def leave(self) -> None:
         self.places.clear()
         self.left += 1

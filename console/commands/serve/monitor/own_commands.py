@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rvtrace_gdb.console.commands.serve.monitor import notes, printed_values
+from rvtrace_gdb.console.commands.serve.monitor import forks, notes, printed_values
 from rvtrace_gdb.console.commands.serve.monitor.places import REVERSE_STEPS
 from rvtrace_gdb.console.commands.serve.monitor.request import OwnCommand
 
@@ -43,6 +43,7 @@ OWN: Mapping[str, OwnCommand] = {
         "monitor trace live\n\nThe next step goes there, as after `monitor trace goto live`.",
         lambda request, words: request.places.goto(["live"]),
     ),
+    "fork": OwnCommand("go on live from a place of the past, on a simulated hart", forks.USAGE, forks.fork_lines),
     "position": OwnCommand(
         "say where the debugger is in the past",
         "monitor trace position",

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "decode": "`monitor trace history`",
     "serve": "is what serves",
     "note": "is one of the monitor's own",
+    "fork": "is one of the monitor's own",
     "mcp": "is another server",
     "pack": "it writes a file",
     "import-dt": "FILE is a device tree",
@@ -30,7 +31,7 @@ ELSEWHERE = {
 """The commands with a FILE that are not here, and why."""
 _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
-_ALL_HARTS = ("report", "explain", "stack", "fork", "check", "status", "intervals", "sql")
+_ALL_HARTS = ("report", "explain", "stack", "check", "status", "intervals", "sql")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
 _TEXTS = (("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
