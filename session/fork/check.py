@@ -37,8 +37,6 @@ def _fork_check(
     part = positions_of_numbers(args, len(history)) if args else range(len(history))
     first = _first_instruction(history, part)
     past = past_of(session, selected, progress)
-    if past is not None:
-        past.prepare(progress)
     fork = ForkedHart(past, selected, session.capture(), first)
     left = ForkFollower(fork, part.stop, through_devices=through_devices).follow(progress)
     places = ProgramPlaces(Evidence(session, selected, part, progress))
