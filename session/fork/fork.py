@@ -43,7 +43,7 @@ class ForkedHart:
     def __init__(self, past: Past | None, selected: SelectedHistory, capture: Capture, position: int) -> None:
         self.past, self.selected, self.position = _with_values(past, selected), selected, position
         registers = self.past.registers(position)
-        _check(registers, selected, capture, position)
+        _check_place(registers, selected, capture, position)
         machine = machine_of(capture, selected)
         self._ranges = capture.ranges
         self._csrs = _known_csrs(self.past, registers)
@@ -141,7 +141,7 @@ def _with_values(past: Past | None, selected: SelectedHistory) -> Past:
     return past
 
 
-def _check(registers: Mapping[str, int], selected: SelectedHistory, capture: Capture, position: int) -> None:
+def _check_place(registers: Mapping[str, int], selected: SelectedHistory, capture: Capture, position: int) -> None:
     history, number = selected.history, history_number(position)
     if position < len(history) and history.pc(position) == GAP:
         raise NoFork(f"no fork at number {number}: the trace is lost there")

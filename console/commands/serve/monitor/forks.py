@@ -43,7 +43,7 @@ def fork_lines(request: MonitorRequest, words: Sequence[str]) -> Iterator[str]:
     options = {word.lstrip("-") for word in words if word.startswith("-")}
     rest = [word for word in words if not word.startswith("-")]
     if "check" in options and options <= {"check", "through-devices"}:
-        return _check(request, ",".join(rest), through_devices="through-devices" in options)
+        return _checked_lines(request, ",".join(rest), through_devices="through-devices" in options)
     number = rest[0] if len(rest) == 1 and not options else ""
     if options - {"end"} or (options and rest) or (rest and not number.isdecimal()) or len(number) > 20:
         raise ForkUsage("trace fork: a number, -end or -check: `trace help fork`")
@@ -58,7 +58,7 @@ def _leading_lines(request: MonitorRequest, number: int | None, *, leaves: bool)
     yield _LEADS
 
 
-def _check(request: MonitorRequest, numbers: str, *, through_devices: bool) -> Iterator[str]:
+def _checked_lines(request: MonitorRequest, numbers: str, *, through_devices: bool) -> Iterator[str]:
     from rvtrace_gdb.session.fork.check import fork_checks  # the simulated hart: few need it
 
     places = request.places
