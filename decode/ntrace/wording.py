@@ -299,6 +299,14 @@ def _unknown_notes(item: Item, words: _Words, message: Message) -> Iterator[str]
 
 def _oddities(message: Message) -> Iterator[str]:
     for field in message.layout.fields if message.layout else ():
-        size, most = message.fields.get(field.name, 0).bit_length(), _MOST_BITS.get(field.name)
-        if most is not None and size > most:
+        value, most = message.fields.get(field.name, 0), _MOST_BITS.get(field.name)
+        size = value.bit_length()
+        if most is not None and size > most and not (field.name == "faddr" and _is_sign_extended(value, most)):
             yield f"{field.title} has {size} bits, more than {most}"
+
+
+def _is_sign_extended(value: int, most: int) -> bool:
+    """Return whether an address is only longer than it can be because its top bit is repeated, as the SpacemiT K3 does.
+    """
+    above = value >> most - 1
+    return above == (1 << above.bit_length()) - 1

@@ -398,6 +398,8 @@ def _encoder(machine: Machine, part: EncoderPart) -> told.EncoderDescription:
     return told.EncoderDescription(part.name, part.base, part.hart, part.to, etrace, part.version)
 
 
+_POLL_MS, _FEW_HARTS = 5, 4
+"""How often OpenOCD looks at the harts: with more than a few it would do nothing else."""
 _KNOWS = """# Without this, memory cannot be read while the hart runs.
 riscv set_enable_virt2phys off
 """
@@ -439,7 +441,7 @@ jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {idcode:#010x}
 {targets}gdb_report_data_abort enable
 gdb_report_register_access_error enable
 # Milliseconds; the default of 100 makes every breakpoint wait.
-poll_period 5
+poll_period {_POLL_MS if harts <= _FEW_HARTS else _POLL_MS * harts}
 gdb_port {gdb_port}
 tcl_port {tcl_port}
 telnet_port disabled

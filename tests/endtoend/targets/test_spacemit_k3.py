@@ -1,0 +1,174 @@
+"""The SpacemiT K3's graph of 39 components, from its device tree, with its limits, behind real OpenOCD: 16 harts.
+
+What is expected of each hart is the list of what it retired: with the ETR's buffer flat, scattered over pages as Linux
+has it, and in the ETF alone. From the frames of the first follow rings that wrapped at each position, and streams that
+the funnels interleave at any byte.
+"""
+
+import random
+import re
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
+from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
+from rvtrace_gdb.decode.coresight.frames import FrameForm
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.capture.model import CapturedSink
+from rvtrace_gdb.session.description.devicetree import trace_components
+from rvtrace_gdb.session.description.library.shipped import shipped
+from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
+from rvtrace_gdb.session.formats.sinks import decode
+from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
+from tests.endtoend.targets.boards import listing
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import LONG, long_only, thorough
+from tests.session.description.devicetrees import tree
+from tests.transport.simulated.harts import PROGRAMS, compiled
+
+K3 = "spacemit-k3"
+HARTS = 16
+FRAME = 16
+TABLE, PAGES = 0x8700_0000, (0x8710_3000, 0x8710_1000, 0x8710_2000, 0x8710_0000)
+FLAT = (
+    '\nmode = "SMEM"\n# As in the vendor\'s example; it has to be memory that nothing else uses.\n'
+    "start = 0x170000000\nsize = 0x1000000\n"
+)
+START = "trace start -sync-period 64"
+
+
+class Recorded(NamedTuple):
+    """*said*: what gdb printed; *retired*: of each hart; *sink*: what the flat buffer held; *elf*: the program."""
+
+    said: dict[str, str]
+    retired: list[list[int]]
+    capture: Path
+    elf: Path
+
+    def decoded(self, data: bytes, *, wrapped: bool) -> dict[int, list[int]]:
+        """The histories of the harts if the buffer held these frames."""
+        capture = load(self.capture)
+        [sink] = capture.sinks
+        assert isinstance(sink, CapturedSink)
+        streams = FramedSinks().streams([replace(sink, data=data, wrapped=wrapped)])
+        found = decode(list(streams), capture.encoders, Image.from_elf(self.elf))
+        return {hart: list(history.pcs()) for hart, history in found.histories.items()}
+
+    @property
+    def frames(self) -> bytes:
+        [sink] = load(self.capture).sinks
+        assert isinstance(sink, CapturedSink)
+        return sink.data
+
+
+def anew(command: str, number: int) -> str:
+    """A command in a spelling of its own for each trace."""
+    return command + " " * number
+
+
+def again(hart: int, number: int) -> str:
+    return f"trace history /at {hart + 1},1000000{number}"
+
+
+@pytest.fixture(scope="module")
+def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    folder = tmp_path_factory.mktemp("k3")
+    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={HARTS}",))
+    log, capture, pages, devices = folder / "log", folder / "x.rvt", folder / "pages", folder / "devices.toml"
+    text = shipped(K3).text()
+    scattered, etf = folder / "scattered.toml", folder / "etf.toml"
+    assert FLAT in text
+    scattered.write_text(text.replace(FLAT, f'\nmode = "SG"\nstart = {TABLE:#x}\n'))
+    alone = text.partition('[[component]]\nname = "etr0"')[0]
+    etf.write_text(alone.replace('to = ["etr0"]\nmode = "FIFO"', 'mode = "SRAM"'))
+    entries = [page >> 12 << 4 | (1 if page == PAGES[-1] else 2) for page in PAGES]
+    pages.write_bytes(struct.pack(f"<{len(entries)}I", *entries))
+    devices.write_text("[all.atb_bridge]\nwidth = 1\n[etf0]\nsram_size = 0x10000\n[encoder3]\nversion = [0, 1]\n")
+    options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
+    with Rig(elf, folder / "rig", *options) as rig:
+        commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
+        commands += [f"target extended-remote :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", START]
+        commands += ["break met", "continue"]
+        commands += [word for hart in range(HARTS) for word in (f"thread {hart + 1}", listing(hart))]
+        commands += ["trace status", f"trace save {capture}", "trace stop"]
+        for number, file in enumerate(long_only(scattered, etf), 1):
+            commands += [f"set trace target {file}", anew(START, number), anew("continue", number)]
+            commands += [word for hart in (0, 5, 15) for word in (f"thread {hart + 1}", again(hart, number))]
+            commands += [anew("trace status", number), anew("trace stop", number)]
+        said = run_gdb(elf, commands)
+    return Recorded(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
+
+
+def test_the_shipped_description_is_the_device_tree() -> None:
+    imported = trace_components(tree("spacemit_k3"), {"": (0x1_7000_0000, 0x100_0000)}).description
+    found = shipped(K3).description()
+    assert (found.components, found.hart_power, found.xlen) == (imported.components, True, imported.xlen)
+
+
+def packed(pcs: list[int]) -> bytes:
+    return struct.pack(f"<{len(pcs)}Q", *pcs)
+
+
+def within(part: list[int], whole: list[int]) -> bool:
+    """Whether *part* ran in *whole*, one instruction after the other."""
+    return packed(whole).find(packed(part)) % 8 == 0
+
+
+def test_each_of_16_harts_is_listed_as_it_ran(k3: Recorded) -> None:
+    for hart in range(HARTS):
+        listed = listed_pcs(k3.said[listing(hart)])
+        assert len(listed) > 100
+        assert k3.retired[hart][hart : hart + len(listed)] == listed
+
+
+def test_what_the_encoders_can_do_is_what_is_used(k3: Recorded) -> None:
+    start = k3.said[START]
+    tracing = re.findall(r"^tracing:  encoder\d+: N-Trace 1\.0 BTM,(?: source \d+,)? sync every 64 cl.*$", start, re.M)
+    assert len(tracing) == HARTS
+    assert len(re.findall(r"^note: +encoder\d+ has no HTM; using BTM$", start, re.M)) == HARTS
+    assert "encoder3 at 0xd9008000: trace control interface 0.1 is used as 1.0: it is 1.0 with its halves" in start
+    assert "into:     etr0: SMEM 0x170000000, 16777216 bytes, keeps the newest" in start
+
+
+@thorough("endtoend/coresight/test_sinks.py::test_what_is_listed_is_what_ran")
+@pytest.mark.parametrize(("number", "sink"), [(1, "etr0 at 0xd9044000: SG"), (2, "etf0 at 0xd9043000: SRAM")])
+def test_the_buffer_of_linux_and_the_etf_alone(k3: Recorded, number: int, sink: str) -> None:
+    assert f"sink:     {sink}" in k3.said[anew("trace status", number)]
+    for hart in (0, 5, 15):
+        listed = listed_pcs(re.sub("^(warning|note): .*\n", "", k3.said[again(hart, number)], flags=re.M))
+        assert len(listed) > 20 and within(listed, k3.retired[hart]), (hart, number)
+
+
+def test_a_ring_that_wrapped_at_each_position(k3: Recorded) -> None:
+    """What is left is the end of what ran, from a synchronization on; nothing else, and nothing in between."""
+    frames = k3.frames
+    whole = k3.decoded(frames, wrapped=False)
+    positions = range(FRAME, len(frames), FRAME)
+    seen = [0] * HARTS
+    for position in positions if LONG else [*positions][:: max(len(positions) // 12, 1)]:
+        for hart, pcs in k3.decoded(frames[position:], wrapped=True).items():
+            assert whole[hart][len(whole[hart]) - len(pcs) :] == pcs, (hart, position)
+            seen[hart] += bool(pcs)
+    assert all(seen)
+
+
+def test_funnels_that_switch_at_any_byte(k3: Recorded) -> None:
+    """The vendor, in riscv-nexus-trace issue 115: a funnel switches inputs in the middle of a message."""
+    trace, rng, formatter = DemultiplexedTrace(FrameForm.MEMORY, k3.frames), random.Random(23), FrameFormatter()
+    left = {atb_id: trace.stream(atb_id) for atb_id in trace.atb_ids if atb_id}
+    assert sorted(left) == list(range(1, HARTS + 1))
+    frames = b""
+    while left:
+        atb_id, size = rng.choice(list(left)), rng.choice([1, 1, 2, 3, 7])
+        frames += formatter.put(atb_id, left[atb_id][:size])
+        left[atb_id] = left[atb_id][size:]
+        if not left[atb_id]:
+            del left[atb_id]
+    assert k3.decoded(frames + formatter.flush(), wrapped=False) == k3.decoded(k3.frames, wrapped=False)
+    assert len(frames) > len(k3.frames)
