@@ -91,15 +91,27 @@ class ComponentTable:
             version=self._version_of_table(before.version),
             comp_type=self.number("comp_type", _NIBBLE, 0) if "comp_type" in self else before.comp_type,
             vendor=self.number("vendor", _BYTE, before.vendor),
-            fixed={name: self._word(f"fixed.{name}", value) for name, value in self._section("fixed").items()},
-            allowed={name: self._words(f"allowed.{name}", value) for name, value in self._section("allowed").items()},
-            reset={name: self._word(f"reset.{name}", value) for name, value in self._section("reset").items()},
+            fixed=self._words_by_name("fixed", before.fixed),
+            allowed=self._allowed() if "allowed" in self else before.allowed,
+            reset=self._words_by_name("reset", before.reset),
             polls=self.number("polls", _HALFWORD, before.polls),
             flush_polls=self.number("flush_polls", _HALFWORD, before.flush_polls),
-            stuck={name: self._level(name, value) for name, value in self._section("stuck").items()},
+            stuck=self._stuck() if "stuck" in self else before.stuck,
             faults=self._faults(),
             powered_down=self.switch("powered_down", before.powered_down),
         )
+
+    def _words_by_name(self, key: str, before: Mapping[str, int]) -> Mapping[str, int]:
+        """Return values of fields, by name; *before* where the table does not have the key."""
+        if key not in self:
+            return before
+        return {name: self._word(f"{key}.{name}", value) for name, value in self._section(key).items()}
+
+    def _allowed(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: self._words(f"allowed.{name}", value) for name, value in self._section("allowed").items()}
+
+    def _stuck(self) -> Mapping[str, int]:
+        return {name: self._level(name, value) for name, value in self._section("stuck").items()}
 
     def _version_of_table(self, default: tuple[int, int]) -> tuple[int, int]:
         if "version" not in self:

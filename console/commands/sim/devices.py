@@ -212,9 +212,9 @@ def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:
             data=section.switch("data_filters", units.data),
             nesting_bits=section.number("nesting_bits", range(1, 17), units.nesting_bits),
         ),
-        trigger_inputs=section.number("trigger_inputs", range(TRIGGERS + 1), 0),
-        trigger_outputs=section.number("trigger_outputs", range(TRIGGERS + 1), 0),
-        overflow_after=section.numbers("overflow_after"),
+        trigger_inputs=section.number("trigger_inputs", range(TRIGGERS + 1), part.trigger_inputs),
+        trigger_outputs=section.number("trigger_outputs", range(TRIGGERS + 1), part.trigger_outputs),
+        overflow_after=section.numbers("overflow_after") if "overflow_after" in section else part.overflow_after,
         off=section.switch("off", part.off),
     )
 

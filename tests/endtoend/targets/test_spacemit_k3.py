@@ -137,7 +137,10 @@ def test_what_the_encoders_can_do_is_what_is_used(k3: Recorded) -> None:
 
 
 @thorough("endtoend/coresight/test_sinks.py::test_what_is_listed_is_what_ran")
-@pytest.mark.parametrize(("number", "sink"), [(1, "etr0 at 0xd9044000: SG"), (2, "etf0 at 0xd9043000: SRAM")])
+@pytest.mark.parametrize(
+    ("number", "sink"),
+    [(1, f"etr0 at 0xd9044000: pages of the table at {TABLE:#x}"), (2, "etf0 at 0xd9043000: SRAM")],
+)
 def test_the_buffer_of_linux_and_the_etf_alone(k3: Recorded, number: int, sink: str) -> None:
     assert f"sink:     {sink}" in k3.said[anew("trace status", number)]
     for hart in (0, 5, 15):
@@ -172,3 +175,25 @@ def test_funnels_that_switch_at_any_byte(k3: Recorded) -> None:
             del left[atb_id]
     assert k3.decoded(frames + formatter.flush(), wrapped=False) == k3.decoded(k3.frames, wrapped=False)
     assert len(frames) > len(k3.frames)
+
+
+@thorough("endtoend/coresight/test_sinks.py::test_a_hart_that_is_off_is_left_out")
+def test_harts_that_are_off(tmp_path: Path) -> None:
+    """The seven last ones: their registers are bus errors and are not touched; the others are listed as they ran."""
+    on = 9
+    elf = compiled(tmp_path, PROGRAMS / "meet.c", options=(f"-DHARTS={on}",))
+    devices, log = tmp_path / "devices.toml", tmp_path / "log"
+    devices.write_text("".join(f"[encoder{hart}]\noff = true\n" for hart in range(on, HARTS)))
+    options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
+    with Rig(elf, tmp_path / "rig", *options) as rig:
+        commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
+        commands += [f"target extended-remote :{rig.gdb_port}", START, "break met", "continue"]
+        commands += [word for hart in range(on) for word in (f"thread {hart + 1}", listing(hart))]
+        said = run_gdb(elf, commands)
+    for hart in range(on, HARTS):
+        note = rf"^note: +hart {hart} is off \(.*\): it is not traced, and encoder{hart} and bridge{hart} are not touch"
+        assert re.search(note, said[START], re.M), hart
+    for hart in range(on):
+        listed = listed_pcs(said[listing(hart)])
+        assert len(listed) > 100
+        assert retired_pcs(Path(f"{log}.{hart}"))[hart : hart + len(listed)] == listed

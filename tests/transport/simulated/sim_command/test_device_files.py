@@ -1,6 +1,7 @@
 """The file of `rvtrace sim --devices`: what becomes of each key, and what is refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -245,3 +246,16 @@ def test_tables_of_types_that_are_refused(tmp_path: Path, text: str, said: str) 
     with pytest.raises(DescriptionError) as raised:
         built(tmp_path, text)
     assert str(raised.value).removeprefix(f"{tmp_path}/devices.toml: ").startswith(said)
+
+
+def test_a_second_file_changes_what_it_says(tmp_path: Path) -> None:
+    """As `--devices` does what a shipped target is built like."""
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text("[all.encoder]\nfixed = {trTeInstMode = 3}\nallowed = {trTeInstSyncMode = [2]}\nversion = [1, 1]\n"
+                     "reset = {trTeSrcID = 5}\nstuck = {Empty = 1}\ntrigger_inputs = 2\noverflow_after = 9")
+    second.write_text("[encoder0]\nversion = [0, 1]")
+    once = devices.built(board(), first, lambda name, where, folder: Kept())
+    twice = part(devices.built(once, second, lambda name, where, folder: Kept()), "encoder0")
+    before = part(once, "encoder0")
+    assert twice == replace(before, build=replace(before.build, version=(0, 1)))
+    assert before.build.fixed and before.build.allowed and before.build.reset and before.build.stuck
