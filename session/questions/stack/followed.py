@@ -117,11 +117,18 @@ class FollowedStack:
         """Yield the parts of the history, cut before some positions."""
         evidence, history, part = self._evidence, self._evidence.history, self._evidence.part
         (first, begin), (last, _) = history.entry_at(part.start), history.entry_at(part.stop - 1)
-        cut = 0
+        cut, entries, whole = 0, history.entries, dict[int, tuple[MoveSegment, ...]]()
         for number in range(first, last + 1):
             if (number - first) % _PROGRESS_INTERVAL == 0:
                 evidence.progress("following the stack pointer (parts)", number - first, last + 1 - first)
-            entry = history.entries[number]
+            entry = entries[number]
+            if first < number < last and (cut == len(cuts) or begin + entry.count <= cuts[cut]):
+                segments = whole.get(id(entry))  # most of them are few, many times
+                if segments is None:
+                    segments = whole[id(entry)] = self._parts.of_piece(entry, 0, entry.count)
+                yield _PartSegments(begin, segments)
+                begin += entry.count
+                continue
             start, stop = max(part.start - begin, 0), min(part.stop - begin, entry.count)
             inside = list[int]()
             while cut < len(cuts) and cuts[cut] < begin + stop:
@@ -233,8 +240,10 @@ class FollowedStack:
     def values(self, positions: Sequence[int]) -> dict[int, tuple[int, tuple[str, int]]]:
         """Return the values of sp before positions of the part, and the keys of the areas, where they are known."""
         wanted, found = frozenset(positions), dict[int, tuple[int, tuple[str, int]]]()
-        run, by = 0, 0
+        run, by, last = 0, 0, max(wanted, default=-1)
         for begin, segments in self._moved_pieces(sorted(wanted)):
+            if begin > last:
+                break
             base, area = self._bases[run], self._area_names[run]
             if begin in wanted and base is not None and area is not None:
                 found[begin] = base + by, area
