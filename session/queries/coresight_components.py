@@ -3,6 +3,7 @@
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.coresight import registers as coresight
 from rvtrace_gdb.controlregs.coresight.access import NotCoresight, identify
+from rvtrace_gdb.controlregs.coresight.tmc import memory_width
 from rvtrace_gdb.controlregs.errors import ComponentAccess
 from rvtrace_gdb.controlregs.fields import RegisterBlock
 from rvtrace_gdb.controlregs.graph import CORESIGHT
@@ -34,3 +35,15 @@ def _passes(block: RegisterBlock, control: int) -> bool:
         return control != coresight.NOTHING_PASSES
     on = coresight.FUNCTL.mask("EnS") if block is coresight.FUNNEL else coresight.CTL.mask("TraceCaptEn")
     return bool(control & on)
+
+
+def built_as(tmc: Component) -> str:
+    """Describe how a TMC is built: "ETR, memory of 64 bits, scatter-gather". Raises ComponentAccess."""
+    devid = tmc.read(coresight.DEVID)
+    kind = coresight.DEVID.by_name["CONFIGTYPE"].value_name(coresight.DEVID.get(devid, "CONFIGTYPE")).upper()
+    parts = [kind, f"memory of {8 * memory_width(devid)} bits"]
+    if kind == coresight.TmcType.ETR.name:
+        parts.append("no scatter-gather" if coresight.DEVID.get(devid, "NOSCAT") else "scatter-gather")
+    else:
+        parts.append(f"{4 * coresight.RSZ.get(tmc.read(coresight.RSZ), 'RSZ')} bytes of its own")
+    return ", ".join(parts)

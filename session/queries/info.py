@@ -32,7 +32,7 @@ from rvtrace_gdb.session.description.model import (
     TmcSinkDescription,
     host_of,
 )
-from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries import coresight_components, registers
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.missing import LookedAt, missing, nothing_arrives
 from rvtrace_gdb.session.queries.registers import in_capture, linked
@@ -144,7 +144,9 @@ def _described(component: AnyComponent) -> Iterator[str]:
 
 
 def _does(component: AnyComponent, seen: ComponentSeen) -> Iterator[str]:
-    """Yield its settings while it is enabled; for version 0 also its sinks."""
+    """Yield its settings while it is enabled; for version 0 also its sinks; of a TMC how it is built."""
+    if seen.usable and isinstance(component, TmcLinkDescription | TmcSinkDescription):
+        yield coresight_components.built_as(seen.component)
     if not seen.usable or not isinstance(component, EncoderDescription | FunnelDescription):
         return
     of_version_0 = seen.component.block is PRE_RATIFIED[component.kind]

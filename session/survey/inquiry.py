@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from rvtrace_gdb.controlregs.graph import CORESIGHT
 from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
 from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
@@ -19,7 +20,7 @@ from rvtrace_gdb.session.description.devicetree import has_trace_components, tra
 from rvtrace_gdb.session.description.dtb import Node
 from rvtrace_gdb.session.description.library.proposal import ChipIdentity, proposed
 from rvtrace_gdb.session.description.library.shipped import ShippedTarget
-from rvtrace_gdb.session.description.model import Description
+from rvtrace_gdb.session.description.model import Description, power_of
 from rvtrace_gdb.session.description.model import OpenOcdDescription as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
 from rvtrace_gdb.session.survey import harts, identity, known_board, openocd_config, parts, probing, wiring
@@ -27,6 +28,7 @@ from rvtrace_gdb.session.survey.harts import SurveyedHart
 from rvtrace_gdb.session.survey.openocd_config import ConfiguredServer
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
 from rvtrace_gdb.session.survey.questions import Answered, Ask, BoardError, Question, SurveySetting, Unfit, yes_or_no
+from rvtrace_gdb.session.target.hart_power import off_harts
 from rvtrace_gdb.session.target.link import ConnectLink, Link
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
@@ -240,8 +242,17 @@ def _allowed(board: _Board, answer: str) -> Sequence[int]:
     if board.tree is None:
         return probing.blocks(answer)
     if answer == TREE:
-        return sorted({component.base for component in board.tree.description.components if component.base})
+        return _probeable(board, board.tree.description)
     return () if answer == NONE else probing.blocks(answer)
+
+
+def _probeable(board: _Board, described: Description) -> list[int]:
+    """Return the addresses of a device tree that can be looked at. CoreSight components have other registers there, and
+    those of a hart that is off are not touched. Raises the transport's errors.
+    """
+    off = off_harts(board.link, described) if board.link is not None else {}
+    asked = (part for part in described.components if part.kind not in CORESIGHT and power_of(part) not in off)
+    return sorted({part.base for part in asked if part.base})
 
 
 def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
@@ -330,6 +341,8 @@ def _tables(
     of_tree = board.tree.description.xlen if board.tree else None
     xlen = xlen or (SurveySetting(of_tree, "device tree") if of_tree else None)
     target = {"name": _name_setting(board, wishes)} | ({"xlen": xlen} if xlen else {})
+    if board.tree and board.tree.description.hart_power:
+        target["power"] = SurveySetting(file.POWER_OF_HARTS, "device tree")
     server = board.server
     openocd = {
         "host": SurveySetting(server.host, server.host_source),

@@ -6,13 +6,20 @@ Each key of a component has its value and where that comes from, which becomes t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rvtrace_gdb.controlregs.graph import CORESIGHT
 from rvtrace_gdb.controlregs.trace_control.discovery import ProbeAnswer, ProbedComponent
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
+    AnyFunnelDescription,
+    AtbLinkDescription,
     EncoderDescription,
     FunnelDescription,
     RamSinkDescription,
+    SourceDescription,
+    TmcLinkDescription,
+    TmcSinkDescription,
     host_of,
+    power_of,
 )
 from rvtrace_gdb.session.description.tables import quoted
 from rvtrace_gdb.session.survey.questions import SurveySetting
@@ -66,15 +73,27 @@ def _of_tree(component: AnyComponent, node: str) -> SurveyedComponent:
     if isinstance(component, EncoderDescription | FunnelDescription) and not component.version:
         part.set("version", component.version, source)
     part.set("inside", inside, source) if inside else part.set("base", component.base, source)
-    if isinstance(component, EncoderDescription):
-        part.set("hart", component.hart, source)
-    if isinstance(component, EncoderDescription | FunnelDescription):
+    if power_of(component) is not None:
+        part.set("hart", power_of(component), source)
+    if isinstance(component, SourceDescription):
         part.set("to", component.to, source)
-    if isinstance(component, FunnelDescription) and component.inputs:
+    if isinstance(component, AnyFunnelDescription) and component.inputs:
         part.set("inputs", component.inputs, source)
+    if isinstance(component, AtbLinkDescription):
+        part.set("id", component.id, CHOSEN)
     if isinstance(component, RamSinkDescription) and component.start is not None:
         part.buffer = component.start, component.size or 0
+    if isinstance(component, TmcLinkDescription | TmcSinkDescription):
+        _set_tmc(part, component, source)
     return part
+
+
+def _set_tmc(part: SurveyedComponent, tmc: TmcLinkDescription | TmcSinkDescription, source: str) -> None:
+    part.set("mode", tmc.mode, source)
+    if isinstance(tmc, TmcSinkDescription):
+        for key, value in (("start", tmc.start), ("size", tmc.size)):
+            if value is not None:
+                part.set(key, value, source)
 
 
 def checked(parts: Sequence[SurveyedComponent], seen: Iterable[ProbedComponent]) -> Iterator[str]:
@@ -82,7 +101,7 @@ def checked(parts: Sequence[SurveyedComponent], seen: Iterable[ProbedComponent])
     found = {each.base: each for each in seen}
     for part in parts:
         here = found.get(part.base)
-        if here is None or "inside" in part.settings or "version" in part.settings:
+        if here is None or "inside" in part.settings or "version" in part.settings or part.kind in CORESIGHT:
             continue
         if here.answer is not ProbeAnswer.COMPONENT:
             yield f"{part.name} at {part.base:#x}: is in the device tree, but no trace component answers there"

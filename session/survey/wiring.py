@@ -11,7 +11,7 @@ from rvtrace_gdb.session.survey.parts import SurveyedComponent
 from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
-SOURCES, SINKS = ("encoder", "funnel"), ("ram_sink", "pib_sink", "atb_bridge")
+SOURCES, SINKS = ("encoder", "funnel"), ("ram_sink", "pib_sink", "atb_bridge", "coresight_tmc")
 HARTS, TO, BUFFER = "--harts N,...", "--to NAME,...", "--buffer START:SIZE"
 ASSUMED = "assumed: in the order of the addresses, no register says it"
 

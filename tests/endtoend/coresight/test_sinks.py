@@ -168,7 +168,10 @@ def test_status_and_info_tell_of_all_components_on_the_way(outcome: Outcome) -> 
         "cluster0", "b0", "b1", "main", "rep0", "rep1", "etf0",
     ]  # fmt: skip
     assert re.search(r"^sink:     etr0 at 0x40042000: SMEM 0x50000000, \d+ of 65536 bytes$", said, re.M)
-    assert "to b0, cluster0 (input 1), main (input 5), rep0, rep1, etf0, etr0" in outcome.said["trace info"]
+    info = outcome.said["trace info"]
+    assert "to b0, cluster0 (input 1), main (input 5), rep0, rep1, etf0, etr0" in info
+    for built in ("ETB, memory of 64 bits, 32768 bytes of its own", "ETR, memory of 256 bits, scatter-gather"):
+        assert built in info
 
 
 @pytest.mark.parametrize("sink", [sink for sink in SINKS if sink != "stuck0"])

@@ -260,7 +260,7 @@ def test_a_device_tree_and_what_really_answers() -> None:
     assert any(key == "base" and "device tree, node /" in source for key, source in comments(written.text))
 
 
-@pytest.mark.parametrize(("name", "xlen"), [("clusters", None), ("per_hart", 32)])
+@pytest.mark.parametrize(("name", "xlen"), [("clusters", None), ("per_hart", 32), ("spacemit_k3", 64)])
 def test_a_device_tree_alone(name: str, xlen: int | None) -> None:
     """One has no `riscv,isa`, the other has rv32imac."""
     root = tree(name)
