@@ -176,7 +176,7 @@ LOSSES = ("loss", "overflow", "mismatch")
 
 
 HART_EVENTS = (
-    "pc-sample", "call", "return", "jump", "exception-taken", "interrupt-taken", "context-switch", "watchpoint",
+    "pc-sample", "call", "return", "jump", "taken-exception", "taken-interrupt", "context-switch", "watchpoint",
     "external-trigger", "control", "counters", "written",
 )  # fmt: skip
 """The kinds of events that an encoder reports besides the flow; their text names them."""

@@ -53,7 +53,7 @@ def _more(report: SampledReport, name: str) -> Sequence[str]:
 def sampled_fields(report: SampledReport) -> dict[str, Any]:
     """Return the fields of a report for programs."""
     return {
-        "sampled": True,
+        "sampled": 1,
         "harts": list(report.harts),
         "samples": report.samples,
         "placeless": report.placeless,

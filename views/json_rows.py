@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import access_text, note_text
+from rvtrace_gdb.decode.history.event_fields import event_fields
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
+from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.item_texts import MOST_TEXTS
 from rvtrace_gdb.decode.program.csrs import ProgramContext

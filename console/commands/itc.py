@@ -32,11 +32,7 @@ EXAMPLES = (
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace itc`."""
-    parser.usage = (
-        "%(prog)s FILE [--channel N] [--hart N] [options]\n"
-        "       rvtrace itc --follow SOURCE (--ntrace | --settings RVT) [--channel N]\n"
-        "                   [--elf FILE] [-o FILE.rvt] [options]"
-    )
+    parser.usage = "%(prog)s FILE [--channel N] [--hart N] [--follow] [options]"
     parser.description = (
         "Prints what programs wrote into their trace (ITC, the instrumentation trace component: DataAcquisition"
         " messages of N-Trace), as a console log: a line for each line of text, with its channel and the times of its"

@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.ntrace.framing import (
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MalformedMessage, Message, Tcode
 from rvtrace_gdb.decode.ntrace.offsets import ConsecutiveOffsets, FrameOffsets, Offsets, ShiftedOffsets
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import Mode, State, Step
+from rvtrace_gdb.decode.ntrace.state import Mode, State, Step, ignored_message
 from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
@@ -338,7 +338,7 @@ class HartDecoder(stepping.HartDecoder):
             self._decode_event(body, message, offset)
         elif message.tcode not in LAYOUTS:
             self._unused += len(frame)
-            self.note(offset, _ignored_message(message))
+            self.note(offset, ignored_message(message))
         elif self._state.mode is Mode.LOST and not self._step_function.can_leave_lost(message):
             self._ignore(frame, body)
         elif message.tcode == Tcode.REPEAT_BRANCH:
@@ -497,9 +497,3 @@ class HartDecoder(stepping.HartDecoder):
 
     def _fail(self, why: Loss, offset: int) -> None:
         self._apply_step(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
-
-
-def _ignored_message(message: Message) -> Note:
-    """Return the note on a message that is not about the flow."""
-    fields = [part for name, value in message.fields.items() for part in (name.upper(), value)]
-    return Note(NoteCause.IGNORED, (message.name, *fields))

@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history.events import (
+    EventKind,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import MAX_HIST_BITS, MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Dialect
@@ -121,3 +132,9 @@ def impossible_value(message: Message, ahead: int) -> Loss | None:
         return Loss(LossCause.HIST_TOO_LARGE, (message.name, history.bit_length(), MAX_HIST_BITS))
     cdf = message.fields.get("cdf", 0)
     return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None
+
+
+def ignored_message(message: Message) -> Note:
+    """Return the note on a message that is not about the flow."""
+    fields = [part for name, value in message.fields.items() for part in (name.upper(), value)]
+    return Note(NoteCause.IGNORED, (message.name, *fields))

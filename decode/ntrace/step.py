@@ -1,7 +1,8 @@
 """The step function of the N-Trace decoder: for a state and a message, the code that ran, the next state, and reports.
 
 This module defines what messages mean; `hart` only remembers its results. Source: RISC-V N-Trace 1.0, the chapters on
-messages, field encoding, optimization extensions and decoding; the differences of other dialects are in `options`.
+messages, field encoding, optimization extensions and decoding; the differences of other dialects are in `options`. The
+file is longer than others because it is one table, of all messages that change one state.
 
 A decoder counts halfwords twice: those that the HIST bits have covered, and those that I-CNT has reported. A message
 may have one without the other, so that between two messages with both the decoder is `ahead` = covered - reported. This

@@ -159,7 +159,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
 
     Record         start, stop, status; info and regs show the hardware
     Look           explain (how it ended), history, functions, calls, stack,
-                   report, coverage, intervals, top, find, events, gaps, dump;
+                   report, coverage, intervals, top, find, events, gaps, dump, itc;
                    `layout trace`, and here in it
     Check          check: how sure one can be of the trace; diff: another run
     Go back        connect, goto, position, live; fork: go on from there; enter
@@ -168,8 +168,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
     The past       values, who-wrote, why, print, log, calls-of; sql: anything
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
-                   trace), itc (what the program wrote into its trace),
-                   snapshot (Espressif chips), usb (an adapter)
+                   trace), snapshot (Espressif chips), usb (an adapter)
 
     `help trace COMMAND` explains one. Any other argument is a tracepoint
     LOCATION, as with gdb's built-in "trace", which this contains."""

@@ -61,7 +61,7 @@ KIND: only these; default: all:
              wrote over its return address
   sync       decoding starts here, or a trigger marked the place
   hart-event what encoders say besides the flow: pc-sample, call, return,
-             jump, exception-taken, interrupt-taken, context-switch,
+             jump, taken-exception, taken-interrupt, context-switch,
              watchpoint, external-trigger, control, counters, written
   note       anything else in the trace that is worth knowing
 

@@ -24,6 +24,7 @@ from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import fork as commands_fork
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import intervals as commands_intervals
+from rvtrace_gdb.gdbext.commands import itc as commands_itc
 from rvtrace_gdb.gdbext.commands import note as commands_note
 from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
@@ -53,8 +54,10 @@ from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
 from rvtrace_gdb.rows.explain_text import explanation_fields
 from rvtrace_gdb.rows.fork_text import fork_check_fields
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
+from rvtrace_gdb.rows.itc_text import itc_fields
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
+from rvtrace_gdb.rows.sampled_text import sampled_fields
 from rvtrace_gdb.rows.sql_text import cells_fields
 from rvtrace_gdb.rows.stack_text import stack_fields
 from rvtrace_gdb.rows.top_text import top_fields
@@ -209,7 +212,7 @@ def profile_reports(given: Arguments) -> RowFields:
     """Return where instructions and time went."""
     options = {name: given.options[name] for name in ("hart", "each", "top", "depth")}
     found = commands_report.answer(list(given.options["section"]), "".join(given.options["range"]), options)
-    reports = [report_fields(one) for one in found["reports"]]
+    reports = [*map(report_fields, found["reports"]), *map(sampled_fields, found["sampled"])]
     return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
 
 
@@ -217,6 +220,12 @@ def explain(given: Arguments) -> RowFields:
     """Return how the run of each hart ended."""
     found = commands_explain.answer("".join(given.options["range"]), {"hart": given.options["hart"]})
     return _with_messages({"explanations": [explanation_fields(it) for it in found["explanations"]]}, found["lines"])
+
+
+def console_log(given: Arguments) -> RowFields:
+    """Return what programs wrote into their trace."""
+    found = commands_itc.answer({name: given.options[name] for name in ("channel", "hart")})
+    return _with_messages({"itc": [itc_fields(row) for row in found["rows"]]}, found["lines"])
 
 
 def stack_depths(given: Arguments) -> RowFields:
@@ -446,6 +455,7 @@ TABLE = (
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
+    MiCommand("itc", console_log, commands_itc.OPTIONS),
     MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),
     MiCommand("sql", sql, (*PAGE, *_SQL), "QUERY"),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Protocol
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns, with_mismatched_returns
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
+from rvtrace_gdb.decode.history.event_fields import event_fields
 from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, MismatchedReturn, Trap
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
-from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
+from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess

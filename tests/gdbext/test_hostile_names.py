@@ -29,6 +29,7 @@ RECORDS = (
 
 UNTRIED = {
     "ctr": "RECORDS", "data": "needs a data trace: as the shell's, tests/console/test_hostile_names.py",
+    "itc": "prints no name of the program, but what it wrote: tests/console/commands/test_event_traces.py",
     "export": "writes a file: tests/console/commands/test_export.py",
     "pgo": "writes a file with the names as they are, for compilers; what it prints has names of files alone",
     **dict.fromkeys(("start", "stop", "connect", "replay", "live", "enter", "native"), "prints no name of the program"),

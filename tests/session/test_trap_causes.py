@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
+from rvtrace_gdb.decode.history.event_fields import event_fields
 from rvtrace_gdb.decode.history.events import Trap
-from rvtrace_gdb.decode.history.history import event_fields
 from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session

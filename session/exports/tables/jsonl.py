@@ -8,7 +8,8 @@ An object with `event` is what happened before the instruction with that number;
 
 from typing import BinaryIO
 
-from rvtrace_gdb.decode.history.history import Event, event_fields
+from rvtrace_gdb.decode.history.event_fields import event_fields
+from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.tables.instruction_rows import write_rows
 from rvtrace_gdb.support.errors import Progress
@@ -27,7 +28,7 @@ class JsonRows(HistoryRows):
 
     def happening(self, frame: RowFrame, number: int, event: Event) -> str:
         """See `TableShape`."""
-        fields = {"event": event.kind.value.replace(" ", "-"), "text": event.text, **event_fields(event)}
+        fields = {"event": event.kind_name, "text": event.text, **event_fields(event)}
         return f"{frame.before}{number}{frame.after}{json_line(fields)[1:]}"
 
 

@@ -248,7 +248,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from calls' -l depth -x -d 'level
 complete -c rvtrace -n '__fish_seen_subcommand_from calls' -l json -d 'print a JSON object on standard output for each line of the tree'
 complete -c rvtrace -n '__fish_seen_subcommand_from find events gaps log calls-of' -l from -x -d 'only what is at or after this instruction of the history'
 complete -c rvtrace -n '__fish_seen_subcommand_from find' -l json -d 'print a JSON object on standard output for each execution'
-complete -c rvtrace -n '__fish_seen_subcommand_from events' -l kind -x -a 'sync trap trace-on trace-off loss overflow mismatch context mismatched-return hart-event note exception interrupt pc-sample call return jump exception-taken interrupt-taken context-switch watchpoint external-trigger control counters written' -d 'only this kind; may be repeated: sync, trap, trace-on, trace-off, ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from events' -l kind -x -a 'sync trap trace-on trace-off loss overflow mismatch context mismatched-return hart-event note exception interrupt pc-sample call return jump taken-exception taken-interrupt context-switch watchpoint external-trigger control counters written' -d 'only this kind; may be repeated: sync, trap, trace-on, trace-off, ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from events' -l json -d 'print a JSON object on standard output for each event'
 complete -c rvtrace -n '__fish_seen_subcommand_from gaps' -l json -d 'print a JSON object on standard output for each gap'
 complete -c rvtrace -n '__fish_seen_subcommand_from check explain stack fork intervals' -l json -d 'print a JSON object on standard output for each hart'

@@ -12,8 +12,9 @@ from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.rows.list_text import HART_EVENTS
 from rvtrace_gdb.session.queries.search import KINDS
 from tests.decode.ntrace.messages import message
-from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, SOURCE, run_gdb
 from tests.helpers.event_traces import ELF, EVENTS, in_circuit, sample, written
+from tests.helpers.gdb_mi import GdbMi
 from tests.helpers.started_python import rvtrace
 
 NO_FLOW = "this trace has no flow, so no instruction is known to have run: it has 5 PC samples"
@@ -198,3 +199,12 @@ def test_gdb_shows_the_same(capture: Path) -> None:
     assert NO_FLOW in said["trace explain"]
     assert NO_FLOW in said["trace goto 1"]
     assert NO_FLOW in said["trace history +"]
+
+
+def test_the_machine_interface_has_the_same(capture: Path) -> None:
+    with GdbMi(Path(ELF), GDB, f"trace open {capture}") as mi:
+        (row,) = mi.command("-rvtrace-itc --channel 2")["itc"]
+        assert (row["kind"], row["text"]) == ("value", "0x0201")
+        (report,) = mi.command("-rvtrace-report")["reports"]
+        assert (report["sampled"], report["samples"]) == ("1", "5")
+        assert [place["name"] for place in report["functions"]] == ["median", "main"]
