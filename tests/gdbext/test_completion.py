@@ -22,7 +22,7 @@ OFFERED = {
     "coverage -": ["-all", "-live"],
     "coverage f": ["fib", "finish"],
     "connect -": ["-listen"],
-    "events ex": ["exception"],
+    "events ex": ["exception", "external-trigger"],
     "sql -": ["-calls-of", "-hart", "-log", "-range", "-time"],
     "sql -log f": ["fib", "finish"],
     "sql -log fib n SELECT n FROM l": ["lines", "log"],
