@@ -219,7 +219,9 @@ def guess(
         return None
     total, used, idle, _ = decoded.harts.accounting
     doubtful = MUCH * used < total - idle
-    for number, sink in enumerate(capture.sinks):
+    for number, sink in enumerate(decoded.sinks):
+        if not isinstance(sink, CapturedSink):
+            continue
         said = options_of(feeding(sink, capture.encoders))
         if not isinstance(said, EncoderTraceOptions):  # of other formats there is nothing to guess
             continue

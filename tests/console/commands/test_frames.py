@@ -209,3 +209,12 @@ def test_ids_that_cannot_be_encoded(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main([*map(str, made), "--frames", "tpiu", "--atb-id", "0x70"])
     assert "argument --atb-id: " in capsys.readouterr().err
+
+
+def test_options_that_fit_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are looked for in the bytes of an ATB ID."""
+    file = tmp_path / "btm.bin"
+    file.write_bytes(funnel({0x31: sent(5, 0), 0x11: sent(2, 0)}))
+    made = ("--ntrace", "--src-bits", "3", "--elf", ELF, "--frames", "coresight")
+    main(["import", str(file), *made, "-o", str(tmp_path / "x.rvt")])
+    assert "the trace fits far better with --btm" in capsys.readouterr().out
