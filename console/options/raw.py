@@ -21,6 +21,7 @@ from rvtrace_gdb.console.options.request import (
 )
 from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, EncoderFeature
+from rvtrace_gdb.decode.branches import READERS
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
@@ -80,6 +81,7 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
         help="the file has pairs of NEORV32's TRACER, DELTA_SRC and DELTA_DST, as bytes or text (docs/branches.md)",
     )  # fmt: skip
     group.add_argument("--tacit", action="store_true", help="the file is raw TACIT bytes (docs/branches.md)")
+    group.add_argument("--ctxp", action="store_true", help="the file is CTXP, text or binary (docs/branches.md)")
     group.add_argument(
         "--xlen", type=int, choices=(32, 64),
         help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
@@ -179,7 +181,7 @@ def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedT
 def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
     frames = _frames(args)
-    if args.neorv32 or args.tacit:
+    if _is_of_transfers(args):
         return _branches(args, hart)
     if args.tandem:
         return TandemBytes(_tandem(args), args.wrapped, hart, frames)
@@ -228,7 +230,11 @@ def _logged(args: argparse.Namespace) -> logs.LoggedTrace:
 
 
 def _has_format(args: argparse.Namespace) -> bool:
-    return any((args.ntrace, args.etrace, args.tandem, args.neorv32, args.tacit)) or args.settings is not None
+    return args.ntrace or args.etrace or args.tandem or args.settings is not None or _is_of_transfers(args)
+
+
+def _is_of_transfers(args: argparse.Namespace) -> bool:
+    return any(getattr(args, kind) for kind in READERS)
 
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
@@ -322,13 +328,14 @@ def _whose(args: argparse.Namespace) -> str:
 
 def _branches(args: argparse.Namespace, hart: int) -> BranchBytes:
     """Return what the command line says of a trace of transfers. Raises `RawError`."""
+    kinds = [kind for kind in READERS if getattr(args, kind)]
     settings = (
-        "ntrace", "etrace", "tandem", *_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, "dialect",
-        *_EITHER, *_FRAMED, *(("tacit",) if args.neorv32 else ()),
+        "ntrace", "etrace", "tandem", *kinds[1:], *_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN,
+        "dialect", *_EITHER,
     )  # fmt: skip
     for name in _given(args, settings):
-        raise RawError(f"{name} is an option of other formats, not of --{'neorv32' if args.neorv32 else 'tacit'}")
-    return BranchBytes("neorv32" if args.neorv32 else "tacit", args.xlen, args.wrapped, hart)
+        raise RawError(f"{name} is an option of other formats, not of --{kinds[0]}")
+    return BranchBytes(kinds[0], args.xlen, args.wrapped, hart)
 
 
 def _tandem(args: argparse.Namespace) -> TandemOptions:

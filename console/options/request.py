@@ -7,7 +7,7 @@ it. A capture is what all of them become, as the trace of a live target does.
 
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
-from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedPort
+from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranches, CapturedPort
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
@@ -212,10 +212,20 @@ class BranchBytes:
         image, _ = programs.images(self.xlen)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
-            entries = pairs_in_text(data) if self.kind == "neorv32" and is_text(data) else data
-            return branches_capture(name, entries, self.port, image, hart=self.hart, wrapped=self.wrapped)
+            return branches_capture(name, list(self._captured(data)), image)
 
         return RawTrace(capture, StreamSource(self.port, {0: 0}, alone=True))
+
+    def _captured(self, data: bytes) -> Iterator[CapturedBranches]:
+        """Yield the trace of each hart. Raises BadPairs, BadCtxp."""
+        if self.kind == "ctxp" and data:
+            from rvtrace_gdb.decode.branches.ctxp import sources_of  # few traces are
+
+            for hart, events in sources_of(data).items():
+                yield CapturedBranches(hart, BranchPort(f"{self.kind}{hart}", self.kind), events)
+            return
+        entries = pairs_in_text(data) if self.kind == "neorv32" and is_text(data) else data
+        yield CapturedBranches(self.hart, self.port, entries, self.wrapped)
 
 
 RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes | BranchBytes

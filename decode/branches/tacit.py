@@ -198,7 +198,7 @@ class _TacitDecoder:
         if packet is None:
             self._lost(cut.size, offset, cut.problem)
         elif packet.kind is TacitKind.SYNC:
-            self._synchronize(packet, offset)
+            self._take_sync(packet, offset)
         elif self._pc is None:
             self._lost(cut.size, offset, "packets before a synchronization")
         else:
@@ -217,12 +217,12 @@ class _TacitDecoder:
             self.history.loss(skipped(size, why), offset)
         self._begun, self._pc = True, None
 
-    def _synchronize(self, packet: TacitPacket, offset: int) -> None:
+    def _take_sync(self, packet: TacitPacket, offset: int) -> None:
         history, address = self.history, packet.address & self._mask
         begins = self._pc is None or packet.sort == SyncSort.START
         self._time = packet.time
         if self._pc is not None and packet.sort != SyncSort.START:
-            found = self._straight(self._pc, address)
+            found = self.history.straight(self._pc, address)
             ends = packet.sort != SyncSort.PERIODIC
             begins = bool(found.why) and packet.sort != SyncSort.END
             if not (found.why and self._is_fresh):  # of two in a row the first one has ended what is lost
@@ -240,15 +240,6 @@ class _TacitDecoder:
             history.builder.time(self._time)
             self._pc = address
         self._begun, self._is_fresh = True, begins
-
-    def _straight(self, pc: int, goal: int) -> StraightCode:
-        """Return the code from *pc* to *goal*; a branch in between would have a packet."""
-        found = self.history.code.up_to(pc, goal)
-        for at, one in enumerate(found.pcs[:-1]):
-            instruction = self.history.code.instruction(one)
-            if not isinstance(instruction, str) and instruction.is_branch:
-                return StraightCode(found.pcs[:at], "a branch without a packet", one)
-        return found
 
     def _add_transfer(self, packet: TacitPacket) -> StraightCode | None:
         """Add the code up to the branch or jump of a packet; return what contradicts it."""
@@ -283,7 +274,7 @@ class _TacitDecoder:
         assert self._pc is not None
         epc = packet.address & self._mask
         target = (packet.target ^ epc >> 1) << 1 & self._mask
-        found = StraightCode((epc,)) if epc == self._pc else self._straight(self._pc, epc)
+        found = StraightCode((epc,)) if epc == self._pc else self.history.straight(self._pc, epc)
         if found.why:
             self.history.run(found.pcs)
             return found

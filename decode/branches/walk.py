@@ -103,6 +103,15 @@ class TransferHistory:
         self.builder.resume(pc, offset)
         self.builder.event(EventKind.SYNC, offset, Start(reason), next_pc=pc)
 
+    def straight(self, pc: int, goal: int) -> StraightCode:
+        """Return the code from *pc* to *goal* of a trace in which every branch has an entry."""
+        found = self.code.up_to(pc, goal)
+        for at, one in enumerate(found.pcs[:-1]):
+            instruction = self.code.instruction(one)
+            if not isinstance(instruction, str) and instruction.is_branch:
+                return StraightCode(found.pcs[:at], "a branch without an entry", one)
+        return found
+
     def run(self, pcs: tuple[int, ...]) -> None:
         """Add instructions that ran."""
         if pcs:

@@ -1,4 +1,4 @@
-"""Traces of transfers of control as a trace format: the pairs of NEORV32's TRACER, and TACIT's packets.
+"""Traces of transfers of control as a trace format: NEORV32's TRACER, TACIT, CTXP.
 
 An entry of `trace dump` is a pair or a packet; bytes that are neither have a line with the reason.
 """
@@ -17,10 +17,11 @@ from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.decode.branches import neorv32, tacit
+    from rvtrace_gdb.decode.branches import ctxp, neorv32, tacit
 
     _NEORV32: "BranchReader" = neorv32
     _TACIT: "BranchReader" = tacit
+    _CTXP: "BranchReader" = ctxp
 
 
 class BranchReader(Protocol):
@@ -143,8 +144,8 @@ def has_sources(trace_options: BranchPort) -> bool:
 
 
 def has_times(trace_options: BranchPort) -> bool:
-    """TACIT's packets have times."""
-    return trace_options.kind == "tacit"
+    """TACIT's packets and the events of CTXP have times."""
+    return trace_options.kind in ("tacit", "ctxp")
 
 
 def source_of(item: BranchItem) -> None:

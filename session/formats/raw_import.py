@@ -9,7 +9,7 @@ bytes, and of E-Trace, in which most bytes are some packet. A trace of few messa
 start, or of unknown code, is still a trace.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -68,10 +68,8 @@ def tandem_capture(
     )
 
 
-def branches_capture(
-    name: str, data: bytes, port: BranchPort, image: Image, *, hart: int = 0, wrapped: bool = False
-) -> Capture:
-    """Return a trace of transfers as the capture of one hart. *name*: the file's. *image*: the program."""
+def branches_capture(name: str, captured: Sequence[CapturedBranches], image: Image) -> Capture:
+    """Return traces of transfers as a capture. *name*: the file's. *image*: the program."""
     return Capture(
         created=_now(),
         tool=tool(),
@@ -81,7 +79,7 @@ def branches_capture(
         encoders=(),
         sinks=(),
         code=tuple(image.code),
-        branches=(CapturedBranches(hart, port, data, wrapped),),
+        branches=tuple(captured),
         elfs=tuple(_placed(elf, bias) for elf, bias in image.elves[1:]),
     )
 

@@ -61,3 +61,16 @@ def test_a_text_that_breaks_off(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file.write_text("00000069 000000e4\n000000ec 0000\n")
     assert main(["import", str(file), "--neorv32", "--elf", str(ELF), "-o", str(tmp_path / "x.rvt")]) != 0
     assert "line 2 is not a pair of DELTA_SRC and DELTA_DST: 000000ec 0000" in capsys.readouterr().err
+
+
+def test_ctxp_of_two_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, capture = tmp_path / "x.ctxp.txt", str(tmp_path / "x.rvt")
+    events = "SYNC::0x64 @ 0\n#{0}:CALL:0x68:0xe4 @ 3\n#{0}:CALL:0xee:0x11a @ 9\n"
+    text = "HDR:format=accemic//ctxp-txt,ver=1\n" + "".join(f"#{n}:{events.format(n)}" for n in (0, 3))
+    file.write_text(text)
+    assert main(["import", str(file), "--ctxp", "--elf", str(ELF), "--json", "-o", capture]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [one["hart"] for one in facts["branches"]] == [0, 3] == [one["hart"] for one in facts["harts"]]
+    file.write_text(text + "#0:JUMP:0x0:0x4\n")
+    assert main(["import", str(file), "--ctxp", "--elf", str(ELF), "-o", capture]) != 0
+    assert "line 8: is not an event: #0:JUMP:0x0:0x4" in capsys.readouterr().err

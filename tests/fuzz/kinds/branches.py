@@ -5,17 +5,18 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from rvtrace_gdb.decode.branches.ctxp import sources_of
 from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
 from rvtrace_gdb.decode.branches.tacit import TacitEncoder, packet_bytes
 from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.session.capture.model import BranchPort, Capture
+from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranches
 from rvtrace_gdb.session.formats.raw_import import branches_capture
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 
 _DATA = Path(__file__).resolve().parents[2] / "data" / "neorv32"
 _PAIRS, _INSTRUCTIONS = 40, 200
-KINDS = ("neorv32", "tacit")
+KINDS = ("neorv32", "tacit", "ctxp")
 
 
 class Branches(Traces):
@@ -29,7 +30,19 @@ def branches_of(kind: str) -> Trace:
     """A trace of this kind."""
     image = Image.from_elf(_DATA / "traced.elf")
     port = BranchPort("it", kind, (("CTRL", 0x531),) if kind == "neorv32" else ())
-    return Trace(_neorv32() if kind == "neorv32" else _tacit(image), ContextImages(image), port, kind == "neorv32")
+    data = {"neorv32": _neorv32, "tacit": lambda: _tacit(image), "ctxp": _ctxp}[kind]()
+    return Trace(data, ContextImages(image), port, kind == "neorv32")
+
+
+def _ctxp() -> bytes:
+    """Some events, the first of which are what the program does."""
+    lines = (
+        "SYNC::0x64", "CALL:0x68:0xe4 @ 3", "CALL:0xee:0x11a @ 9", "BRANCH_NOTTAKEN:0x11c:0x120 @ 11",
+        "MEMWRITE_4:0x80000010:0x5", "CALL:0x12c:0x11a @ 15", "BRANCH_TAKEN:0x11c:0x146", "RETURN:0x146:0x130 @ 20",
+        "INTERRUPT:0x132:0x174 @ 24", "OVERFLOW::", "SYNC::0x110 @ 1", "CONTEXT::0x3", "WALLCLOCK::0x99",
+    )  # fmt: skip
+    text = "HDR:format=accemic//ctxp-txt,ver=1\n" + "".join(f"#0:{line}\n" for line in lines)
+    return sources_of(text.encode())[0]
 
 
 def _neorv32() -> bytes:
@@ -47,4 +60,5 @@ def branches_capture_of(kind: str) -> Capture:
     """The same as a capture."""
     trace = branches_of(kind)
     assert isinstance(trace.trace_options, BranchPort)
-    return branches_capture("x.bin", trace.data, trace.trace_options, trace.program.base, wrapped=trace.wrapped)
+    captured = CapturedBranches(0, trace.trace_options, trace.data, trace.wrapped)
+    return branches_capture("x.bin", [captured], trace.program.base)

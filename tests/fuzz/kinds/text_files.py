@@ -6,6 +6,7 @@ import argparse
 import gzip
 import random
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from rvtrace_gdb.console.options import etrace
 from rvtrace_gdb.console.scripts.language import parse
 from rvtrace_gdb.console.scripts.runner import load
 from rvtrace_gdb.console.scripts.verbs import VERBS, read
+from rvtrace_gdb.decode.branches.ctxp import sources_of
+from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
@@ -161,6 +164,9 @@ _IBEX = b"""Time\tCycle\tPC\tInsn\tDecoded instruction\tRegister and memory cont
 144\t68\t80000052\t00c13823\tcsc\tx12,16(x2)\t x2:0x2000+0x1700000c4 PA:0x00002010 store:0x00003000+0x17f000c44
 146\t69\t80000100\t30200073\tmret\t\t
 """
+_CTXP = b'HDR:format=accemic//ctxp-txt,ver=1\nMETA:#0="CPU0"\n#0:SYNC::0x64 @ 3\n#1:MEMWRITE_4::0x5\n#0:OVERFLOW::\n'
+_PAIRS = b"00000069 000000e4\n[1] SRC: 0x68 -> DST: 0xe4 <TRAP_ENTRY>\n"
+_READ_WHOLE: dict[str, Callable[[bytes], object]] = {"ctxp": sources_of, "pairs": pairs_in_text}
 _LISTED = b"# pcs\n0x8000004c\n80000050\n0x80000054,L4\n; end\n80000058\n.end\n"
 
 
@@ -180,10 +186,14 @@ class ExecutionLog(TextFile):
         packed = gzip.compress(begin)
         for data in (begin, end, listed, _QEMU, _LISTED, packed):
             self.seeds += [Input(way, data) for way in ("executed", "contexts", "commits")]
+        self.seeds += [Input("ctxp", _CTXP), Input("pairs", _PAIRS)]
         for form, data in (("spike", begin), ("spike", end), ("qemu", _STATES), ("ibex", _IBEX)):
             self.seeds.append(Input(form, data))
 
     def run(self, variant: str, data: bytes) -> None:
+        if variant in _READ_WHOLE:
+            _READ_WHOLE[variant](data)
+            return
         with Log(str(self.written(data))) as log:
             if variant in FORMS:
                 xlen = 32 if variant == "ibex" else 64
