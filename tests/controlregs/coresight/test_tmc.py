@@ -411,3 +411,19 @@ def test_errors_of_a_locked_funnel_name_it() -> None:
     funnel = bench.add(CoresightFunnel([etb], variant=CoresightBuild(keeps_locked=True)), is_link=True, name="main")
     with pytest.raises(ComponentError, match="main at 0x20001000: stays locked"):
         lifecycle.take_over(funnel)
+
+
+@pytest.mark.parametrize("kind", [TmcType.ETB, TmcType.ETR])
+def test_at_every_position_of_a_small_ring(kind: TmcType) -> None:
+    """From an empty ring to one that has gone round twice and a half, a frame more each time."""
+    made, size = TmcBuild(kind=kind, size=0x100), 0x100
+    positions = set()
+    for sent in range(0, 600, 9):
+        bench = Bench()
+        device, component, settings = started(bench, made, OWN if kind is TmcType.ETB else SinkBuffer(RAM, size))
+        frames = send(device, sent)
+        lifecycle.disable(component)
+        drained = readout.drain(component, settings)
+        assert (drained.data, drained.wrapped) == (frames[-size:], len(frames) >= size)
+        positions.add((drained.wrapped, len(frames) % size))
+    assert positions >= {(wrapped, at) for wrapped in (False, True) for at in range(0, size, 16)}

@@ -37,6 +37,7 @@ from tests.decode.tandem.corpus import DATA, program_of
 from tests.fuzz.damage import texts
 from tests.fuzz.exercise import Input, refused
 from tests.fuzz.kinds.program_files import InFolder
+from tests.session.description.test_coresight import BOARD as CORESIGHT_BOARD
 from tests.transport.simulated.sim_command.device_files import Kept, board
 
 _HOME = Path(__file__).resolve().parents[3]
@@ -84,17 +85,23 @@ file = "tv.bin"
 """
 
 
+_LARGEST = 4096  # bytes of a seed, so that most damage meets something
+
+
 class DescriptionFile(TextFile):
     """Target descriptions, and the graph in them; what is read is what is written again."""
 
     words = ("encoder", "funnel", "ram_sink", "pib_sink", "atb_bridge", "base", "hart", "to", "inputs", "start", "size",
              "mode", '"SRAM"', "version", "[[component]]", "[[tandem]]", "[openocd]", "[qemu]", "[usb]", "xlen",
-             "etrace", "dialect", "true", "[1, 2]", '["ram0"]', "file", "listen", "connect")  # fmt: skip
+             "etrace", "dialect", "true", "[1, 2]", '["ram0"]', "file", "listen", "connect", "coresight_funnel",
+             "coresight_replicator", "coresight_tmc", '"FIFO"', '"SG"', "power", "id")  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
-        boards = sorted((_HOME / "examples" / "targets").glob("*.toml"))
-        self.seeds = [Input("", _BOARD), *(Input("", board.read_bytes()) for board in boards)]
+        boards = sorted((_HOME / "session" / "description" / "library" / "targets").glob("*/rvtrace.toml"))
+        boards += sorted((_HOME / "examples" / "targets").glob("*.toml"))
+        shipped = [board.read_bytes() for board in boards if board.stat().st_size < _LARGEST]
+        self.seeds = [Input("", document) for document in (_BOARD, CORESIGHT_BOARD.encode(), *shipped)]
 
     def run(self, variant: str, data: bytes) -> None:
         description = load_description(self.written(data, "board.toml"))
