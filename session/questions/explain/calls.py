@@ -21,7 +21,7 @@ def recursion(evidence: Evidence, places: ProgramPlaces, position: int) -> Expla
     frames = [it for it in evidence.frames(position, _DEEP + 8) if it.kind is not StackOperationKind.TRAP]
     functions = {it.function for it in frames[8:]}
     if len(frames) < _DEEP or len(functions) > _FUNCTIONS_MOST:
-        return None
+        return _certain_recursion(evidence, places)
     inner, outer = frames[8], frames[-1]
     if inner.call is None or outer.call is None:
         return None
@@ -33,6 +33,16 @@ def recursion(evidence: Evidence, places: ProgramPlaces, position: int) -> Expla
     depth = max(inner.level, depth)
     text = f"calls without end: {names} {'calls itself' if len(functions) == 1 else 'call each other'}, {depth} deep"
     return ExplainedFinding("endless-recursion", text, places.place_at(inner.call), [], {"depth": depth})
+
+
+def _certain_recursion(evidence: Evidence, places: ProgramPlaces) -> ExplainedFinding | None:
+    """Return calls without end that the code at the end leads to, without a branch: E-Trace sends nothing for them."""
+    calls = () if evidence.last < 0 else evidence.call_cycle(evidence.history.pc(evidence.last))
+    if not calls:
+        return None
+    names = ", ".join(sorted({places.function_name(it) for it in calls}))
+    text = f"calls without end: {names} {'calls itself' if len(calls) == 1 else 'call each other'}, without a branch"
+    return ExplainedFinding("endless-recursion", text, places.place_at(evidence.last), [], {})
 
 
 def _return_target(evidence: Evidence, position: int) -> int:

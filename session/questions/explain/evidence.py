@@ -120,19 +120,30 @@ class Evidence:
         way, again = self._only_way(pc)
         return tuple(way[way.index(self._next_address(way[-1])) :]) if again else ()
 
-    def _only_way(self, pc: int) -> tuple[list[int], bool]:
-        """Return the instructions that certainly run from an address on, and whether they come back to one of them."""
+    def call_cycle(self, pc: int) -> tuple[int, ...]:
+        """Return the calls of a cycle of calls and jumps alone to which the instruction at an address leads, () if it
+        leads to none: nothing ends it but a trap.
+        """
+        way, again = self._only_way(pc, calls=True)
+        cycle = way[way.index(self._next_address(way[-1], calls=True)) :] if again else ()
+        return tuple(it for it in cycle if self.itype(it) is IType.INFERABLE_CALL)
+
+    def _only_way(self, pc: int, *, calls: bool = False) -> tuple[list[int], bool]:
+        """Return the instructions that certainly run from an address on, and whether they come back to one of them.
+        *calls*: into functions that are called, too.
+        """
         way = list[int]()
         at: int | None = pc
         while at is not None and at not in way and len(way) < _FOLLOWED_MOST and self.image.knows(at):
             way.append(at)
-            at = None if self.code.effect(at).role is CodeRole.WAIT else self._next_address(at)
+            at = None if self.code.effect(at).role is CodeRole.WAIT else self._next_address(at, calls=calls)
         return way, at in way
 
-    def _next_address(self, pc: int) -> int:
+    def _next_address(self, pc: int, *, calls: bool = False) -> int:
         """Return what runs after an instruction, -1 if the code alone does not say that."""
         itype, op = self.itype(pc), self.code.operation(pc)
-        if itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
+        is_call = calls and itype is IType.INFERABLE_CALL
+        if is_call or itype in (IType.OTHER_INFERABLE, IType.INFERABLE_TAIL_CALL):
             return pc + op.imm
         return pc + op.length if itype is IType.NONE else -1
 

@@ -1,4 +1,4 @@
-"""A handler whose own first instruction traps: nothing retires any more, and E-Trace says once where that is."""
+"""What ends a trace of which E-Trace says little: a handler whose first instruction traps, calls without a branch."""
 
 from pathlib import Path
 
@@ -27,3 +27,18 @@ def test_the_handler_and_what_led_to_it(tmp_path: Path, etrace: bool) -> None:
     assert finding.place is not None and (finding.place.name, finding.place.offset) == ("on_trap", 0)
     assert finding.details[0].endswith("which the first instruction of its handler has.")
     assert " in add() led there." in finding.details[1]
+
+
+@pytest.mark.parametrize("etrace", [False, True], ids=["N-Trace", "E-Trace"])
+def test_calls_without_end_and_without_a_branch(tmp_path: Path, etrace: bool) -> None:
+    """E-Trace sends nothing for direct calls: its history ends with the first one of them."""
+    mutant = next(it for it in mutants(5, 6) if it.name.startswith("parser:54 itself"))
+    seen = observed(tmp_path, mutant, etrace=etrace, run=9000)
+    assert seen is not None and seen.truth == "endless-recursion"
+    session = Session()
+    session.open(seen.capture, None)
+    [found] = explanations(session, Context())
+    session.close()
+    finding = found.findings[0]
+    assert finding.kind == "endless-recursion" and "sum() calls itself" in finding.text
+    assert found.commands == [f"goto {finding.place and finding.place.number}", "calls-of sum 1,10"]
