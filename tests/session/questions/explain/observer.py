@@ -103,7 +103,7 @@ class Observer:
 
     def _follow_calls(self, pc: int, word: int, size: int) -> None:
         after = self.hart.pc
-        name = _jump(word)
+        name = _jump(word, self.hart.xlen)
         if name == "call":
             self.stack.append(pc + size)
             if len(self.stack) > _DEEP:
@@ -230,7 +230,7 @@ def _leads_out(retired: Retired, inside: set[int]) -> bool:
     return not {pc + 2, pc + offset - (offset >> 8 << 9)} <= inside
 
 
-def _jump(word: int) -> str:
+def _jump(word: int, xlen: int) -> str:
     """Return what an instruction does to the calls, by its encoding."""
     if word == 0x3020_0073:
         return "trap return"
@@ -239,6 +239,8 @@ def _jump(word: int) -> str:
         if opcode in (0x6F, 0x67) and rd == 1:
             return "call"
         return "return" if opcode == 0x67 and rd == 0 and rs1 == 1 else ""
+    if xlen == 32 and word & 0xE003 == 0x2001:  # c.jal
+        return "call"
     if word & 0xF07F == 0x8002 and word >> 7 & 31:
         return "return" if word >> 7 & 31 == 1 else ""
     return "call" if word & 0xF07F == 0x9002 and word >> 7 & 31 else ""

@@ -55,12 +55,14 @@ def kind_of(capture: Path) -> str:
     return explanation.findings[0].kind if explanation.findings else SANE
 
 
-def verdicts(folder: Path, chosen: list[Mutant], *, etrace: bool = False, run: int = RUN) -> Verdicts:
+def verdicts(
+    folder: Path, chosen: list[Mutant], *, etrace: bool = False, run: int = RUN, march: str = "rv64imac_zicsr"
+) -> Verdicts:
     pairs, wrong = Counter[tuple[str, str]](), list[str]()
     for number, mutant in enumerate(chosen):
         place = folder / str(number)
         place.mkdir()
-        seen = observed(place, mutant, etrace=etrace, run=run)
+        seen = observed(place, mutant, etrace=etrace, run=run, march=march)
         if seen is None:
             continue
         said = kind_of(seen.capture)
@@ -76,6 +78,11 @@ def test_some_mutants_and_sane_programs(tmp_path: Path) -> None:
     result = verdicts(tmp_path, [*sane, *mutants(1, 1)[:FEW]], run=FEW_RUN)
     assert result.wrong == [] and result.pairs[SANE, SANE] >= len(sane)
     assert len(result.kinds) >= 2
+
+
+def test_some_mutants_on_rv32(tmp_path: Path) -> None:
+    result = verdicts(tmp_path, mutants(1, 1)[:FEW], run=FEW_RUN, march="rv32imac_zicsr")
+    assert result.wrong == [] and len(result.kinds) >= 2
 
 
 @thorough("test_some_mutants_and_sane_programs")
