@@ -391,6 +391,9 @@ class PositionCommand(Command, name="trace position", kind=gdb.COMMAND_STATUS, c
             print(f"In the past, at instruction {position_display.text(*found)}.")
         elif only_past:
             return
+        elif position.is_forked():
+            number = tracer().request("place", thread_hart=selected_hart())["number"]
+            print(f"In a fork, made at instruction {number}.")
         elif record_btrace.is_active():
             print("gdb uses its own recording now (`trace native`): see `info record`.")
         else:

@@ -1,7 +1,8 @@
 """Where gdb is: in the present, or at an instruction number of the history.
 
 The proxy adds the register trace_pos to the target: the number of the instruction that runs next, as `trace history`
-prints it, or -1 in the present. It is read from the frame, so that each calling frame has the number of its call.
+prints it, -1 in the present, or 0 in a fork. It is read from the frame, so that each calling frame has the number of
+its call.
 
 The instruction that a hart runs next in the present is not in the history; `present_pc` returns its address.
 """
@@ -29,6 +30,14 @@ def is_available() -> bool:
     except (ValueError, gdb.error):
         return False
     return True
+
+
+def is_forked() -> bool:
+    """Whether the selected thread is in a fork, where the register trace_pos is 0."""
+    try:
+        return int(gdb.newest_frame().read_register(REGISTER)) == 0
+    except (ValueError, gdb.error):
+        return False
 
 
 def is_target_unreadable() -> bool:

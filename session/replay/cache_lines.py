@@ -3,10 +3,10 @@
 That is looked for where a debugger reads at every stop: in the stack, and in the variables of the program.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import MemoryPart
 
 LINE = 512
@@ -16,7 +16,15 @@ _VARIABLES = 16 * LINE
 _OVER = 64  # bytes of the lines before and behind: what is read may be in both
 
 
-def partly_known_lines(past: Past, position: int, image: Image) -> Iterator[MemoryPart]:
+class PlaceValues(Protocol):
+    """The part of a past, or of a fork, that is asked here."""
+
+    def registers(self, position: int) -> Mapping[str, int]: ...
+
+    def memory(self, position: int, address: int, size: int) -> list[int | None]: ...
+
+
+def partly_known_lines(past: PlaceValues, position: int, image: Image) -> Iterator[MemoryPart]:
     """Yield what is known at a position of lines that are partly known."""
     sp = past.registers(position).get("sp")
     places = [] if sp is None else [range(_line(sp), _line(sp) + _STACK)]

@@ -1,6 +1,7 @@
 """A fork as the proxy moves it: gdb steps and runs it forward, and writes its registers and memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.tandem.wording import regno_of
@@ -18,11 +19,24 @@ _SLICE = 50_000
 _PASSED_OVER = "; going on passes over it, and what it reads is unknown"
 
 
+class ForkValues(NamedTuple):
+    """What is known in a fork, in the form of a past."""
+
+    fork: ForkedHart
+
+    def registers(self, position: int) -> Mapping[str, int]:
+        return self.fork.registers()
+
+    def memory(self, position: int, address: int, size: int) -> list[int | None]:
+        return self.fork.memory(address, size)
+
+
 class RunningFork:
     """A fork that gdb moves. What it stopped for is passed over by the next movement, if that is possible."""
 
     def __init__(self, fork: ForkedHart) -> None:
         self.fork = fork
+        self.values = ForkValues(fork)
         self._last: tuple[int, StopCause] | None = None
 
     @property

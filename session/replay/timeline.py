@@ -307,7 +307,9 @@ class Timeline:
 
     def partly_known_lines(self, hart: int | None) -> list[MemoryPart]:
         """Return what LLDB would not find, as `replay.cache_lines` says; without any values there is nothing."""
-        place = None if self.is_forked(hart) else self._places.get(hart)
+        place, fork = self._places.get(hart), self.forks.fork_of(hart)
+        if fork is not None and place is not None:
+            return list(partly_known_lines(fork.values, place.position, place.image))
         past = None if place is None else self._past_of(place.selected, silent)
         return [] if place is None or past is None else list(partly_known_lines(past, place.position, place.image))
 

@@ -43,10 +43,11 @@ def test_the_fix_is_tried(run: ForkRun, gdb: str) -> None:
     """A variable is changed, functions are called, and the past stays as it was."""
     out = run_gdb(run.elf, [
         SOURCE, f"trace open {run.files['ntrace']}", "trace replay", "trace goto main", "p total", "trace fork",
-        "p $trace_pos", MEMORY, "p mixed(100)", "p mixed(7)", "break finish", "continue", "p  total", "bt",
-        "info threads", "reverse-stepi", "p   total", "p limit", "set var limit = 3",
+        "trace position", "p $trace_pos", MEMORY, "p mixed(100)", "p mixed(7)", "break finish", "continue", "p  total",
+        "bt", "info threads", "reverse-stepi", "p   total", "p limit", "set var limit = 3",
     ], gdb=gdb)  # fmt: skip
     assert "nothing of it reaches the target" in out["trace fork"]
+    assert re.fullmatch(r"In a fork, made at instruction \d+\.\s*", out["trace position"])
     assert (printed(out["p $trace_pos"]), printed(out[MEMORY])) == ("0", "9")
     assert (printed(out["p mixed(100)"]), printed(out["p mixed(7)"])) == ("50", "22")
     assert re.search(r"Breakpoint \d+, finish \(\)", out["continue"])

@@ -86,7 +86,7 @@ def fork_run(folder: Path, march: str = "rv64imac_zicsr", steps: int = 9000, sou
     elf = compile_program(folder, source, march=march, options=("-O1", "-w"))
     files = {"tandem": captures(elf, folder, steps)["tandem"]}
     for name, encoding in (("ntrace", TeFormat.N_TRACE), ("etrace", TeFormat.E_TRACE)):
-        files[name] = _recorded(elf, folder / f"{name}.rvt", steps, encoding)
+        files[name] = recorded(elf, folder / f"{name}.rvt", steps, encoding)
     hart = build(elf, memory_map=_MEMORY_MAP).hart
     witness = DeviceWitness(hart)
     for _ in range(steps):
@@ -94,7 +94,8 @@ def fork_run(folder: Path, march: str = "rv64imac_zicsr", steps: int = 9000, sou
     return ForkRun(elf, files, witness)
 
 
-def _recorded(elf: Path, file: Path, steps: int, encoding: TeFormat) -> Path:
+def recorded(elf: Path, file: Path, steps: int, encoding: TeFormat) -> Path:
+    """Record a trace of the first steps of a program, with the registers at both ends."""
     machine = build(elf, memory_map=_MEMORY_MAP, formats=(encoding,))
     machine.halt_at_start()
     target = Board(machine, elf, file.parent, registers=True)

@@ -77,6 +77,8 @@ class PastPlaces(NamedTuple):
         number = self.number()
         if number is None:
             return "In the present."
+        if self.debugger.timeline.is_forked(self.hart):
+            return f"In a fork, made at instruction {number}."
         length = len(self.debugger.timeline.selected(self.hart).history)
         return f"In the past, at instruction {_place_text(number, length)}."
 

@@ -256,3 +256,20 @@ def test_each_hart_has_a_thread_with_a_past_of_its_own(tmp_path: Path) -> None:
             assert f"time {time}" in happened and f"{pcs[0]:#018x}" in line
         assert {line.split("\t")[0] for line in client.monitor("trace functions 1,4")} == {"1", "2", "3", "4"}
         assert {"hart 1", "hart 2"} <= set(re.findall(r"hart \d", " ".join(client.monitor("trace status"))))
+
+
+def test_a_fork_goes_on_as_the_hart_did_and_can_be_changed(served: Served, client: Packets) -> None:
+    moments = served.moments
+    assert client.monitor("trace fork 400")[-1].startswith("The next step goes there")
+    client.ask("s")
+    assert client.place() == moments[399].pc
+    assert client.monitor("trace position") == ["In a fork, made at instruction 400."]
+    for moment in moments[400:410]:
+        assert client.ask("s").startswith("T05") and client.place() == moment.pc
+    assert client.ask("Pa=0500000000000000") == "OK" and client.ask("pa") == "0500000000000000"
+    client.monitor("trace fork -end")
+    client.ask("s")
+    assert client.place() == moments[399].pc and client.ask("Pa=0500000000000000").startswith("E")
+    assert client.monitor("trace fork -check 1,+9")[0].startswith("Fork at #1")
+    for words in ("fork x", "fork -end 5", "fork -nothing", "fork 99999", "fork -end"):
+        assert len(client.monitor(f"trace {words}")) == 1, words
