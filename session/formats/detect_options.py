@@ -206,6 +206,7 @@ _ADDRESS_BITS = (None, 64, 58, 57, 49, 48, 40, 39, 32)
 The first that fits is taken: more bits than an encoder sends do not fit, fewer may by chance.
 """
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
+_MOST_SINKS = 4  # those with most bytes: noise taken for CoreSight frames has a hundred ATB IDs
 
 
 def guess(
@@ -219,8 +220,9 @@ def guess(
         return None
     total, used, idle, _ = decoded.harts.accounting
     doubtful = MUCH * used < total - idle
+    looked_at = {it.in_force.name for it in sorted(decoded.sinks, key=lambda it: -len(it.data))[:_MOST_SINKS]}
     for number, sink in enumerate(decoded.sinks):
-        if not isinstance(sink, CapturedSink):
+        if not isinstance(sink, CapturedSink) or sink.in_force.name not in looked_at:
             continue
         said = options_of(feeding(sink, capture.encoders))
         if not isinstance(said, EncoderTraceOptions):  # of other formats there is nothing to guess
