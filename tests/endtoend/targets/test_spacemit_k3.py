@@ -95,8 +95,9 @@ def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
         commands += [f"target extended-remote :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", START]
         commands += ["break met", "continue"]
-        commands += [word for hart in range(HARTS) for word in (f"thread {hart + 1}", listing(hart))]
-        commands += ["trace status", f"trace save {capture}", "trace stop"]
+        # Not by threads: gdb would read the registers of each.
+        commands += [word for hart in range(HARTS) for word in (f"set trace hart {hart}", listing(hart))]
+        commands += [f"trace save {capture}", "set trace hart auto", *long_only("trace stop")]
         for number, file in enumerate(long_only(scattered, etf), 1):
             commands += [f"set trace target {file}", anew(START, number), anew("continue", number)]
             commands += [word for hart in (0, 5, 15) for word in (f"thread {hart + 1}", again(hart, number))]
