@@ -68,11 +68,13 @@ class MovementStop(NamedTuple):
     at_end  "begin" or "end" if it came to that end of the history, else ""
     lines   lines for the user about gaps that were passed
     hit     the watchpoint that ended it
+    stuck   the next instruction cannot be executed, so that the debugger's command is to end
     """
 
     at_end: str = ""
     lines: tuple[str, ...] = ()
     hit: Hit | None = None
+    stuck: bool = False
 
 
 class ReplayBackend(Protocol):

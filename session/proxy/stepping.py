@@ -246,7 +246,7 @@ class Stepper:
                 return
             if resume.is_step:
                 self._stepping.stepped(self._past.position(hart))
-            self.stop(thread, at_end=stop.at_end, hit=stop.hit)
+            self.stop(thread, signal=0 if stop.stuck else SIGTRAP, at_end=stop.at_end, hit=stop.hit)
 
     def _pass_access(self, hart: int | None, direction: int, stop: MovementStop) -> MovementStop:
         """Make the access of a hit for LLDB, which compares values at once, as `lldb.host_info` says."""

@@ -103,7 +103,7 @@ class RunningFork:
             self._last = hart.pc, stop.reason
         why = end_text(end_of(self.fork, stop, lambda address: ""))
         passed = _PASSED_OVER if stop.reason in PASSED and stop.reason is not StopCause.WAIT else ""
-        return MovementStop(lines=(f"The fork stops at 0x{hart.pc:x}: {why}{passed}.",))
+        return MovementStop(lines=(f"The fork stops at 0x{hart.pc:x}: {why}{passed}.",), stuck=True)
 
 
 def _watched(watchpoints: Watchpoints) -> Iterator[tuple[Extent, bool, bool]]:

@@ -80,7 +80,8 @@ def test_what_it_does_not_do_is_said(run: ForkRun, tmp_path: Path) -> None:
         SOURCE, "trace fork", f"trace open {deep.files['ntrace']}", "trace replay", "trace fork 100000", "trace fork x",
         "trace fork -end", "trace fork -nothing", "trace fork 5 -through-devices", "trace fork 10", "continue",
         "p/x $pc", "p $a5", "stepi",
-        "p  $a5", "trace fork -check", "trace live",
+        "p  $a5", "trace fork -check", "trace fork 10 ", "continue ", "set $sp = 0x100",
+        "set $pc = fib", "stepi 9", "next", "trace live",
     ])  # fmt: skip
     assert out["trace fork"].startswith("going back needs rvtrace between gdb and the target")
     assert "there is no number 100000 in the history" in out["trace fork 100000"]
@@ -91,6 +92,8 @@ def test_what_it_does_not_do_is_said(run: ForkRun, tmp_path: Path) -> None:
     assert f"The fork stops at {hex(deep.witness.pcs[read - 1])}: it reads 4 bytes at 0x200bff8" in out["continue"]
     assert int(printed(out["p/x $pc"]), 16) == deep.witness.pcs[read - 1]
     assert printed(out["p  $a5"]) == "<unavailable>"
+    for command in ("stepi 9", "next"):  # it cannot be executed: the command ends, once
+        assert out[command].count("The fork stops at") == 1, command
     assert f"{read - 1} instructions as traced" in out["trace fork -check"]
 
 
