@@ -15,6 +15,8 @@ from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
 from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from tests.console.options.beginnings import beginning
+from tests.decode.branches.test_ctxp import HEADER, lines_of
+from tests.decode.branches.test_tacit import executed, naive
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
@@ -68,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for_raw = ["--etrace", "--support", "standard", "-o", str(folder / "etrace" / "raw.bin")]
     assert main([*encode, *for_raw]) == 0
     _esp32(folder / "esp32")
+    _branches(folder)
     _tandem(folder)
     (folder / "board").mkdir()
     (folder / "board" / "board.dtb").write_bytes(devicetrees.blob("per_hart"))
@@ -77,6 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _PLACES = {
     "demo.": "tandem", "commits.log": "tandem", "logged.rvt": "tandem", "core.elf": "esp32",
     "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
+    "pairs.txt": "neorv32", "trace.bin --tacit": "branches", "trace.ctxp": "branches",
 }  # fmt: skip
 """Folders whose files of the same names are others."""
 
@@ -96,6 +100,19 @@ def _tandem(folder: Path) -> None:
     assert main(["import", str(place / "demo.tvt"), *told]) == 0
     assert main(["note", str(place / "demo.rvt"), "--at", "40", "here", "--quiet"]) == 0
     assert main(["pack", str(place / "demo.rvt"), "-o", str(place / "demo.rvtz"), "--quiet"]) == 0
+
+
+def _branches(folder: Path) -> None:
+    """With what docs/branches.md names."""
+    (folder / "neorv32").mkdir()
+    for name, file in (("app.elf", "traced.elf"), ("pairs.txt", "pairs.txt")):
+        (folder / "neorv32" / name).write_bytes((HOME / "tests" / "data" / "neorv32" / file).read_bytes())
+    place = folder / "branches"
+    place.mkdir()
+    elf, items = executed("rv64imac", place)
+    elf.rename(place / "app.elf")
+    (place / "trace.bin").write_bytes(naive(items))
+    (place / "trace.ctxp").write_text(HEADER + "".join(f"{line}\n" for line in lines_of(items)))
 
 
 def _esp32(folder: Path) -> None:

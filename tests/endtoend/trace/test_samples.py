@@ -32,6 +32,7 @@ UNTYPED = {
     "export.md": 1,  # nothing of it is shown
     "first-board.md": 1,  # another board; nothing is printed
     "follow.md": 1,  # a probe
+    "fork.md": 1,  # of a program of a test; the tutorial of the changed variable has one that is typed
     "history.md": 2,  # of a terminal: tests/gdbext/commands/test_history.py; of a program of a test
     "log.md": 1,  # a synopsis
     "native.md": 1,  # a Linux
@@ -39,6 +40,7 @@ UNTYPED = {
     "sifive-v0.md": 1,  # a board
     "tandem.md": 1,  # a core
     "target-description.md": 1,  # nothing is printed
+    "targets.md": 2,  # a board; nothing is printed
     "top.md": 1,  # while it runs
     "trace-start.md": 1,  # the usage
     "tui.md": 1,  # a window

@@ -229,7 +229,7 @@ def test_a_complete_history_has_no_gaps(capture: Path) -> None:
         ("trace find main 2,1", "Bad range."),
         (
             "trace events traps",
-            "there are no events of the kind 'traps'; there are context, exception, interrupt, loss,",
+            "there are no events of the kind 'traps'; there are call, context, context-switch, control, counters,",
         ),
         ("trace events trap", "No event of the kind trap is in this trace."),
         ("trace gaps main", "trace gaps: main is not a range. See `help trace gaps`."),
@@ -273,7 +273,7 @@ def test_a_trace_is_needed() -> None:
         ("trace gaps -", ["trace gaps -from"]),
         ("trace events tra", ["trace events trace-off", "trace events trace-on", "trace events trap"]),
         ("trace events loss trace-o", ["trace events loss trace-off", "trace events loss trace-on"]),
-        ("trace events con", ["trace events context"]),
+        ("trace events con", ["trace events context", "trace events context-switch", "trace events control"]),
     ],
 )
 def test_completion(typed: str, offered: list[str], gdb: str) -> None:
