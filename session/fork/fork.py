@@ -37,7 +37,7 @@ _NAMES = {number: name for name, number in CSRS.items()}
 class ForkedHart:
     """A hart that goes on from a *position* of a past. *capture*: of which it is.
 
-    Raises NoFork: no values are known there, there is no instruction, or addresses are translated.
+    Raises NoFork: no values are known there, there is no instruction, addresses are translated, or no memory is known.
     """
 
     def __init__(self, past: Past | None, selected: SelectedHistory, capture: Capture, position: int) -> None:
@@ -47,8 +47,11 @@ class ForkedHart:
         machine = machine_of(capture, selected)
         self._ranges = capture.ranges
         self._csrs = _known_csrs(self.past, registers)
+        extents = _memory_of(capture, self.image, registers.get("sp"), _Stacks(self.past))
+        if not extents:
+            raise NoFork("where memory is, is not known: the target description says it with [[memory]]")
         memory = PartialMemory(
-            _memory_of(capture, self.image, registers.get("sp"), _Stacks(self.past)),
+            extents,
             lambda address, size: self.past.memory(position, address, size),
             _devices_of(capture),
         )

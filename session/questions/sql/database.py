@@ -9,7 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -135,10 +135,12 @@ class TraceDatabase:
         return QueryRows(next(rows), rows)  # the first are the names
 
     def _answer_items(self, text: str) -> Iterator[tuple[Any, ...]]:
-        with self._sql_errors(), self._reading_alone(set()), closing(self._connection.cursor()) as cursor:
+        cursor = self._connection.cursor()  # not closed here: the database may have been, before all rows were read
+        with self._sql_errors(), self._reading_alone(set()):
             cursor.execute(text)
             yield tuple(it[0] for it in cursor.description or ())
-            yield from cursor
+            for row in cursor:  # noqa: UP028 - `yield from` would close it
+                yield row
 
     @contextmanager
     def _reading_alone(self, names: set[str]) -> Iterator[None]:
@@ -162,8 +164,9 @@ class TraceDatabase:
         try:
             yield
         finally:
-            self._connection.set_authorizer(None)
-            self._connection.set_progress_handler(None, 0)
+            with suppress(sqlite3.ProgrammingError):  # it was closed before all rows were read
+                self._connection.set_authorizer(None)
+                self._connection.set_progress_handler(None, 0)
 
     def _is_stopped(self) -> bool:
         """Return whether SQLite is to stop: what the progress raises cannot pass through it, and is raised behind."""

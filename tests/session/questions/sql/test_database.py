@@ -1,8 +1,10 @@
 """Queries read and do nothing else, say what is wrong in one line, and can be interrupted."""
 
+import gc
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +103,15 @@ def test_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == '{"a": 1, "a:2": "inf"}\n'
     assert main([*ask, "SELEKT"]) == 1
     assert capsys.readouterr().err == 'rvtrace: the query is not valid: near "SELEKT": syntax error\n'
+
+
+def test_rows_that_nobody_reads_to_the_end(trace: ExportedTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are given up after the database is closed: nothing is printed of that."""
+    printed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    with TraceDatabase(trace) as database:
+        rows = database.query("SELECT * FROM functions").rows
+        assert next(rows)
+    del rows
+    gc.collect()
+    assert printed == []
