@@ -99,7 +99,8 @@ class FoundRow(NamedTuple):
     position  numbered as in `trace history`
     here      the place; "gap", or "end" after the last instruction
     kind      that of the event, or "execution"
-    source    of a trap, where it hit, else what ran before; "start" and "gap" are in place of an address
+    source    of a trap and of its handler, where it hit, else what ran before; "start" and "gap" are in place of an
+              address
     target    where execution continued after a gap, or where a return went
     offset    the byte of the trace that says so
     facts     of an event, by name
@@ -144,7 +145,7 @@ class OneCallRow(NamedTuple):
     """A call of a function.
 
     here          its first instruction; *position*: numbered as in `trace history`
-    source        what ran before: the call, or the last instruction before a trap; *where*: FILE:LINE of that
+    source        what ran before: the call; of a trap, where it hit; *where*: FILE:LINE of that
     text          the trap, if it was entered by one
     arguments     of each parameter: "what" it is, "value", and "unknown" if not all of that is known
     returned      the same of what it returned; None: nothing, or why not

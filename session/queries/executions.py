@@ -134,14 +134,15 @@ class ExecutionResults:
         places, position = self._places, self._search.position(index)
         history = places.history
         events = history.events_between(position, position + 1)
+        traps = [event for event in events if event.kind is EventKind.TRAP]
         return FoundRow(
             number=index + 1,
             position=history_number(position),
             kind=EXECUTION,
             here=places.instruction(position),
             facts=None,
-            text="; ".join(event.text for event in events if event.kind is EventKind.TRAP),
-            source=places.previous_instruction(position),
+            text="; ".join(event.text for event in traps),
+            source=places.source_place(position, traps),
             target=None,
             time=history.time_at(position),
             expected=None,

@@ -283,6 +283,14 @@ class Places:
         """Return the place of the instruction before a position."""
         return self.instruction(position - 1) if position else STARTS
 
+    def source_place(self, position: int, traps: Sequence[Event]) -> Place | str:
+        """Return from where the instruction at a position was reached. *traps*: those before it, each in the handler of
+        the one before: the last one hit an instruction that did not run there. Where that is not known, it is
+        the instruction before the position.
+        """
+        hit = traps[-1].last_pc if traps else None
+        return self.previous_instruction(position) if hit is None else self.address(hit, max(position - 1, 0))
+
     def address(self, pc: int, position: int) -> Place:
         """Return the place of an address in the program that runs at a position."""
         image = self._program.image_of(self.history.context_at(min(position, len(self.history) - 1)))

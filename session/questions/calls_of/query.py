@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
@@ -26,6 +27,7 @@ from rvtrace_gdb.session.questions.log.query import LoggedValue, LogTools
 from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast
 from rvtrace_gdb.support.errors import Progress
 
+_CALLS = (IType.UNINFERABLE_CALL, IType.INFERABLE_CALL)
 _KEPT = 8  # blocks of functions
 _MOST_RUNS = 1 << 14  # functions that are looked at in a call, for what it called
 _SHOWN = 6  # different functions that it called
@@ -76,7 +78,7 @@ class CallsOf:
         self._entries = [it for it in entries if it in part]
         self._functions = FunctionEntries(history, searcher.calls)
         self._evaluator, self._values = query.tools.evaluator, CallValues(query.tools)
-        self._lines: dict[int, str] = {GAP: ""}
+        self._lines: dict[int, str] = {}
         self._blocks: OrderedDict[int, list[FunctionRun]] = OrderedDict()
         gaps = " It has gaps: see `trace gaps`." if history.gaps else ""
         self.none_message = f"{query.name} was not called in this history.{gaps}"
@@ -111,13 +113,15 @@ class CallsOf:
         value = None if ended is None or why else self._values.returned(entry, self._moment(ended.end, pc))
         times = [self._history.time_at(it) for it in (begin, *([] if ended is None else [ended.end]))]
         called, more = self._called(begin, ended)
+        traps = self._calls.traps_at(begin)
+        source = self._places.source_place(begin, traps)
         return OneCallRow(
             number=index + 1,
             position=history_number(begin),
             here=self._places.instruction(begin),
-            source=self._places.previous_instruction(begin),
-            where=self._line_before(begin),
-            text="; ".join(it.text for it in self._calls.traps_at(begin)),
+            source=source,
+            where="" if isinstance(source, str) else self._line_at(source[0]),
+            text="; ".join(it.text for it in traps),
             arguments=[_fields(name, it) for name, it in arguments],
             returned=None if value is None else _fields("", value),
             why=why,
@@ -130,8 +134,7 @@ class CallsOf:
             time=times[0],
         )
 
-    def _line_before(self, begin: int) -> str:
-        pc = self._history.pc(begin - 1) if begin else GAP
+    def _line_at(self, pc: int) -> str:
         if pc not in self._lines:
             self._lines[pc] = self._query.tools.lines.line_at(pc)
         return self._lines[pc]
@@ -170,16 +173,35 @@ class CallsOf:
         return "" if self._returns(entry, ended.end) else UNWOUND
 
     def _returns(self, entry: PastMoment, end: int) -> bool:
-        """Return whether a call ended by a return to where it came from."""
-        image = self._program.image_of(self._history.context_at(end - 1))
-        try:
-            is_return = image.instruction(self._history.pc(end - 1)).itype is IType.RETURN
-        except (CodeMissing, UndecodableInstruction):
-            return False
-        if not is_return or end == len(self._history) or self._calls.traps_at(end):
-            return is_return
+        """Return whether a call ended by a return to where it came from, or a trap's handler by an xRET."""
+        last = self._itype(end - 1)
+        if last is IType.TRAP_RETURN:
+            return self._is_trap_return(entry.position, end)
+        if last is not IType.RETURN or end == len(self._history) or self._calls.traps_at(end):
+            return last is IType.RETURN
         back = entry.named_register("ra")
         return back is None or back == self._history.pc(end)
+
+    def _is_trap_return(self, begin: int, end: int) -> bool:
+        """Return whether the xRET before *end* is how what began at *begin* returns: a trap led there, directly or by
+        a jump of the vectors. An interrupted program goes on where it was; what asked for an exception, elsewhere.
+        """
+        traps = self._calls.traps_at(begin)
+        if not traps:
+            return begin > 0 and self._itype(begin - 1) not in _CALLS
+        hit, fact = traps[-1].last_pc, traps[-1].fact
+        is_interrupt = isinstance(fact, Trap) and not fact.may_be_exception
+        if hit is None or not is_interrupt or end == len(self._history):
+            return True
+        return bool(self._calls.traps_at(end)) or self._history.pc(end) == hit
+
+    def _itype(self, position: int) -> IType | None:
+        """Return the kind of the instruction at a position; None: it is not known."""
+        image = self._program.image_of(self._history.context_at(position))
+        try:
+            return image.instruction(self._history.pc(position)).itype
+        except (CodeMissing, UndecodableInstruction):
+            return None
 
     # -- what it called
 

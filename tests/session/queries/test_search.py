@@ -156,13 +156,13 @@ def test_tracing_that_was_off_is_a_gap() -> None:
 
 
 def test_executions() -> None:
-    """With what came before: an instruction, a trap, a gap, nothing."""
+    """With what came before: an instruction, what a trap hit, a gap, nothing."""
     assert rows(ExecutionQuery("leaf", LEAF)) == [
         found(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
         found(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
     ]
     assert rows(ExecutionQuery("on_trap", HANDLER, function=True)) == [
-        found(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
+        found(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF + 4,), None, 100, None)
     ]
     assert rows(ExecutionQuery("main", MAIN))[0].source == "start"
     assert rows(ExecutionQuery("work", PROCESS))[0].here == (PROCESS, "work", 0)
