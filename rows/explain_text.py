@@ -124,15 +124,19 @@ def _text_width(text: str) -> int:
     return shown
 
 
-def explanation_fields(explanation: Explanation) -> RowFields:
-    """Return the fields of an explanation; what is not known has none."""
+def explanation_fields(explanation: Explanation, file: str | None = None) -> RowFields:
+    """Return the fields of an explanation; what is not known has none. *file*: that of the shell's commands, None:
+    commands are gdb's.
+    """
     fields: RowFields = {
         "hart": explanation.hart, "first": explanation.first, "last": explanation.last, "ended": explanation.ended,
         **({} if explanation.place is None else {"place": place_fields(explanation.place)}),
         "findings": [_finding_fields(it) for it in explanation.findings],
         "calls": [{**place_fields(it.place), "times": it.times} for it in explanation.calls],
     }  # fmt: skip
-    more = {"lost": explanation.lost, "unknown": explanation.unknown, "next": next_commands(explanation, None)}
+    more = {"lost": explanation.lost, "unknown": explanation.unknown, "next": next_commands(explanation, file)}
+    if file is not None:
+        more["next_in_gdb"] = next_commands(explanation, None)
     return {**fields, **{name: value for name, value in more.items() if value}}
 
 

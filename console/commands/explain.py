@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explained_lines(each: Sequence[Explanation], shown: CommandOutput, file: str) -> Iterator[str]:
-    if shown.json:
-        yield from (json_line(explanation_fields(it)) for it in each)
-        return
     text, several, name = ShellText(shown), len(each) > 1, printable(file)
+    if shown.json:
+        yield from (json_line(explanation_fields(it, name)) for it in each)
+        return
     yield from parts_of_text(explanation_lines(one, text, several=several, file=name) for one in each)

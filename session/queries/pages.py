@@ -2,9 +2,10 @@
 
 The arguments of a list are those of gdb's `record instruction-history`, with the same errors in the same words, so
 that users of gdb's command know this one. They are checked against a transcript of gdb 13.1
-(tests/data/gdb-transcripts), with two deliberate differences: numbers are not cut to 32 bits, and the number after
-the last one is out of bounds (in gdb it is the current instruction, for which gdb prints nothing at all). Rows are
-numbered from 1; ranges are half-open: *end* is the number after the last.
+(tests/data/gdb-transcripts), with deliberate differences: numbers are not cut to 32 bits, the number after the last
+one is out of bounds (in gdb it is the current instruction, for which gdb prints nothing at all), `A,-N` begins with
+the first row where fewer than N end with A (gdb: out of bounds), and errors say more. Rows are numbered from 1; ranges
+are half-open: *end* is the number after the last.
 
 A trap loop makes thousands of rows that are the same. A fold is a group of up to `_GROUP` rows that comes three times
 or more in direct succession, alike in all columns but those of `MAY_DIFFER`. It begins with the first row that repeats
@@ -141,14 +142,13 @@ def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
         raise RangeError(f"Bad record {listing}-size.")
     if forward:
         return first, first + count
-    # More than there are before A is an error in gdb, exactly as many is not.
-    return first - count + 1 if first >= count else 0, first + 1
+    return min(max(first - count + 1, 1), first), first + 1
 
 
 def _within(begin: int, end: int, length: int, numbers: str) -> PageSelection:
-    """Return the selection; an end that is too high is cut silently, a beginning is not."""
+    """Return the selection; an end that is too high is cut silently, a beginning that is too high is not."""
     if end <= begin:
-        raise RangeError("Bad range.")
+        raise RangeError(f"Bad range: its end, {end - 1}, is before its beginning, {begin}.")
     if not 1 <= begin <= length:
         raise RangeError(f"Range out of bounds: {numbers.format(length)}.")
     return PageSelection(begin, min(end, length + 1))

@@ -168,10 +168,11 @@ class Questions(NamedTuple):
     def _explained(self, row: JsonRow) -> str:
         """Return how a run ended, with the calls that lead on."""
         shown = shown_row(row, self.sources)
-        proposed = [it.removeprefix("trace ") for it in row.get("next", ())]
+        proposed = [it.removeprefix("trace ") for it in row.get("next_in_gdb", ())]
         number = next((int(it.partition(" ")[2]) for it in proposed if it.startswith("goto ")), None)
         leads = [following_call(it, number) for it in proposed]
-        shown.pop("next", None)
+        for name in ("next", "next_in_gdb"):
+            shown.pop(name, None)
         facts = {**self._trace_facts(), **{name: fitting(it, 2200) if isinstance(it, list) else it
                                            for name, it in shown.items()}}  # fmt: skip
         return answer(facts, more=lambda count: [self._hart_call(tool, **given) for tool, given in leads])

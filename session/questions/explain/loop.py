@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import PathPart, RepeatPath
 from rvtrace_gdb.session.questions.explain.evidence import Evidence, LastInstructions
+from rvtrace_gdb.session.questions.explain.exits import ways_out
 from rvtrace_gdb.session.questions.explain.flow import LoopFlow, loop_flow
 
 _ROUNDS_LEAST = 4
@@ -28,13 +29,15 @@ class EndingLoop(NamedTuple):
 
     body    the addresses of its instructions
     round   the instructions of a round, where all rounds are equal; else ()
-    head    the instruction that ran least often, by which rounds are counted
+    ways    the branches that lead out of it, without those of functions that it calls, as far as that is clear
+    head    the instruction that ran least often, one of *ways* if there are any, by which rounds are counted
     begin   the position where it was entered last
     rounds  since then
     """
 
     body: frozenset[int]
     round: tuple[int, ...]
+    ways: tuple[int, ...]
     head: int
     begin: int
     rounds: int
@@ -78,10 +81,12 @@ def all_equal(pcs: Sequence[int], length: int) -> bool:
 def _loop(evidence: Evidence, ending: LastInstructions, one: tuple[int, ...], pcs: Sequence[int]) -> EndingLoop | None:
     body, flow = frozenset(one or pcs), loop_flow(evidence.code, pcs)
     times = Counter(one or pcs)
-    chosen = [pc for pc in flow.exits if pc in body] or sorted(body)
+    ways = ways_out(evidence, [pc for pc in flow.exits if pc in body], pcs)
+    chosen = ways or sorted(body)
     head = min(chosen, key=lambda pc: (times[pc], pc))
     begin = _loop_begin(evidence, body)
-    return EndingLoop(body, one, head, begin, max(evidence.count_between(head, begin, evidence.part.stop), 1), flow)
+    rounds = max(evidence.count_between(head, begin, evidence.part.stop), 1)
+    return EndingLoop(body, one, ways, head, begin, rounds, flow)
 
 
 def _loop_begin(evidence: Evidence, body: frozenset[int]) -> int:

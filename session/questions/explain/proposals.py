@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rvtrace_gdb.decode.history.missing import missing_parts
-from rvtrace_gdb.decode.history.positions import history_position
+from rvtrace_gdb.decode.history.positions import history_number, history_position
 from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, LastCall
 from rvtrace_gdb.session.questions.explain.code import CodeRole
@@ -26,10 +26,32 @@ def proposed(
     for finding in findings:
         if finding.place is not None and finding.place.number is not None:
             asked = list(_PROPOSALS.get(finding.kind, _nothing)(evidence, places, finding))
-            at = finding.facts.get("off_since", finding.place.number)
-            return [f"goto {at}", *(asked or [_REASON])]
+            at = finding.facts.get("off_since") or _asked_at(evidence, finding.place.pc, finding.place.number, asked)
+            return [f"goto {at}", *([it for it in asked if _is_known(evidence, at, it)] or [_REASON])]
     gaps = ["gaps"] if missing_parts(evidence.history, evidence.part) else []
     return [*gaps, "calls", *_last_call(calls)]
+
+
+def _asked_at(evidence: Evidence, pc: int, number: int, questions: Sequence[str]) -> int:
+    """Return the number where questions about an instruction can be answered: its own one, unless nothing ran before
+    that or the values that are asked for are not known there; then that where it ran last, if they are known there.
+    """
+    if number > history_number(evidence.part.start) and all(_is_known(evidence, number, it) for it in questions):
+        return number
+    last = evidence.last_execution((pc,), evidence.part.stop)
+    if last is None or not all(_is_known(evidence, history_number(last), it) for it in questions):
+        return number
+    return history_number(last)
+
+
+def _is_known(evidence: Evidence, number: int, question: str) -> bool:
+    """Return whether a question about a register is about a value that is known; True for other questions, and where no
+    values are looked for here.
+    """
+    verb, _, register = question.partition(" $")
+    if verb != "why" or register not in X_NAMES or evidence.past is None:
+        return True
+    return evidence.register(history_position(number), X_NAMES.index(register)) is not None
 
 
 def _last_call(calls: Sequence[LastCall]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
 from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
@@ -141,15 +142,19 @@ def _counting_loop(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) 
     """Return a loop that counts past its bound, by the values of all branches that lead out of it at the end."""
     if not loop.round or loop.rounds < _ROUNDS_LEAST or evidence.past is None:
         return None
-    ways = [_way_out(evidence, pc) for pc in loop.flow.exits]
-    if any(it is None or (it.left is not None and it.left < _ENDLESS) for it in ways):
+    ways = {pc: _way_out(evidence, pc) for pc in (*loop.ways, *loop.flow.exits)}
+    if any(it is None or (it.left is not None and it.left < _ENDLESS) for it in ways.values()):
         return None
-    counting = next((it for it in ways if it is not None and it.step), None)
+    counting = next((pc for pc, it in ways.items() if it is not None and it.step), None)
     if counting is None:
         return None
-    values = f"{counting.values[0]:#x} and {counting.values[1]:#x}"
+    op, last = evidence.code.operation(counting), next(_rounds(evidence, counting, 1))
+    values = " with ".join(f"{X_NAMES[it]} = {evidence.register(last, it):#x}" for it in (op.rs1, op.rs2))
     why = f"it counts away from its bound: its branch compares {values} at the end"
-    return _no_way_out(places, loop, why)._replace(kind="counts-past-bound")
+    place = places.place_of(counting, history_number(last))
+    text = f"a loop without a way out in {places.function_name(counting)}: {why}"
+    facts = {"rounds": loop.rounds, "since": history_number(loop.begin)}
+    return ExplainedFinding("counts-past-bound", text, place, [], facts)
 
 
 class _WayOut(NamedTuple):
@@ -301,10 +306,10 @@ def _names(evidence: Evidence, places: ProgramPlaces, flow: LoopFlow, reads: dic
 
 def _branch_text(places: ProgramPlaces, loop: EndingLoop) -> Iterator[str]:
     """Yield which branch keeps the program in a loop."""
-    for pc in loop.flow.exits[:1]:
+    for pc in loop.ways[:1]:
         place = places.place_of(pc)
         at = f"0x{pc:x} <{place.name}+{place.offset}>" if place.name else f"0x{pc:x}"
-        more = f" and {len(loop.flow.exits) - 1} more" if len(loop.flow.exits) > 1 else ""
+        more = f" and {len(loop.ways) - 1} more" if len(loop.ways) > 1 else ""
         yield f"The branch at {at}{f' ({place.line})' if place.line else ''}{more} keeps it there."
 
 

@@ -103,7 +103,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
             " trace bytes)",
         ),
         ("dump {raw} --ntrace 5000", "rvtrace: {raw} has nothing there: it has {messages} messages"),
-        ("dump {raw} --ntrace 5,3", "rvtrace: Bad range."),
+        ("dump {raw} --ntrace 5,3", "rvtrace: Bad range: its end, 3, is before its beginning, 5."),
         ("dump {raw} --ntrace /x", "rvtrace: /x: there is no such modifier, only /r"),
         ("dump {raw} --ntrace 1,3 --offset 0x100", "rvtrace: {raw} has no message there"),
         ("dump {raw} --ntrace --src-bits 1 --src 0 1,+1", "rvtrace: {raw} has no message of SRC 0 there"),

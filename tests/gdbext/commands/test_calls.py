@@ -186,7 +186,7 @@ def test_lines_are_those_of_gdbs_own_command(recorded: dict[str, str]) -> None:
 def test_answers_are_gdbs_own(exchange: Exchange, recorded: dict[str, str]) -> None:
     """Ranges, modifiers and errors, word for word; number 4 on are others where gdb folds recursion.
 
-    To gdb's `Range out of bounds` we add which numbers there are.
+    To gdb's `Range out of bounds` we add which numbers there are, to its `Bad range` why.
     """
     said = [line.replace("  leaf", "leaf") for line in recorded[exchange.command].strip().splitlines()]
     if not exchange.lines:  # at the end gdb says nothing here, and in its instruction history what we say
@@ -197,6 +197,8 @@ def test_answers_are_gdbs_own(exchange: Exchange, recorded: dict[str, str]) -> N
             assert [line.split()[1] for line in said] == [line.split()[1] for line in exchange.lines]
     elif exchange.lines == ["Range out of bounds."]:
         assert said == ["Range out of bounds: numbers go from 1 to 67."]
+    elif exchange.lines == ["Bad range."]:
+        assert said == ["Bad range: its end, 2, is before its beginning, 3."]
     else:
         assert said == exchange.lines
 

@@ -223,7 +223,7 @@ def test_assembler_code_has_lines(session: Session) -> None:
         ("main.c:9,8", r"trace coverage: line 8 is before line 9\."),
         ("main.c 99999999", r"Range out of bounds: numbers go from 1 to \d+\."),
         ("main.c -", r"Expected positive number, got: -\."),
-        ("main.c 5,4", r"Bad range\."),
+        ("main.c 5,4", r"Bad range: its end, 4, is before its beginning, 5\."),
     ],
 )
 def test_errors_are_one_line(session: Session, place: str, says: str) -> None:

@@ -89,7 +89,7 @@ def test_no_program_is_needed_but_a_trace_is(capture: Path) -> None:
     ("command", "line"),
     [
         ("trace dump 1000", "Range out of bounds: numbers go from 1 to {messages}."),
-        ("trace dump 5,3", "Bad range."),
+        ("trace dump 5,3", "Bad range: its end, 3, is before its beginning, 5."),
         ("trace dump here", "Expected positive number, got: here."),
         ("trace dump /x", "Invalid modifier: x."),
         ("trace dump -offset", "trace dump: -offset takes the number of a byte, got: none."),

@@ -226,7 +226,7 @@ def test_a_complete_history_has_no_gaps(capture: Path) -> None:
         ("trace find 1.5+1", "trace find: 1.5+1 is neither a function nor an address."),
         ("trace find 0x10", "0x10 did not run in this history."),
         ("trace find main 99999999", "Range out of bounds: rows of this list go from 1 to "),
-        ("trace find main 2,1", "Bad range."),
+        ("trace find main 2,1", "Bad range: its end, 1, is before its beginning, 2."),
         (
             "trace events traps",
             "there are no events of the kind 'traps'; there are call, context, context-switch, control, counters,",

@@ -1,5 +1,7 @@
 """The arguments of a history listing: a replay of a real gdb session (see tests/data/gdb-transcripts/README.md)."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,11 @@ DIFFERENT: dict[str, PageSelection | str] = {
     "5,+4294967295": PageSelection(5, 535),
     "5,+4294967296": PageSelection(5, 535),
     "5,+4294967297": PageSelection(5, 535),
-    "5,-4294967297": OUT_OF_BOUNDS,
+    # Fewer rows than asked for end with A: those that there are, as behind A; gdb says that this is out of bounds.
+    "2,-3": PageSelection(1, 3),
+    "3,-4": PageSelection(1, 4),
+    "10,-11": PageSelection(1, 11),
+    "5,-4294967297": PageSelection(1, 6),
 }
 
 
@@ -51,7 +57,7 @@ def ours(cursor: Cursor, args: str, size: int | None) -> PageSelection | str:
     try:
         return cursor.select(args, size, LENGTH)
     except RangeError as error:
-        return str(error)
+        return in_gdbs_words(str(error))
 
 
 def gdbs(lines: list[str]) -> PageSelection | str:
@@ -61,6 +67,11 @@ def gdbs(lines: list[str]) -> PageSelection | str:
         return PageSelection(rows[0][0], rows[-1][0] + 1)
     said = "\n".join(lines)
     return OUT_OF_BOUNDS if said == "Range out of bounds." else said
+
+
+def in_gdbs_words(said: str) -> str:
+    """What we say, without what we add to gdb's `Bad range.`."""
+    return re.sub(r"^Bad range: its end, \d+, is before its beginning, \d+\.$", "Bad range.", said)
 
 
 def test_every_argument_does_what_it_does_in_gdb() -> None:
@@ -173,3 +184,14 @@ def test_paging_backward_shows_everything_once(size: int, length: int) -> None:
 def test_absurdly_long_numbers_are_numbers(digits: str) -> None:
     cursor = Cursor()
     assert cursor.select(f"2,{digits}", 10, 5) == PageSelection(2, 6 if digits[0] == "9" else 4)
+
+
+def test_a_range_that_ends_before_it_begins_says_so() -> None:
+    with pytest.raises(RangeError, match=r"^Bad range: its end, 50, is before its beginning, 100\.$"):
+        Cursor().select("100,50", 10, 200)
+
+
+def test_fewer_than_asked_for_end_with_the_first_ones() -> None:
+    assert Cursor().select("1,-20", 10, 200) == PageSelection(1, 2)
+    with pytest.raises(RangeError, match="numbers go from 1 to 200"):
+        Cursor().select("0,-20", 10, 200)
