@@ -7,7 +7,6 @@ device tree is (Linux, "RISC-V Kernel Boot Requirements": a0 is the hart's numbe
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import re
 from typing import Any
@@ -40,6 +39,8 @@ def propose() -> None:
 
 def _chip() -> dict[str, Any]:
     """Return what the chip says of itself; what it does not say, or gdb cannot read now, is left out."""
+    import base64  # not at each start of gdb
+
     vendor, arch = _register_bits("mvendorid"), _register_bits("marchid")
     tree = _device_tree()
     return {

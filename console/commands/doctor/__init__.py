@@ -27,6 +27,7 @@ CHECKS: Mapping[str, Callable[[], Finding]] = {
     "libusb": found_libusb,
     "cluster": installation.extra_check(installation.CLUSTER),
     "agents": installation.extra_check(installation.AGENTS),
+    "perf": installation.extra_check(installation.PERF),
     "spike": installation.extra_check(installation.SPIKE),
     "riscv-compiler": programs.program_check(programs.CROSS_COMPILER),
     "compiler": programs.program_check(programs.COMPILER),

@@ -60,6 +60,7 @@ VIEWS = Extra("views", "exports for Perfetto, pprof and waveform viewers, report
 USB = Extra("usb", "`rvtrace usb`, and chips behind USB adapters without OpenOCD")
 CLUSTER = Extra("cluster", "`--cluster`: captures of fleets, read by the workers of a Dask cluster")
 AGENTS = Extra("agents", "`rvtrace mcp`: coding agents ask a capture")
+PERF = Extra("perf", "`rvtrace import` of what `perf record -z` has compressed")
 SPIKE = Extra("spike", "the reference simulator as the model of `rvtrace tandem verify`")
 
 

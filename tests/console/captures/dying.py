@@ -28,6 +28,9 @@ class DyingReader(NamedTuple):
 
     def read(self, progress: Progress = silent) -> TraceProfiles:
         for file in self.folder.iterdir():
-            file.unlink()
+            try:
+                file.unlink()
+            except FileNotFoundError:  # another process has removed it meanwhile
+                continue
             os.kill(os.getpid(), signal.SIGKILL)
         return ProfiledTrace(self.trace, None, "", self.trace.name).read(progress)
