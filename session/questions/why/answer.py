@@ -3,6 +3,7 @@ the branches that let it happen. Each row is made once, and can be gone on from.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
@@ -24,6 +25,8 @@ DEPTH = 5
 MOST = 30
 """The rows after which nothing is gone into any more, in one part of an answer."""
 _DECISIONS = 8
+_CHOICES = 1000
+"""Decisions, each round of a loop counted, among which those are looked for that chose a constant."""
 _SIZES, _MOST_BYTES = (1, 2, 4, 8), 32
 _EMPTY = WhyRow(
     number=0, level=0, kind="", subject="", value=None, position=None, pc=None, source_line="", code="", inside="",
@@ -50,13 +53,16 @@ class _OpenRow(NamedTuple):
 
 
 class WhyAnswer:
-    """The answer to one question, and to those that go on from its rows."""
+    """The answer to one question, and to those that go on from its rows. *choices*: the branches by which a function
+    that was called chose the constant that it returned are below that.
+    """
 
     def __init__(
-        self, trace: TracedPast, links: ValueLinks, branches: Decisions, names: ProgramNames, *, thin: bool, depth: int
-    ) -> None:
+        self, trace: TracedPast, links: ValueLinks, branches: Decisions, names: ProgramNames, *, thin: bool, depth: int,
+        choices: bool = False,
+    ) -> None:  # fmt: skip
         self._trace, self._links, self._branches, self._names = trace, links, branches, names
-        self._depth = depth
+        self._depth, self._choices = depth, choices
         self._steps = ChainSteps(links, branches.activations, names, thin=thin)
         self._calls = FoldedCalls(links, branches.activations, names, self._steps, thin=thin)
         self.rows: list[WhyRow] = []
@@ -164,8 +170,16 @@ class WhyAnswer:
         if use.others:
             row = row._replace(rounds=len(use.others) + 1)
         if not self._shown(step):
-            return self._append_row(row._replace(kind="constant"), maker)
+            return self._constant(row, maker)
         return self._deeper(row, maker, depth, step)
+
+    def _constant(self, row: WhyRow, maker: ValueMaker) -> int:
+        number = self._append_row(row._replace(kind="constant"), maker)
+        if self._choices and row.returned and number > 1:  # row 1 has its branches behind the answer
+            found = list(islice(self._branches.decisions(maker.position), _CHOICES))
+            chosen = [it for it in found if it.kind is Decision.BRANCH]
+            self._decided_rows(chosen, row.level + 1, is_whole=len(found) < _CHOICES)
+        return number
 
     def _deeper(self, row: WhyRow, maker: ValueMaker, depth: int, step: ChainStep) -> int:
         is_cut = depth <= 1 or len(self.rows) >= self._limit
@@ -389,7 +403,8 @@ class WhyAnswer:
                 return
             at = last.position
 
-    def _decided_rows(self, decisions: list[Decided]) -> None:
+    def _decided_rows(self, decisions: list[Decided], level: int = 0, *, is_whole: bool = True) -> None:
+        """Add a row for each branch. *is_whole*: there were no more decisions, so that rounds can be counted."""
         times: dict[int, int] = {}
         newest: dict[int, int] = {}
         for it in decisions:
@@ -398,8 +413,8 @@ class WhyAnswer:
                 times[pc] = times.get(pc, 0) + 1
                 newest.setdefault(pc, it.position)
         for pc, position in newest.items():
-            row = self._at_instruction(_EMPTY._replace(kind="branch"), position)
-            rounds = times[pc] if times[pc] > 1 else None
+            row = self._at_instruction(_EMPTY._replace(kind="branch", level=level), position)
+            rounds = times[pc] if times[pc] > 1 and is_whole else None
             taken, operands = self._taken(position), list(self._operands(position)) or None
             self._append_row(row._replace(rounds=rounds, taken=taken, operands=operands, deeper=True), branch=position)
 

@@ -48,7 +48,7 @@ def answer(
     parts.trace.progress = progress
     found = WhyAnswer(
         parts.trace, parts.links, parts.branches, parts.names,
-        thin=question.thin, depth=question.depth,
+        thin=question.thin, depth=question.depth, choices=question.branches,
     )  # fmt: skip
     if question.register == PC:
         found.ask_execution(min(question.position, len(selected.history) - 1))

@@ -45,7 +45,9 @@ class Asked(NamedTuple):
     position: int
 
     def answer(self, text: str, *, depth: int = 9, thin: bool = False, branches: bool = False) -> WhyAnswer:
-        found = WhyAnswer(self.trace, self.links, self.branches, self.names, thin=thin, depth=depth)
+        found = WhyAnswer(
+            self.trace, self.links, self.branches, self.names, thin=thin, depth=depth, choices=branches
+        )
         place = self.names.expression(self.position, text)
         if isinstance(place, int):
             found.ask_register(self.position, place)
@@ -188,6 +190,19 @@ def test_a_value_that_was_saved_many_times(level: str, folder: Path) -> None:
     assert times == 3
     assert {one.value for one in found.rows if one.subject in ("kept", "result") and one.kind != "before"} == {"42"}
     assert not any(one.kind == "rounds" or one.doubts for one in found.rows)
+
+
+def test_constant_that_a_called_function_chose(level: str, folder: Path) -> None:
+    """The branch that chose it is below it, and not among the branches of the caller that stored it."""
+    it = asked(PROGRAMS / "chosen.c", level, folder)
+    rows = it.answer("duty", branches=True).rows
+    at = next(at for at, one in enumerate(rows) if one.returned == "limited" and one.value == "255")
+    chosen = rows[at + 1]
+    assert (chosen.kind, chosen.level, chosen.inside) == ("branch", rows[at].level + 1, "limited")
+    assert chosen.source_line == it.line("if (value > limit)")
+    assert {value for _, value in chosen.operands or ()} == {"250", "100"}
+    assert [one.source_line for one in rows if one.kind == "branch"].count(chosen.source_line) == 1
+    assert not [one for one in it.answer("duty").rows if one.kind == "branch"]
 
 
 def test_operands_of_a_branch(folder: Path) -> None:
