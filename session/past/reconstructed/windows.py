@@ -23,6 +23,13 @@ _BLOCK = 10_000
 _KEPT_BLOCKS = 4
 
 
+def _margin() -> int:
+    """Return how many instructions before a position a window begins, for what only follows from those before it: how a
+    number was extended, what was loaded last.
+    """
+    return FIRST // 10
+
+
 class Solved(NamedTuple):
     """*window* knows positions *first* to *last*, that included."""
 
@@ -81,13 +88,13 @@ class Windows:
         length = len(self._history)
         if self._facts.stop is not None and position >= length - LONGEST and length:
             solved = self._at_stop
-            if solved is None or position < solved.first:
+            if solved is None or position < solved.first or (self._is_at_edge(position, solved) and self._grows(solved)):
                 count = FIRST
-                while position < length - count:
+                while position < length - count + _margin():
                     count *= 2
                 begin = max(length - min(count, LONGEST), self._execution.first)
                 solved = self._at_stop = self._solve(begin, length, progress)
-            if solved is not None and position >= solved.first:
+            if solved is not None and position >= solved.first and not (block and self._is_at_edge(position, solved)):
                 return solved
         if not block or not self._execution.first <= position < length:
             return None
@@ -100,6 +107,13 @@ class Windows:
             if len(self._blocks) > _KEPT_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
         return found
+
+    def _is_at_edge(self, position: int, solved: Solved) -> bool:
+        """Return whether a window begins so shortly before a position that it knows less there than elsewhere."""
+        return self._execution.first < solved.first and position < solved.first + _margin()
+
+    def _grows(self, solved: Solved) -> bool:
+        return solved.first > max(len(self._history) - LONGEST, self._execution.first)
 
     def _solve(self, first: int, last: int, progress: Progress) -> Solved | None:
         begin = self._edge(first, progress)

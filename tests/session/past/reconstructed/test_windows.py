@@ -1,6 +1,7 @@
 """What follows from the stop, where the beginning is not known: nothing may be wrong, and contradictions are said."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -15,7 +16,8 @@ from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
 from tests.helpers.amounts import sparse
-from tests.transport.simulated.hart.programs import build, with_macros
+from tests.transport.simulated.hart import torture
+from tests.transport.simulated.hart.programs import assemble, build, with_macros
 from tests.transport.simulated.hart.spike import Commit, SpikeRun, run_spike
 
 RAM = Extent(0x8000_0000, 1 << 22)
@@ -47,21 +49,25 @@ class Late(NamedTuple):
         return ReconstructedPast(self.history, ContextImages(self.image), HartFacts(machine, stop=stop))
 
 
-@pytest.fixture(scope="module")
-def late(tmp_path_factory: pytest.TempPathFactory) -> Late:
-    folder = tmp_path_factory.mktemp("late")
-    elf = build(folder, "start.S", with_macros(folder, "workload.c", ROUNDS=1), march="rv64imafdc")
+def ran_late(folder: Path, elf: Path, first: int) -> Late:
+    """A run whose first instructions are overwritten in the ring of the trace."""
     run = run_spike(elf, folder, "IMAFDC")
     image, truth = Image.from_elf(elf), Truth(x=dict(enumerate(run.x)))
     before: dict[int, int] = {}
     for position, now, commit in states(run):
-        if position == LATE:
+        if position == first:
             before = dict(now.memory)
         truth.apply(commit)
-    assert all(isinstance(step, Commit) for step in run.steps[:LATE])
+    assert all(isinstance(step, Commit) for step in run.steps[:first])
     initial = {begin + at: byte for begin, content in image.segments for at, byte in enumerate(content)} | before
-    end = SpikeRun(run.x, run.steps[LATE:])
+    end = SpikeRun(run.x, run.steps[first:])
     return Late(image, end, history_of(end), [it for it in end.steps if isinstance(it, Commit)], truth, initial)
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Late:
+    folder = tmp_path_factory.mktemp("late")
+    return ran_late(folder, build(folder, "start.S", with_macros(folder, "workload.c", ROUNDS=1), march="rv64imafdc"), LATE)
 
 
 def compared(past: ReconstructedPast, late: Late) -> float:
@@ -99,6 +105,27 @@ def test_windows_grow_and_blocks_are_elsewhere(late: Late, monkeypatch: pytest.M
     monkeypatch.setattr(windows, "_BLOCK", 500)
     assert len(late.history) > 6000
     assert compared(late.past(late.stop()), late) > 0.5
+
+
+COUNTER = """
+    li s0, 0
+    li s1, 3000
+1:  addiw s0, s0, 1
+    nop
+    bne s0, s1, 1b
+"""
+
+
+def test_counter_where_a_window_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 32-bit number before it is counted on follows from the round before, in which it was extended."""
+    monkeypatch.setattr(windows, "FIRST", 1000)
+    elf = assemble(tmp_path, "counter", torture.program(iter(COUNTER.splitlines())), "rv64imac")
+    counter = ran_late(tmp_path, elf, 1000)
+    length, begin = len(counter.history), counter.run.x[8]
+    asked = [length - back + at for back in (1000, 2000, 4000) for at in range(4)]
+    wanted = {position: now.x.get(8, begin) for position, now, _ in states(counter.run) if position in asked}
+    known = {position: counter.past(counter.stop()).integers(position).get(8) for position in asked}
+    assert known == wanted
 
 
 def test_writers_and_accesses(late: Late) -> None:
