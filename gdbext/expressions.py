@@ -230,6 +230,11 @@ def storage(command: str, text: str) -> Storage:
         raise gdb.GdbError(f"{command}: {text}: {_one_line(error)}") from None
     except gdb.GdbError as error:
         raise gdb.GdbError(f"{command}: {text}: {error}") from None
+    if found.kind is not None and found.kind.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
+        raise gdb.GdbError(
+            f"{command}: {text} is a function, and has no value: `trace calls-of {text}` shows its calls,"
+            " `trace why -branches $pc` at a place why that ran"
+        )
     return found._replace(at=_number_of(command, found))
 
 

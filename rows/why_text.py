@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Callable
 
 from rvtrace_gdb.rows.list_rows import WhyRow, called
@@ -28,6 +29,8 @@ WHY_KINDS: Mapping[str, str] = {
     "begins": "the trace does not show what came before",
 }
 """What is said of each kind of row; "": the row says it by what it has."""
+_EXPRESSION = re.compile(r"[A-Za-z_][\w.]*(?:\[[0-9]+\][\w.]*)*")
+_REGISTER = re.compile(r"[xf][0-9]+|ra|sp|gp|tp|f?[as][0-9]+|f?t[0-9]+")
 _RAN = ("branch", "called", "jumped", "trapped", "begins")
 
 
@@ -85,3 +88,15 @@ def _maker_text(row: WhyRow, address: str, paint: Callable[[str, str], str]) -> 
         return ""
     inside = f"{paint('function', row.inside)} " if row.inside else ""
     return f"\t@{row.position} {inside}{row.source_line or address}{f': {row.code}' if row.code else ''}"
+
+
+def rounds_hint(rows: Iterable[WhyRow], log: str) -> str:
+    """Return what shows each round of the first row that was made through many; "" if there is none. *log*: the command
+    `trace log`, up to the address.
+    """
+    for row in rows:
+        if row.kind == "rounds" and row.pc is not None:
+            is_name = _EXPRESSION.fullmatch(row.subject) and not _REGISTER.fullmatch(row.subject)
+            name = row.subject if is_name else "EXPRESSION"
+            return f"`{log}{row.pc:#x} {name}` shows each round of row {row.number}."
+    return ""

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.locations import memory_place
+from rvtrace_gdb.console.options.locations import check_data, memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_position
+from rvtrace_gdb.decode.program.function_symbols import did_you_mean, names_of
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
 from rvtrace_gdb.rows import answer_text, values_text
@@ -47,10 +48,11 @@ class PastError(RvtraceError):
 @dataclass(frozen=True)
 class PastRequest:
     """What a command line asks about the past. *at*: before this instruction, None: at the end. *places*: as they were
-    typed. *values*: one of `CHOICES`. *count*: how many writers of a place.
+    typed, and *file*. *values*: one of `CHOICES`. *count*: how many writers of a place.
     """
 
     trace: RequestedTrace
+    file: str
     output: OutputOptions
     hart: int | None
     at: int | None
@@ -60,10 +62,11 @@ class PastRequest:
 
 
 class _PastQuery(NamedTuple):
-    """A history that is asked. *number*: of the instruction before which the answer holds; one more than there are: the
-    end of the history.
+    """A history that is asked, from *file*. *number*: of the instruction before which the answer holds; one more than
+    there are: the end of the history.
     """
 
+    file: str
     session: Session
     selected: SelectedHistory
     shown: CommandOutput
@@ -158,7 +161,7 @@ def run_values(args: argparse.Namespace) -> int:
 
 def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) -> PastRequest:
     trace, options = raw.trace_request(args, args.capture), OutputOptions.from_arguments(args)
-    return PastRequest(trace, options, args.hart, args.at, places, args.values, count)
+    return PastRequest(trace, args.capture, options, args.hart, args.at, places, args.values, count)
 
 
 def _answer_request(show: Callable[[_PastQuery, PastRequest], Iterator[str]], request: PastRequest) -> int:
@@ -170,7 +173,7 @@ def _answer_request(show: Callable[[_PastQuery, PastRequest], Iterator[str]], re
         if request.at is not None and request.at > length:
             raise PastError(f"--at {request.at}: the history has the numbers 1 to {length}")
         number = length + 1 if request.at is None else request.at
-        shown.rows(show(_PastQuery(session, selected, shown, number, request.at), request))
+        shown.rows(show(_PastQuery(request.file, session, selected, shown, number, request.at), request))
     return 0
 
 
@@ -318,9 +321,14 @@ def _place_parameters(text: str, query: _PastQuery) -> dict[str, object]:
         if name != "pc" and regno_of(name) is None:
             raise PastError(f"there is no register {text}")
         return {"name": f"${name}", "register": name}
+    check_data(text, query.image, printable(query.file))
     where = memory_place(text, query.image)
     if where is None:
-        raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {query.image.path}")
+        near = did_you_mean(text, names_of(query.image))
+        raise PastError(
+            f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {query.image.path}"
+            f"{near and f'.{near}'}"
+        )
     if not 0 < where[1] <= analysis.SIZE_MOST:
         raise PastError(f"{text}: SIZE is 1 to {analysis.SIZE_MOST}")
     return {"name": text, "where": list(where)}

@@ -11,17 +11,19 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.locations import memory_place
+from rvtrace_gdb.console.options.locations import check_data, memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.expressions.syntax import BadExpression
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.tandem.wording import regno_of
+from rvtrace_gdb.rows.why_text import rounds_hint
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.why.answer import DEPTH
 from rvtrace_gdb.session.questions.why.asking import expression_place
 from rvtrace_gdb.session.rpc.analysis import SIZE_MOST
+from rvtrace_gdb.session.rpc.why import WhyPage
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
@@ -40,9 +42,12 @@ class WhyError(RvtraceError):
 
 @dataclass(frozen=True)
 class WhyRequest:
-    """What a command line asks. *at*: before this instruction, None: at the end. *places*: as they were typed."""
+    """What a command line asks. *file*: as it was typed, and so are *places*. *at*: before this instruction, None: at the
+    end.
+    """
 
     trace: RequestedTrace
+    file: str
     output: OutputOptions
     hart: int | None
     at: int | None
@@ -86,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the answers. Raises WhyError, and as `raw.trace_request` and `Session.selected`."""
     return _print_answers(
         WhyRequest(
-            raw.trace_request(args, args.capture), OutputOptions.from_arguments(args), args.hart, args.at,
+            raw.trace_request(args, args.capture), args.capture, OutputOptions.from_arguments(args), args.hart, args.at,
             tuple(args.place), args.branches, args.thin, args.depth,
         )
     )  # fmt: skip
@@ -110,6 +115,10 @@ def _answer_rows(trace: ShownTrace, request: WhyRequest, text: str) -> Iterator[
     options = {"branches": request.branches or None, "thin": request.thin or None, "depth": request.depth}
     given = _place_parameters(trace, request, text)
     yield from trace.lines("why", name=printable(text), at=request.at, anew=True, **given, **options)
+    if not trace.output.json:
+        page, _ = WhyPage.requested(trace.session, trace.params(what="why"), trace.output.progress)
+        hint = rounds_hint(page.rows, f"rvtrace log {printable(request.file)} ")
+        trace.output.say([hint] if hint else [])
 
 
 def _place_parameters(trace: ShownTrace, request: WhyRequest, text: str) -> Mapping[str, object]:
@@ -129,6 +138,7 @@ def _place_parameters(trace: ShownTrace, request: WhyRequest, text: str) -> Mapp
         if comma and size.isdecimal() and not isinstance(where, int):
             where = where[0], int(size)
     except BadExpression as error:
+        check_data(text, trace.image, printable(request.file))
         where = memory_place(text, trace.image)
         if where is None and regno_of(text) is not None:
             return {"register": text}

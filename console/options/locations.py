@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rvtrace_gdb.console import commands
+from rvtrace_gdb.decode.program.function_symbols import did_you_mean, is_function, names_of
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source_lines import SourceLines, is_named
 from rvtrace_gdb.support.errors import RvtraceError
@@ -67,7 +68,8 @@ class Locations:
         except commands.Unclear as error:
             raise LocationError(str(error)) from None
         except commands.NoAddress:
-            raise LocationError(f"{text}: {self._no_address(functions)}") from None
+            near = "" if functions else did_you_mean(text, names_of(self._image))
+            raise LocationError(f"{text}: {self._no_address(functions)}{near and f'.{near}'}") from None
 
     def _no_address(self, functions: list[int]) -> str:
         if not functions:
@@ -93,6 +95,15 @@ class Locations:
         same = sorted(path for path in paths if is_named(path, file.rpartition("/")[2]))
         known = f"; it has {', '.join(map(printable, same[:_FILES]))}" if same else ""
         raise LocationError(f"{text}: the program has no source file {file}{known}")
+
+
+def check_data(text: str, image: Image, file: str) -> None:
+    """Raise LocationError if a name is that of a function, which has no value. *file*: the trace, for what to type."""
+    if any(is_function(image, address) for address, _ in image.symbols_named(text)):
+        raise LocationError(
+            f"{text} is a function, and has no value: `rvtrace calls-of {file} {text}` shows its calls,"
+            f" `rvtrace why {file} '$pc' --branches --at N` why instruction N ran"
+        )
 
 
 def memory_place(text: str, image: Image) -> tuple[int, int] | None:

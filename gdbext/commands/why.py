@@ -14,6 +14,8 @@ from rvtrace_gdb.gdbext.options import Option, OptionError, Table, is_plain_numb
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.tracer import print_lines
+from rvtrace_gdb.rows.list_rows import Page
+from rvtrace_gdb.rows.why_text import rounds_hint
 
 COMMAND = "trace why"
 DEPTH_MOST = 1000
@@ -64,24 +66,25 @@ is known in every trace; memory needs known addresses (`trace values`)."""
         text = argument.strip()
         again = self._enter.repeats(text, from_tty)
         try:
-            self._show_answer(text, again)
+            page = self._show_answer(text, again)
         except BaseException:
             if not again:
                 self._enter.forget()
             raise
-        print_lines({"lines": [_hint()]})
+        rounds = rounds_hint(page.rows, "trace log *")
+        print_lines({"lines": [_hint(), *([rounds] if rounds else [])]})
 
-    def _show_answer(self, text: str, again: bool) -> None:
+    def _show_answer(self, text: str, again: bool) -> Page:
         asked = _AGAIN.fullmatch(text)
         if asked is not None and asked[1] == "row":
-            PagedList("why", row=row(COMMAND, asked[2] or "")).show(self, "", size=0)
+            page = PagedList("why", row=row(COMMAND, asked[2] or "")).show(self, "", size=0)
             self.dont_repeat()
-        elif asked is not None:
-            PagedList("why").show(self, _row_range(asked[2] or ""), size=0)
-        else:
-            if not again:
-                self._question = question(text)
-            PagedList("why", **self._question).show(self, "", size=0, anew=not again)
+            return page
+        if asked is not None:
+            return PagedList("why").show(self, _row_range(asked[2] or ""), size=0)
+        if not again:
+            self._question = question(text)
+        return PagedList("why", **self._question).show(self, "", size=0, anew=not again)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """Complete options, registers after a $, and else what gdb completes in expressions."""

@@ -88,7 +88,7 @@ class Windows:
         length = len(self._history)
         if self._facts.stop is not None and position >= length - LONGEST and length:
             solved = self._at_stop
-            if solved is None or position < solved.first or (self._is_at_edge(position, solved) and self._grows(solved)):
+            if solved is None or self._begins_late(solved, position):
                 count = FIRST
                 while position < length - count + _margin():
                     count *= 2
@@ -108,12 +108,14 @@ class Windows:
                 del self._blocks[next(iter(self._blocks))]
         return found
 
+    def _begins_late(self, solved: Solved, position: int) -> bool:
+        """Return whether the window at the stop should begin earlier for a position."""
+        earliest = max(len(self._history) - LONGEST, self._execution.first)
+        return position < solved.first or (solved.first > earliest and self._is_at_edge(position, solved))
+
     def _is_at_edge(self, position: int, solved: Solved) -> bool:
         """Return whether a window begins so shortly before a position that it knows less there than elsewhere."""
         return self._execution.first < solved.first and position < solved.first + _margin()
-
-    def _grows(self, solved: Solved) -> bool:
-        return solved.first > max(len(self._history) - LONGEST, self._execution.first)
 
     def _solve(self, first: int, last: int, progress: Progress) -> Solved | None:
         begin = self._edge(first, progress)

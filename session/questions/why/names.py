@@ -1,19 +1,30 @@
 """What a program calls things: source lines, functions, and the variables that are in registers and in memory."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.expressions.debug_types import UnreadableType, text_of
-from rvtrace_gdb.decode.expressions.evaluator import Evaluator
+from rvtrace_gdb.decode.expressions.evaluator import Evaluator, NoSymbol
 from rvtrace_gdb.decode.expressions.formatting import Formatter
 from rvtrace_gdb.decode.expressions.locations import FixedPlace, UnknownValue, VariableContent
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
-from rvtrace_gdb.decode.expressions.types import Array, MemberField, Struct, ValueType, is_scalar, size_of, stripped
+from rvtrace_gdb.decode.expressions.types import (
+    Array,
+    FunctionType,
+    MemberField,
+    Struct,
+    ValueType,
+    is_scalar,
+    size_of,
+    stripped,
+)
 from rvtrace_gdb.decode.expressions.values import TypedValue
 from rvtrace_gdb.decode.expressions.variables import DebugVariable
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS
+from rvtrace_gdb.decode.program.function_symbols import did_you_mean, names_of
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
 from rvtrace_gdb.decode.tandem.wording import register_name
@@ -23,6 +34,7 @@ from rvtrace_gdb.session.questions.why.trace import TracedPast
 
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SP = X + 2
+_QUOTED = re.compile('"([^"]+)"')
 _UNREADABLE: tuple[type[Exception], ...] = (BadExpression, UnknownValue, *ERRORS)
 
 
@@ -210,8 +222,8 @@ class ProgramNames:
         """Return where an expression of the program has its value before the instruction at a position: the number of a
         register, or (address, size). Raises BadExpression.
         """
-        evaluator = self._evaluator(self._trace.image_at(position))
-        moment = self._moment(position)
+        image, moment = self._trace.image_at(position), self._moment(position)
+        evaluator = self._evaluator(image)
         try:
             node = evaluator.parsed(text, evaluator.program.scope_at(moment.pc))
             for local in self._locals(position) if isinstance(node, VariableName) else ():
@@ -220,8 +232,14 @@ class ProgramNames:
                 if named and content is not None and content.register is not None:
                     return X + content.register
             found = evaluator.value(node, moment)
+        except NoSymbol as error:
+            (name,) = _QUOTED.findall(str(error)) or ("",)
+            near = did_you_mean(name, (*names_of(image), *(it.name for it in self._locals(position))))
+            raise NoSymbol(f"{error}{near}") from None
         except UnknownValue as unknown:
             raise BadExpression(f"its place is not known here ({unknown.text.strip('<>')})") from None
+        if isinstance(stripped(found.type), FunctionType):
+            raise BadExpression("it is a function, and has no value")
         if found.address is None or found.bits is not None:
             raise BadExpression("it is a value, not something that has been written")
         return found.address, max(size_of(found.type), 1)

@@ -54,6 +54,25 @@ def test_what_is_not_there_is_named(place: str, said: str, capsys: pytest.Captur
     assert isinstance(found, str) and re.fullmatch(said, found), found
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    *((f"{verb} FILE util_a", "util_a is a function, and has no value: `rvtrace calls-of FILE util_a` shows its calls,"
+       " `rvtrace why FILE '$pc' --branches --at N` why instruction N ran") for verb in ("why", "values", "who-wrote")),
+    ("why FILE utl_a", 'utl_a: No symbol "utl_a" in current context. Did you mean util_a?'),
+    ("why FILE nosuch", 'nosuch: No symbol "nosuch" in current context.'),
+    ("calls-of FILE utl_a", "utl_a: neither a function of the program, nor an address. Did you mean util_a?"),
+    ("values FILE utl_a", "utl_a: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of ELF."
+     " Did you mean util_a?"),
+])  # fmt: skip
+def test_name_of_a_function_and_a_name_like_it(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture, elf = str(TWO / "o.rvt"), str(TWO / "t.elf")
+    capsys.readouterr()
+    assert main([*(capture if it == "FILE" else it for it in words.split()), "--elf", elf, "--quiet"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"rvtrace: {said.replace('FILE', capture).replace('ELF', elf)}\n")
+
+
 def test_lines_of_functions_that_the_linker_removed(removed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They stand at address 0 in the line table, where the function `used` is."""
     assert _find(removed, REMOVED / "app.elf", "app.c:10", capsys) == [5, 12]

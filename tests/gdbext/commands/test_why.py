@@ -17,7 +17,7 @@ MI = 'interpreter-exec mi "-rvtrace-why --depth 1 calibration.offset"'
 MORE = (
     "trace goto end", "trace why -depth 2 calibration.offset", "trace why -row 4", "trace why -rows 1,2",
     "trace why -branches -thin $a5", "trace why -row 99", "trace why", "trace why -depth 0 sum", "trace why $pc",
-    "trace goto -why 99", MI,
+    "trace goto -why 99", "trace why main", "trace log *0x8000010e channel", MI,
 )  # fmt: skip
 QUESTION = "calibration.offset"
 
@@ -38,7 +38,10 @@ def test_page_and_shell(capture: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     assert main(["why", str(capture), QUESTION]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == shown(out[f"trace why {QUESTION}"])[:-1]
+    assert lines == shown(out[f"trace why {QUESTION}"])[:-2]
+    channel = out["trace log *0x8000010e channel"]
+    assert [int(it) for it in re.findall(r"channel = ([0-5])\b", channel)] == list(range(6))
+    assert out["trace why main"].startswith("trace why: main is a function, and has no value: `trace calls-of main` ")
 
     assert main(["why", str(capture), QUESTION, "--json", "--branches"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -47,8 +50,9 @@ def test_page_and_shell(capture: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     cut = shown(out["trace why -depth 2 calibration.offset"])
     assert [line for line in cut if line.endswith(" ...")]
+    following = len([line for line in cut if line[0].isdigit()]) + 1
     deeper = shown(out["trace why -row 4"])
-    assert re.match(rf"{len(cut)}\tslot\[5\] = 6 .*as in row 4", deeper[0])
+    assert re.match(rf"{following}\tslot\[5\] = 6 .*as in row 4", deeper[0])
     assert shown(out["trace why -rows 1,2"])[:2] == cut[:2]
     assert out["trace why -row 99"].startswith("-row 99: the answer has the rows 1 to ")
     assert out["trace why"].startswith("trace why: what? ")

@@ -67,7 +67,8 @@ def ran_late(folder: Path, elf: Path, first: int) -> Late:
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> Late:
     folder = tmp_path_factory.mktemp("late")
-    return ran_late(folder, build(folder, "start.S", with_macros(folder, "workload.c", ROUNDS=1), march="rv64imafdc"), LATE)
+    elf = build(folder, "start.S", with_macros(folder, "workload.c", ROUNDS=1), march="rv64imafdc")
+    return ran_late(folder, elf, LATE)
 
 
 def compared(past: ReconstructedPast, late: Late) -> float:
