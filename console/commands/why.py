@@ -42,7 +42,7 @@ class WhyError(RvtraceError):
 
 @dataclass(frozen=True)
 class WhyRequest:
-    """What a command line asks. *file*: as it was typed, and so are *places*. *at*: before this instruction, None: at the
+    """What a command line asks. *file* and *places*: as they were typed. *at*: before this instruction, None: at the
     end.
     """
 
@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the answers. Raises WhyError, and as `raw.trace_request` and `Session.selected`."""
     return _print_answers(
         WhyRequest(
-            raw.trace_request(args, args.capture), args.capture, OutputOptions.from_arguments(args), args.hart, args.at,
-            tuple(args.place), args.branches, args.thin, args.depth,
+            raw.trace_request(args, args.capture), args.capture, OutputOptions.from_arguments(args), args.hart,
+            args.at, tuple(args.place), args.branches, args.thin, args.depth,
         )
     )  # fmt: skip
 

@@ -167,7 +167,7 @@ class Evaluator:
                 pass
         if any(self.image.symbols_named(node.name)):
             raise BadExpression(f"'{node.name}' has unknown type; cast its address to that of its declared type")
-        raise NoSymbol(f'No symbol "{node.name}" in current context.')
+        raise NoSymbol(node.name)
 
     def truth(self, scope: CodeScope | None) -> BaseType:
         """Return the type of what is true or false."""
@@ -422,7 +422,11 @@ def _function_type(code: CodeAddress) -> FunctionType:
 
 
 class NoSymbol(BadExpression):
-    """A name that means nothing at an instruction: at another one it may."""
+    """A *name* that means nothing at an instruction: at another one it may. *near*: what is said of names like it."""
+
+    def __init__(self, name: str, near: str = "") -> None:
+        super().__init__(f'No symbol "{name}" in current context.{near}')
+        self.name = name
 
 
 def _is_floating(name: str) -> bool:

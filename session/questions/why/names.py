@@ -1,6 +1,5 @@
 """What a program calls things: source lines, functions, and the variables that are in registers and in memory."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -34,7 +33,6 @@ from rvtrace_gdb.session.questions.why.trace import TracedPast
 
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SP = X + 2
-_QUOTED = re.compile('"([^"]+)"')
 _UNREADABLE: tuple[type[Exception], ...] = (BadExpression, UnknownValue, *ERRORS)
 
 
@@ -233,9 +231,8 @@ class ProgramNames:
                     return X + content.register
             found = evaluator.value(node, moment)
         except NoSymbol as error:
-            (name,) = _QUOTED.findall(str(error)) or ("",)
-            near = did_you_mean(name, (*names_of(image), *(it.name for it in self._locals(position))))
-            raise NoSymbol(f"{error}{near}") from None
+            near = did_you_mean(error.name, (*names_of(image), *(it.name for it in self._locals(position))))
+            raise NoSymbol(error.name, near) from None
         except UnknownValue as unknown:
             raise BadExpression(f"its place is not known here ({unknown.text.strip('<>')})") from None
         if isinstance(stripped(found.type), FunctionType):
