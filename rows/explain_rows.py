@@ -54,6 +54,7 @@ class Explanation(NamedTuple):
     lost          what is missing in the trace, "" if nothing is
     unknown       what the trace cannot say
     commands      what to type next in gdb, each without `trace`
+    outcome       where nothing wrong was seen, how the run ended, else ""
     """
 
     hart: int
@@ -66,6 +67,7 @@ class Explanation(NamedTuple):
     lost: str
     unknown: list[str]
     commands: list[str]
+    outcome: str
 
 
 def explanation_of(fields: list[Any]) -> Explanation:

@@ -35,6 +35,8 @@ def explanation_lines(
     at = "" if place is None or not place.line else f", {place.line}"
     number = "" if place is None or place.number is None else f"#{place.number} "
     yield from wrapped(symbols.paint("heading", f"{head} at {number}{explanation.ended}{at}."), "")
+    if explanation.outcome and not explanation.findings:
+        yield from wrapped(f"Nothing wrong was seen: {explanation.outcome}.", "")
     for finding in explanation.findings:
         yield from _finding_lines(finding, symbols)
     if explanation.calls:
@@ -64,7 +66,8 @@ def _shell_command(command: str, file: str, at: str) -> str:
         return f"rvtrace decode {file} {rest},-20"
     if verb == "why":
         asked = rest.removeprefix("-branches ")
-        return f"rvtrace why {file} {quote(asked)} --at {at}{' --branches' if asked != rest else ''}"
+        place = f" --at {at}" if at else ""
+        return f"rvtrace why {file} {quote(asked)}{place}{' --branches' if asked != rest else ''}"
     if verb == "calls-of":
         name, _, numbers = rest.partition(" ") if rest[-1:].isdigit() and ", " not in rest else (rest, "", "")
         return f"rvtrace calls-of {file} {quote(name)}{f' {numbers}' if numbers else ''}"
@@ -134,7 +137,11 @@ def explanation_fields(explanation: Explanation, file: str | None = None) -> Row
         "findings": [_finding_fields(it) for it in explanation.findings],
         "calls": [{**place_fields(it.place), "times": it.times} for it in explanation.calls],
     }  # fmt: skip
-    more = {"lost": explanation.lost, "unknown": explanation.unknown, "next": next_commands(explanation, file)}
+    outcome = "" if explanation.findings else explanation.outcome
+    more: RowFields = {
+        "outcome": outcome, "lost": explanation.lost, "unknown": explanation.unknown,
+        "next": next_commands(explanation, file),
+    }  # fmt: skip
     if file is not None:
         more["next_in_gdb"] = next_commands(explanation, None)
     return {**fields, **{name: value for name, value in more.items() if value}}

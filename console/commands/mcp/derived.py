@@ -55,13 +55,14 @@ QUESTIONS: Mapping[str, DerivedQuestion] = {
 
 def following_call(command: str, number: int | None) -> tuple[str, dict[str, Any]]:
     """Return the tool, and its arguments, for a command of gdb that an explanation proposes, without `trace`.
-    *number*: where its `goto` leads.
+    *number*: where its `goto` leads, None without one.
     """
     verb, _, rest = command.partition(" ")
     if verb == "goto":
         return "at", {"number": int(rest)}
     if verb == "why":
-        return "ask", {"question": "why", "what": rest.removeprefix("-branches "), "number": number}
+        place = {} if number is None else {"number": number}
+        return "ask", {"question": "why", "what": rest.removeprefix("-branches "), **place}
     if verb == "calls-of":
         function, _, numbers = rest.rpartition(" ")
         return "ask", {"question": "calls-of", "what": function if function and numbers[:1].isdigit() else rest}

@@ -1,14 +1,12 @@
 """How a run ended, in about ten lines: the findings of a hart in the order in which they explain each other."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
-from rvtrace_gdb.decode.calls.call_history import FunctionRun
 from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason, Stop
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation, LastCall
+from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
@@ -18,6 +16,7 @@ from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
 from rvtrace_gdb.session.questions.explain.locks import with_other_harts
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, ending_loop
+from rvtrace_gdb.session.questions.explain.outcome import last_calls, last_variable, outcome
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.explain.proposals import proposed
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -25,8 +24,6 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted
 
-_CALLS = 5
-_RUNS_AT_ONCE, _RUNS_MOST = 64, 4096
 _STOP_MOST = 64
 _RESETS = (StartReason.RESET, StartReason.EXIT_FROM_RESET)
 _FRAMES_MOST = 32
@@ -70,11 +67,13 @@ def _evidence(session: Session, selected: SelectedHistory, args: str, progress: 
 def _explanation(evidence: Evidence) -> Explanation:
     selected, part, places = evidence.selected, evidence.part, ProgramPlaces(evidence)
     loop = ending_loop(evidence)
-    findings, calls = list(_findings(evidence, places, loop)), _last_calls(evidence, places, loop)
+    findings, calls = list(_findings(evidence, places, loop)), last_calls(evidence, places, loop)
+    variable = "" if findings else last_variable(evidence, places, loop, calls)
     return Explanation(
         selected.hart, history_number(part.start), part.stop, _ended(evidence, places, loop),
         _last_place(evidence, places), findings, calls, lost_trace(evidence),
-        list(_unknown(evidence, findings)), proposed(evidence, places, findings, calls),
+        list(_unknown(evidence, findings)), proposed(evidence, places, findings, calls, variable),
+        "" if findings else outcome(evidence, places, loop),
     )  # fmt: skip
 
 
@@ -212,50 +211,15 @@ def _ended(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -
         return "nothing ran"
     where = f"in {places.function_name(place.pc)}"
     if loop is not None and loop.rounds > 1:
-        inside = f"in a loop of {counted(len(loop.body), 'instruction')}, {loop.rounds} rounds"
+        inside = f"{counted(len(loop.body), 'instruction')}, {loop.rounds} rounds"
+        function = places.function_name(loop.head)
         if place.pc in loop.body:
-            return f"{where}, {inside}"
-        return f"{where}, which interrupted {places.function_name(loop.head)} {inside}"
+            caller = "" if function == places.function_name(place.pc) else f" in {function}"
+            return f"{where}, in a loop{caller} of {inside}"
+        return f"{where}, which interrupted {function} in a loop of {inside}"
     if evidence.code.effect(place.pc).role is CodeRole.WAIT:
         return f"{where}, waiting for an interrupt (wfi)"
     return where
-
-
-def _last_calls(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> list[LastCall]:
-    """Return the functions that were called last, and how often in a row; before the loop in which the run ends."""
-    found, last = list[LastCall](), None
-    stop = evidence.part.stop if loop is None else max(loop.begin + 1, evidence.part.start + 1)
-    for run in islice(_runs_before(evidence, _function_number(evidence, stop)), _RUNS_MOST):
-        if run.begin < evidence.part.start:
-            break
-        if run.pc == GAP or evidence.function_start(run.pc) != run.pc:
-            continue
-        if run.pc == last:
-            found[-1] = found[-1]._replace(times=found[-1].times + 1)
-        elif len(found) == _CALLS:
-            break
-        elif (place := places.place_at(run.begin)) is not None:
-            found.append(LastCall(place, 1))
-            last = run.pc
-    return found
-
-
-def _runs_before(evidence: Evidence, number: int) -> Iterator[FunctionRun]:
-    """Yield the functions that ran, from one with a number back."""
-    while number > 0:
-        first = max(number - _RUNS_AT_ONCE + 1, 1)
-        yield from reversed(list(evidence.call_index.functions(first, number + 1)))
-        number = first - 1
-
-
-def _function_number(evidence: Evidence, stop: int) -> int:
-    """Return the number of the function that ran before a position."""
-    functions, low, high = evidence.call_index, 1, len(evidence.call_index)
-    while low < high:
-        middle = (low + high + 1) // 2
-        begin = next(iter(functions.functions(middle, middle + 1))).begin
-        low, high = (middle, high) if begin < stop else (low, middle - 1)
-    return low if high else 0
 
 
 # What is missing

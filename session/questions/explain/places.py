@@ -70,6 +70,11 @@ class ProgramPlaces:
         offset = address - found.start
         return f"{printable(found.name)}{f'+{offset}' if offset else ''}"
 
+    def is_object(self, address: int, size: int) -> bool:
+        """Return whether so many bytes at an address are an object, and no part of one."""
+        found = self._layout.object_at(address)
+        return found is not None and (found.start, found.end) == (address, address + size)
+
     def address_name(self, address: int) -> str:
         """Return the name of the object at an address, else the address."""
         return self.data_name(address) or f"0x{address:x}"

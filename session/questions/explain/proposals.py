@@ -20,16 +20,27 @@ _Proposal = Callable[[Evidence, ProgramPlaces, ExplainedFinding], Iterator[str]]
 
 
 def proposed(
-    evidence: Evidence, places: ProgramPlaces, findings: Sequence[ExplainedFinding], calls: Sequence[LastCall]
-) -> list[str]:
-    """Return what to type next in gdb, each without `trace`: about the first finding, else about the last calls."""
+    evidence: Evidence, places: ProgramPlaces, findings: Sequence[ExplainedFinding], calls: Sequence[LastCall],
+    variable: str,
+) -> list[str]:  # fmt: skip
+    """Return what to type next in gdb, each without `trace`: about the first finding, else about the last calls, and
+    the *variable* that was written last, "" if none is known.
+    """
     for finding in findings:
         if finding.place is not None and finding.place.number is not None:
             asked = list(_PROPOSALS.get(finding.kind, _nothing)(evidence, places, finding))
             at = finding.facts.get("off_since") or _asked_at(evidence, finding.place.pc, finding.place.number, asked)
             return [f"goto {at}", *([it for it in asked if _is_known(evidence, at, it)] or [_REASON])]
     gaps = ["gaps"] if missing_parts(evidence.history, evidence.part) else []
-    return [*gaps, "calls", *_last_call(calls)]
+    return [*gaps, "calls", *_writer(evidence, variable), *_last_call(calls)]
+
+
+def _writer(evidence: Evidence, variable: str) -> Iterator[str]:
+    """Yield who wrote a variable last, as seen from behind what was looked at."""
+    if variable and evidence.part.stop < len(evidence.history):
+        yield f"goto {history_number(evidence.part.stop)}"
+    if variable:
+        yield f"why {variable}"
 
 
 def _asked_at(evidence: Evidence, pc: int, number: int, questions: Sequence[str]) -> int:
