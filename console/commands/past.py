@@ -5,22 +5,22 @@ They answer what gdb's commands of these names answer, about a capture file or r
 """
 
 import argparse
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.locations import check_data, memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.value_places import WORDS, PlaceText, value_place
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.history.positions import history_position
-from rvtrace_gdb.decode.program.function_symbols import did_you_mean, names_of
+from rvtrace_gdb.decode.history.positions import history_number, history_position
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
+from rvtrace_gdb.decode.tandem.wording import F, X, register_name, regno_of
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import ValueWriter
 from rvtrace_gdb.session.context import Context
@@ -48,7 +48,8 @@ class PastError(RvtraceError):
 @dataclass(frozen=True)
 class PastRequest:
     """What a command line asks about the past. *at*: before this instruction, None: at the end. *places*: as they were
-    typed, and *file*. *values*: one of `CHOICES`. *count*: how many writers of a place.
+    typed, and *file*. *values*: one of `CHOICES`. *count*: how many writers of a place. *all*: also registers that are
+    not known.
     """
 
     trace: RequestedTrace
@@ -59,6 +60,7 @@ class PastRequest:
     places: tuple[str, ...]
     values: str
     count: int = 1
+    all: bool = False
 
 
 class _PastQuery(NamedTuple):
@@ -123,10 +125,10 @@ def add_who_wrote(parser: CommandParser) -> None:
     parser.usage = "%(prog)s FILE PLACE [--at N] [--count N] [--hart N] [options]"
     parser.description = (
         "Prints which instruction wrote a register or some memory last, as `trace who-wrote` does in gdb. PLACE:"
-        " $REGISTER, a symbol of the program, ADDRESS, or ADDRESS,SIZE."
+        " $REGISTER, an expression of the program (a variable, member or element), ADDRESS, or ADDRESS,SIZE."
     )
     parser.add_argument("capture", metavar="FILE", help=_FILE)
-    parser.add_argument("place", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
+    parser.add_argument("place", metavar="PLACE", help=WORDS)
     parser.add_argument(
         "--count", type=inputs.number_from(1, 1 << 20), default=1, metavar="N",
         help="and who wrote it before that: N writers",
@@ -141,10 +143,11 @@ def add_values(parser: CommandParser) -> None:
     parser.description = (
         "Prints how much is known of registers and memory in the past, from what, and why not more, as `trace values`"
         " does in gdb. With --at N: the registers before that instruction; with PLACE: registers or memory. PLACE:"
-        " $REGISTER, a symbol of the program, ADDRESS, or ADDRESS,SIZE."
+        " $REGISTER, an expression of the program (a variable, member or element), ADDRESS, or ADDRESS,SIZE."
     )
     parser.add_argument("capture", metavar="FILE", help=_FILE)
-    parser.add_argument("place", nargs="*", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
+    parser.add_argument("place", nargs="*", metavar="PLACE", help=WORDS)
+    parser.add_argument("--all", action="store_true", help="with --at N: list registers that are not known, too")
     _add_common(parser, "values", "each register or piece of memory, or for the summary")
     parser.set_defaults(run=run_values)
 
@@ -156,7 +159,7 @@ def run_who_wrote(args: argparse.Namespace) -> int:
 
 def run_values(args: argparse.Namespace) -> int:
     """Print values of the past. Raises PastError, and as `raw.trace_request` and `Session.selected`."""
-    return _answer_request(_value_lines, _request(args, tuple(args.place)))
+    return _answer_request(_value_lines, replace(_request(args, tuple(args.place)), all=args.all))
 
 
 def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) -> PastRequest:
@@ -189,12 +192,13 @@ def _who_wrote(query: _PastQuery, request: PastRequest) -> Iterator[str]:
         params = Params({"context": context, "at": query.at, "below": below, **place}, "who-wrote")
         found = analysis.who_wrote(query.session, params, query.shown.progress)
         if found["writer"] is None:
-            query.shown.say(found["none"])
-            if previous is None and query.shown.json:
+            if not query.shown.json:
+                yield from found["none"]
+            elif previous is None:
                 yield json_line({"hart": query.selected.hart, "messages": list(found["none"])})
             return
         writer = ValueWriter(**found["writer"])
-        yield from _writer_lines(query, name, writer, previous)
+        yield from _writer_lines(query, place["name"], writer, previous)
         below, previous = found["below"], writer.ago
 
 
@@ -253,7 +257,7 @@ def _value_lines(query: _PastQuery, request: PastRequest) -> Iterator[str]:
     past = query.past()
     if past is None:
         raise PastError("no value is known in this trace: see `rvtrace values FILE`")
-    return _known_rows(query, past, places)
+    return _known_rows(query, past, places) if places else _register_rows(query, past, every=request.all)
 
 
 def _summary(query: _PastQuery) -> Iterator[str]:
@@ -268,12 +272,66 @@ def _known_rows(query: _PastQuery, past: Past, places: Sequence[dict[str, Any]])
     known = past.registers(history_position(query.number))
     if not query.shown.json:
         yield _where(query)
-    names = [it["register"] for it in places if "register" in it] if places else _names(past)
-    for name in names:
-        yield _register_row(query, name, known.get(name))
+    for it in places:
+        if "register" in it:
+            yield _register_row(query, it["register"], known.get(_common_name(it["register"])))
     for it in places:
         if "where" in it:
             yield from _memory_rows(query, past, it["name"], *it["where"])
+
+
+def _register_rows(query: _PastQuery, past: Past, *, every: bool) -> Iterator[str]:
+    """Yield the registers. What is not known is listed for programs, and if *every* register is; else integer registers
+    alone are, if any of them is known, and the others counted.
+    """
+    known, names = past.registers(history_position(query.number)), _names(past)
+    if every or query.shown.json:
+        shown = names
+    else:
+        integers = set(X) if any(name in known for name in X[1:]) else set()
+        shown = [name for name in names if name in known or name in integers]
+    if not query.shown.json:
+        yield _where(query)
+    for name in shown:
+        yield _register_row(query, name, known.get(name))
+    left_out = set(names).difference(shown)
+    if left_out and set(shown) <= {"pc"}:
+        yield f"No register is known here{_known_again(query, past)}: `rvtrace values FILE` says why."
+    elif left_out:
+        yield f"not known: {_counts_text(left_out)} (--all lists them, `rvtrace values FILE` says why)"
+
+
+def _known_again(query: _PastQuery, past: Past) -> str:
+    """Return a place soon after one without known registers where there are some, "" if none is found: the distance is
+    doubled, then halved.
+    """
+    at, end, distance = history_position(query.number), len(query.selected.history), 1
+
+    def knows(position: int) -> bool:
+        return not {"pc"}.issuperset(past.registers(position))
+
+    while not knows(min(at + distance, end)):
+        if at + distance >= end:
+            return ""
+        distance *= 2
+    found = at + 1 + bisect_left(range(at + 1, min(at + distance, end)), True, key=knows)
+    return f"; some are before instruction {history_number(found)}" if found < end else "; some are at the end"
+
+
+def _counts_text(names: set[str]) -> str:
+    """Return how many registers of each kind there are."""
+    kinds = {"integer register": names & set(X), "floating-point register": names & set(F)}
+    kinds["CSR"] = names.difference(X, F, ["pc"])
+    counts = {"pc": len(names & {"pc"}), **{kind: len(found) for kind, found in kinds.items()}}
+    return ", ".join(
+        kind if kind == "pc" else f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts.items() if count
+    )
+
+
+def _common_name(name: str) -> str:
+    """Return the name that a register has among those that are known: sp of x2."""
+    number = regno_of(name)
+    return name if name == "pc" or number is None else register_name(number).split(" ")[0]
 
 
 def _where(query: _PastQuery) -> str:
@@ -313,22 +371,12 @@ def _memory_rows(query: _PastQuery, past: Past, name: str, address: int, size: i
             )
 
 
-def _place_parameters(text: str, query: _PastQuery) -> dict[str, object]:
-    """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
-    name = text.removeprefix("$")
-    is_symbol = not text.startswith("$") and any(query.image.symbols_named(text))
-    if text.startswith("$") or (not is_symbol and (text == "pc" or regno_of(text) is not None)):
-        if name != "pc" and regno_of(name) is None:
-            raise PastError(f"there is no register {text}")
-        return {"name": f"${name}", "register": name}
-    check_data(text, query.image, printable(query.file))
-    where = memory_place(text, query.image)
-    if where is None:
-        near = did_you_mean(text, names_of(query.image))
-        raise PastError(
-            f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {query.image.path}"
-            f"{near and f'.{near}'}"
-        )
-    if not 0 < where[1] <= analysis.SIZE_MOST:
-        raise PastError(f"{text}: SIZE is 1 to {analysis.SIZE_MOST}")
-    return {"name": text, "where": list(where)}
+def _place_parameters(text: str, query: _PastQuery) -> dict[str, Any]:
+    """Return a place, and its name, as the parameters of the method `who_wrote`. Raises PlaceError."""
+    selected, position = query.selected, history_position(query.number)
+    named = PlaceText(text, query.image, printable(query.file))
+    found = value_place(query.session, selected, named, position, query.shown.progress)
+    if "register" not in found:
+        return {"name": text, **found}
+    name = str(found["register"])
+    return {"name": f"${name}" if text.removeprefix("$") == name else f"{text} (in ${_common_name(name)})", **found}

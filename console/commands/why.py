@@ -11,25 +11,20 @@ from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.locations import check_data, memory_place
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.value_places import WORDS, PlaceText, value_place
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
-from rvtrace_gdb.decode.expressions.syntax import BadExpression
 from rvtrace_gdb.decode.history.positions import history_position
-from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.why_text import rounds_hint
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.why.answer import DEPTH
-from rvtrace_gdb.session.questions.why.asking import expression_place
-from rvtrace_gdb.session.rpc.analysis import SIZE_MOST
 from rvtrace_gdb.session.rpc.why import WhyPage
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
 _FILE = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-_MARKS = "()[]*&.-> "
 EXAMPLES = (
     ("why demo.rvt ticks", "what made the variable `ticks` what it is at the end"),
     ("why demo.rvt '$a0' --at 1200 --branches", "and what let that run, before instruction 1200"),
@@ -66,7 +61,7 @@ def add_arguments(parser: CommandParser) -> None:
         " expression of the program, ADDRESS, or ADDRESS,SIZE."
     )
     parser.add_argument("capture", metavar="FILE", help=_FILE)
-    parser.add_argument("place", nargs="+", metavar="EXPR", help="$REGISTER, EXPRESSION, ADDRESS or ADDRESS,SIZE")
+    parser.add_argument("place", nargs="+", metavar="EXPR", help=WORDS)
     parser.add_argument(
         "--at", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
         help="before this instruction of the history (default: at its end)",
@@ -88,7 +83,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the answers. Raises WhyError, and as `raw.trace_request` and `Session.selected`."""
+    """Print the answers. Raises WhyError, PlaceError, and as `raw.trace_request` and `Session.selected`."""
     return _print_answers(
         WhyRequest(
             raw.trace_request(args, args.capture), args.capture, OutputOptions.from_arguments(args), args.hart,
@@ -122,30 +117,9 @@ def _answer_rows(trace: ShownTrace, request: WhyRequest, text: str) -> Iterator[
 
 
 def _place_parameters(trace: ShownTrace, request: WhyRequest, text: str) -> Mapping[str, object]:
-    """Return a place as the parameters of the list. Raises WhyError."""
-    session, context = trace.session, Context(hart=trace.hart)
-    selected = session.selected(context, trace.output.progress)
+    """Return a place as the parameters of the list. Raises PlaceError."""
+    session = trace.session
+    selected = session.selected(Context(hart=trace.hart), trace.output.progress)
     position = len(selected.history) if request.at is None else history_position(request.at)
-    name = text.removeprefix("$")
-    if text.startswith("$") and not any(mark in text for mark in _MARKS):
-        if name != "pc" and regno_of(name) is None:
-            raise WhyError(f"there is no register {text}")
-        return {"register": name}
-    where: tuple[int, int] | int | None
-    head, comma, size = text.rpartition(",")
-    try:
-        where = expression_place(session, selected, head if comma and size.isdecimal() else text, position)
-        if comma and size.isdecimal() and not isinstance(where, int):
-            where = where[0], int(size)
-    except BadExpression as error:
-        check_data(text, trace.image, printable(request.file))
-        where = memory_place(text, trace.image)
-        if where is None and regno_of(text) is not None:
-            return {"register": text}
-        if where is None:
-            raise WhyError(f"{text}: {error}") from None
-    if isinstance(where, int):
-        return {"register": f"x{where - 0x1000}" if where < 0x1020 else f"f{where - 0x1020}"}
-    if not 0 < where[1] <= SIZE_MOST:
-        raise WhyError(f"{text}: SIZE is 1 to {SIZE_MOST}")
-    return {"where": list(where)}
+    named = PlaceText(text, trace.image, printable(request.file))
+    return value_place(session, selected, named, position, trace.output.progress)

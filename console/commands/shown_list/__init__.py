@@ -41,9 +41,13 @@ class ShownTrace(NamedTuple):
         columns = {word: True for word in computed_words(what) if word in given}
         params = self.params(what=what, size=PAGE.get(), **columns, **parameters)
         found = pages.LISTS[what](self.session, params, pages.Range.from_params(params), self.output.progress)
+        begin, end, notice = found.selection
         if not self.output.json:
-            self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
-        begin, end, _ = found.selection
+            self.output.say(found.lines)
+            if notice and begin >= end and not self.written:  # it is the answer
+                yield f"hart {self.hart}\t{notice}" if self.is_one_of_several else notice
+            elif notice:
+                self.output.say([notice])
         begin += self.written
         self.output.total = end - begin
         for first in range(begin, end, ROWS_AT_ONCE):

@@ -288,6 +288,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from blame' -l top -x -d 'rows (d
 complete -c rvtrace -n '__fish_seen_subcommand_from blame' -l hart -x -d 'the hart (default: all together)'
 complete -c rvtrace -n '__fish_seen_subcommand_from blame' -l json -d 'print a JSON object on standard output for each row, and one for the ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from status' -l json -d 'print a JSON object on standard output for the trace'
+complete -c rvtrace -n '__fish_seen_subcommand_from values' -l all -d 'with --at N: list registers that are not known, too'
 complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote why' -l at -x -d 'before this instruction of the history (default: at its end)'
 complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote why' -l hart -x -d 'the hart (default: first)'
 complete -c rvtrace -n '__fish_seen_subcommand_from values who-wrote log calls-of serve' -l values -x -a 'on registers off' -d 'what is reconstructed of a trace that has only addresses: registers ...'

@@ -67,10 +67,6 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Traced:
 
 @pytest.mark.parametrize("words", SAME)
 def test_the_shell_prints_what_gdb_prints(traced: Traced, words: str) -> None:
-    if words == "gaps":
-        done = rvtrace("gaps", traced.capture, "--elf", traced.elf)
-        assert done.stdout == "" and done.stderr.splitlines()[-1] == traced.said["trace gaps"].strip()
-        return
     assert traced.run(words).splitlines() == traced.said[SAME[words]].strip("\n").splitlines()
 
 
