@@ -122,7 +122,7 @@ def test_lists_that_would_be_empty_do_not_say_that_nothing_happened(
 ) -> None:
     verb, *rest = words
     assert main([verb, str(capture), *rest]) == 0
-    assert NO_FLOW[1:] in capsys.readouterr().err
+    assert NO_FLOW[1:] in capsys.readouterr().out
 
 
 def test_losses_are_not_hidden(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
