@@ -6,7 +6,7 @@ from itertools import islice
 from rvtrace_gdb.decode.calls.call_history import FunctionRun
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number, history_position
-from rvtrace_gdb.rows.explain_rows import LastCall
+from rvtrace_gdb.rows.explain_rows import ExplainedPlace, LastCall
 from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop
@@ -47,16 +47,29 @@ def _is_end(evidence: Evidence, pc: int) -> bool:
     return symbol is not None and has_ended(symbol[0])
 
 
+def _end_file(evidence: Evidence, places: ProgramPlaces) -> str | None:
+    """Return the file of the function in which a program stays that has ended, "" without lines; None: it has not."""
+    pc = GAP if evidence.last < 0 else evidence.history.pc(evidence.last)
+    return None if pc == GAP or not _is_end(evidence, pc) else _file(places.place_of(pc))
+
+
+def _file(place: ExplainedPlace) -> str:
+    return place.line.rpartition(":")[0]
+
+
 def last_calls(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> list[LastCall]:
     """Return the functions that were called last, and how often in a row; before the loop in which the run ends. Where
-    the program has ended, the functions that end it are left out if there are others.
+    the program has ended, the functions that end it are left out if there are others: those of the file in which it
+    stays, by their names.
     """
     stop = evidence.part.stop if loop is None else max(loop.begin + 1, evidence.part.start + 1)
     found = _calls_before(evidence, places, stop, _CALLS)
-    ends = 0
-    if evidence.last >= 0 and _is_end(evidence, evidence.history.pc(evidence.last)):
-        found = _calls_before(evidence, places, stop, 2 * _CALLS)
-        ends = next((at for at, it in enumerate(found) if not has_ended(it.place.name)), 0)
+    file = _end_file(evidence, places)
+    if file is None:
+        return found
+    found = _calls_before(evidence, places, stop, 2 * _CALLS)
+    others = (at for at, it in enumerate(found) if not has_ended(it.place.name) or _file(it.place) != file)
+    ends = next(others, 0)
     return found[ends : ends + _CALLS]
 
 
@@ -105,7 +118,9 @@ def last_variable(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
     ended = loop is not None and _is_end(evidence, loop.head)
     at = loop.begin if loop is not None and ended else evidence.part.stop
     first, part = max(history_position(min(numbers)), at - _INSTRUCTIONS_MOST), ""
-    stores = [it for it in set(evidence.history.pcs(first, at)) if _may_write_variable(evidence, it)]
+    file = _end_file(evidence, places)
+    stores = [it for it in set(evidence.history.pcs(first, at)) if it != GAP and _may_write(evidence, it)
+              and not (_is_end(evidence, it) and _file(places.place_of(it)) == file)]  # fmt: skip
     for _ in range(_STORES_MOST if stores else 0):
         found = evidence.last_execution(stores, at)
         if found is None or found < first:
@@ -121,9 +136,7 @@ def last_variable(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
     return part
 
 
-def _may_write_variable(evidence: Evidence, pc: int) -> bool:
-    """Return whether an instruction may write a variable of the program: no stack, nor what tells that it has ended."""
-    if pc == GAP or not evidence.image.knows(pc) or _is_end(evidence, pc):
-        return False
-    effect = evidence.code.effect(pc)
-    return effect.role in (CodeRole.STORE, CodeRole.ATOMIC) and effect.address != SP
+def _may_write(evidence: Evidence, pc: int) -> bool:
+    """Return whether an instruction writes memory that is not of its stack frame."""
+    effect = evidence.code.effect(pc) if evidence.image.knows(pc) else None
+    return effect is not None and effect.role in (CodeRole.STORE, CodeRole.ATOMIC) and effect.address != SP

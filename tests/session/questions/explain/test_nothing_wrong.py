@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.helpers.cross_compiler import EXAMPLES
-from tests.helpers.example_captures import example_capture
+from rvtrace_gdb.session.session import Session
+from tests.helpers.cross_compiler import EXAMPLES, demo
+from tests.helpers.example_captures import RAM, example_capture
+from tests.session.board import board
 
 SEEN = "Nothing wrong was seen: "
 
@@ -60,6 +62,22 @@ def test_the_variable_is_the_one_that_was_written_last(folder: Path, capsys: pyt
     assert f"rvtrace why {file} reported" in found["next"]
     assert next(it["func"] for it in found["calls"]) == "report"
     assert not {"_exit", "done"} & {it["func"] for it in found["calls"]}
+
+
+def test_a_function_of_the_program_is_listed_whatever_its_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """demo.c: main() calls finish(), which writes `result` and returns; it is no end of start.S."""
+    target, file = board(folder, demo(folder)), folder / "demo.rvt"
+    session, context = Session(target.connect, {}), target.describe(extra=RAM)
+    session.start(context, {})
+    target.run(3000)
+    session.save(file, context)
+    session.close()
+    found = explained(file, capsys)
+    assert found["outcome"] == "the program ended in done()"
+    assert next(it["func"] for it in found["calls"]) == "finish"
+    assert f"rvtrace why {file} result" in found["next"]
 
 
 def test_a_part_is_asked_from_behind_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
