@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, Re
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS, X
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS, F, X
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.decode.reconstruction.code import word_at
@@ -114,6 +114,18 @@ class RegisterWriters:
             found.append((at, self._history.pc(at)))
             unknown.discard(self._history.pc(at))
         return found
+
+    @cached_property
+    def unwritten(self) -> frozenset[int]:
+        """The integer and floating-point registers that nothing may have written in all of the history."""
+        found = set() if self._other_writers else set(range(X + 1, F + 32))
+        for halts in self._halts.values():
+            found -= {number for halt in halts for number in halt.registers}
+        for _, it in self._all(silent) if found else ():
+            if it.possible is None:
+                return frozenset()
+            found -= it.registers | it.possible
+        return frozenset(found)
 
     def changes_before(self, position: int, register: int) -> bool:
         """Return whether something between two instructions, before that at a position, changes a register."""

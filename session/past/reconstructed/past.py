@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM, X
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue
+from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
@@ -26,7 +27,7 @@ from rvtrace_gdb.session.past.reconstructed.knowledge import (
     sampled_positions,
     share,
 )
-from rvtrace_gdb.session.past.reconstructed.values import ReconstructedValues
+from rvtrace_gdb.session.past.reconstructed.values import ReconstructedValues, RegistersAt
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.session.past.reconstructed.writers import with_values
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -60,6 +61,8 @@ class ReconstructedPast:
             self._execution, self._values, self._windows, facts.halts, lost, self._traced
         )
         self._memories: dict[Image, ProgramMemory] = {}
+        self._ends: dict[int, KnownValue] = {}
+        self._ends_of: Forward | None = None
 
     @property
     def history(self) -> History:
@@ -117,10 +120,31 @@ class ReconstructedPast:
         """Return the known registers before the instruction at a position; at the end of the history, after the last
         one.
         """
-        values = self._values.registers_at(position)
+        values = self._registers_at(position)
         return NamedRegisters(
             lambda number: self._stop_pc(position) if number == PC else values(number), self._facts.flen
         )
+
+    def _registers_at(self, position: int) -> RegistersAt:
+        """Return the registers at a position: what nothing has written in the trace is what it is at the end."""
+        values, length = self._values.registers_at(position), len(self._history)
+
+        def value(number: int) -> KnownValue:
+            found = values(number)
+            if found is None and position < length and number in self._writers.unwritten:
+                return self._at_end(number)
+            return found
+
+        return value
+
+    def _at_end(self, number: int) -> KnownValue:
+        """Return a register at the end, without going there for each question."""
+        if self._ends_of is not self._execution.forward:  # what was believed is not any more
+            self._ends.clear()
+        if number not in self._ends:
+            self._ends[number] = self._values.registers_at(len(self._history))(number)
+            self._ends_of = self._execution.forward
+        return self._ends[number]
 
     def _stop_pc(self, position: int) -> KnownValue:
         if position < len(self._history):
@@ -130,7 +154,7 @@ class ReconstructedPast:
 
     def integers(self, position: int, *, trapped: bool = False) -> dict[int, int]:
         """Return the known integer registers. *trapped*: those after the instruction; no trap changes them."""
-        values = self._values.registers_at(min(position + trapped, len(self._history)))
+        values = self._registers_at(min(position + trapped, len(self._history)))
         return {number: value for number in range(32) if (value := values(X + number)) is not None}
 
     def values_stay_known(self, position: int, names: Sequence[str]) -> bool:

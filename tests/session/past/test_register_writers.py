@@ -97,6 +97,28 @@ def test_instructions_that_are_not_known() -> None:
     assert "at 2, at 0x1004" in last(missing, 2, X + 10).doubts[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "pieces", "halts", "count"),
+    [
+        ([SET_A0, ADD_A1, NOP], [3], [], 61),
+        ([SET_A0, NOP], [1, GAP, 1], [], 0),
+        ([SET_A0, NOP], [1, HALT, 1], [], 0),
+        ([SET_A0, NOP], [1, HALT, 1], [HaltWrites(1, {X + 11: 7})], 61),
+        ([SET_A0, CUSTOM], [2], [], 0),
+        ([SET_A0, ADD_A1, VECTOR], [3], [], 61),
+    ],
+)
+def test_registers_that_nothing_has_written(
+    words: list[int], pieces: list[int | tuple[EventKind, Fact]], halts: list[HaltWrites], count: int
+) -> None:
+    """Those of which no writer and no doubt is found one by one."""
+    found = writers(words, pieces, halts=halts)
+    end = sum(it for it in pieces if isinstance(it, int))
+    end += pieces.count(GAP)
+    one_by_one = {it for it in range(X + 1, X + 64) if found.last(end, it) == NoWrite()}
+    assert found.unwritten == one_by_one and len(found.unwritten) == count
+
+
 def test_instructions_of_zcmp_are_known_on_harts_that_have_it() -> None:
     """0xB852 is cm.push {ra, s0}, or c.fsdsp for a hart with D."""
     for extensions, unknown in (("IC", [0, 1]), (("I", "C", "Zcmp"), [1]), ("IFDC", [1])):

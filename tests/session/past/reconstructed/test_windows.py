@@ -111,6 +111,7 @@ def test_windows_grow_and_blocks_are_elsewhere(late: Late, monkeypatch: pytest.M
 COUNTER = """
     li s0, 0
     li s1, 3000
+    li s2, 77
 1:  addiw s0, s0, 1
     nop
     bne s0, s1, 1b
@@ -127,6 +128,21 @@ def test_counter_where_a_window_begins(tmp_path: Path, monkeypatch: pytest.Monke
     wanted = {position: now.x.get(8, begin) for position, now, _ in states(counter.run) if position in asked}
     known = {position: counter.past(counter.stop()).integers(position).get(8) for position in asked}
     assert known == wanted
+
+
+def test_what_nothing_has_written_is_what_it_is_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also long before the window at the stop; a register that is written stays unknown there, or is right."""
+    for name in ("FIRST", "LONGEST", "_BLOCK"):
+        monkeypatch.setattr(windows, name, 1000)
+    elf = assemble(tmp_path, "kept", torture.program(iter(COUNTER.splitlines())), "rv64imac")
+    counter = ran_late(tmp_path, elf, 1000)
+    past = counter.past(counter.stop())
+    for position, now, _ in states(counter.run):
+        if position in (0, 1, 2, 100, 2000):
+            found = past.integers(position)
+            assert found[18] == 77
+            assert all(now.x.get(number, value) == value for number, value in found.items()), position
+    assert 8 not in past.integers(1)
 
 
 def test_writers_and_accesses(late: Late) -> None:
