@@ -1,13 +1,13 @@
 """`rvtrace explain`: how the run of a program ended, and what went wrong, as `trace explain` says it in gdb."""
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.part import RANGE_FORMS, checked_range
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -16,19 +16,12 @@ from rvtrace_gdb.rows.explain_text import explanation_fields, explanation_lines
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.explain.explain import explanations
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
-
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("explain demo.rvt", "how the run of each hart ended, and what went wrong"),
     ("explain demo.rvt 1,5000", "the same, as if the trace ended at instruction 5000"),
 )
-
-
-class ExplainError(RvtraceError):
-    """Arguments of `rvtrace explain` that make no sense."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
     parser.add_argument(
         "part", nargs="?", default="", metavar="RANGE",
-        help="look at these instructions alone: A,B or A,+N or A,-N, or A for all from A on",
+        help=f"look at these instructions alone: {RANGE_FORMS}",
     )  # fmt: skip
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
@@ -65,10 +58,8 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print how the run ended. Raises ExplainError, RangeError, and as `raw.trace_request` and `Session.harts`."""
-    if args.part and not _RANGE.fullmatch(args.part):
-        raise ExplainError(f"{args.part}: no RANGE, which is A,B or A,+N or A,-N, or A")
-    request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, args.part)
+    """Print how the run ended. Raises NoRange, RangeError, and as `raw.trace_request` and `Session.harts`."""
+    request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, checked_range(args.part))
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         say_about_trace(request.trace, session, shown)

@@ -1,13 +1,13 @@
 """`rvtrace fork`: how far the simulated hart follows a trace, from a place of it on; `trace fork -check` in gdb."""
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.part import checked_range
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -16,19 +16,12 @@ from rvtrace_gdb.rows.fork_text import fork_check_fields, fork_check_lines
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.fork.check import fork_checks
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line
-
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("fork demo.rvt", "how far the simulated hart does what was traced"),
     ("fork demo.rvt 1200 --through-devices", "from number 1200 on, and on when a device is read"),
 )
-
-
-class ForkError(RvtraceError):
-    """Arguments of `rvtrace fork` that make no sense."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +64,11 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print how far forks follow the trace. Raises ForkError, NoFork, RangeError, and as `raw.trace_request` and
+    """Print how far forks follow the trace. Raises NoRange, NoFork, RangeError, and as `raw.trace_request` and
     `Session.harts`.
     """
-    if args.part and not _RANGE.fullmatch(args.part):
-        raise ForkError(f"{args.part}: no RANGE, which is A,B or A,+N or A,-N, or A")
-    request = _ForkRequest(raw.trace_request(args, args.capture), args.hart, args.part, args.through_devices)
+    part = checked_range(args.part)
+    request = _ForkRequest(raw.trace_request(args, args.capture), args.hart, part, args.through_devices)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         say_about_trace(request.trace, session, shown)

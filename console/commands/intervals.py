@@ -1,7 +1,6 @@
 """`rvtrace intervals`: how long calls and traps take, and what is between two places, as `trace intervals` in gdb."""
 
 import argparse
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,6 +11,7 @@ from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.locations import Locations
+from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
@@ -24,8 +24,6 @@ from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import json_line
-
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("intervals demo.rvt --calls on_trap", "how long each call of on_trap took"),
@@ -51,7 +49,7 @@ class IntervalsRequest:
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> Self:
         """Return what a command line asks for. Raises ListError, BadTime, and as `raw.trace_request`."""
-        ranges = [word for word in args.place if _RANGE.fullmatch(word)]
+        ranges = [word for word in args.place if is_range(word)]
         if len(ranges) > 1:
             raise ListError(f"{ranges[0]} and {ranges[1]}: give one RANGE; addresses are written in hexadecimal")
         places = _places([word for word in args.place if word not in ranges], args.calls, args.traps)

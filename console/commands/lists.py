@@ -4,7 +4,6 @@ They print what gdb's commands of these names print, of a capture file or of raw
 """
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from rvtrace_gdb.console.commands.shown_list.early_list import EarlyList
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
+from rvtrace_gdb.console.options.part import RANGE_FORMS, is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows import answer_text
@@ -115,8 +115,7 @@ def _coverage(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
         shown.output.say([f"{counted(hidden, 'function')} did not run: --all also shows them"])
 
 
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
-_RANGES = "numbers, A,B or A,+N or A,-N, or A for all from A on"
+_RANGES = f"numbers, {RANGE_FORMS}"
 
 
 def _is_name(text: str) -> bool:
@@ -273,7 +272,7 @@ def _add_place(name: str, parser: CommandParser) -> None:
     elif "[RANGE" in verb.usage:
         covers = name == "coverage"
         numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
-        text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all){more}"
+        text = f"numbers {numbers}: {RANGE_FORMS} (default: all){more}"
         parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=text)
 
 
@@ -317,7 +316,7 @@ def run(args: argparse.Namespace) -> int:
 def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
     """Return what the command line asks for. Raises ListError, and as `raw.trace_request`."""
     locations, numbers = list(args.location), args.range
-    if len(locations) > 1 and _RANGE.fullmatch(locations[-1]):
+    if len(locations) > 1 and is_range(locations[-1]):
         numbers = locations.pop()
     if args.since is not None and numbers:
         raise ListError("give --from N or a RANGE, not both")

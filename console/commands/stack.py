@@ -1,13 +1,13 @@
 """`rvtrace stack`: how deep the stacks of a program were, as `trace stack` says it in gdb."""
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.part import RANGE_FORMS, checked_range
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -16,19 +16,12 @@ from rvtrace_gdb.rows.stack_text import SHOWN, stack_fields, stack_lines
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.stack.depth import stack_depths
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line
-
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("stack demo.rvt", "how deep the stacks were, and what took them"),
     ("stack demo.rvt 1,5000 --top 0", "the same of a part of what ran, with all frames and functions"),
 )
-
-
-class StackError(RvtraceError):
-    """Arguments of `rvtrace stack` that make no sense."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
     parser.add_argument(
         "part", nargs="?", default="", metavar="RANGE",
-        help="look at these instructions alone: A,B or A,+N or A,-N, or A for all from A on",
+        help=f"look at these instructions alone: {RANGE_FORMS}",
     )  # fmt: skip
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
@@ -72,10 +65,8 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print how deep the stacks were. Raises StackError, RangeError, and as `raw.trace_request` and `Session.harts`."""
-    if args.part and not _RANGE.fullmatch(args.part):
-        raise StackError(f"{args.part}: no RANGE, which is A,B or A,+N or A,-N, or A")
-    request = StackRequest(raw.trace_request(args, args.capture), args.hart, args.part, args.top)
+    """Print how deep the stacks were. Raises NoRange, RangeError, and as `raw.trace_request` and `Session.harts`."""
+    request = StackRequest(raw.trace_request(args, args.capture), args.hart, checked_range(args.part), args.top)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         say_about_trace(request.trace, session, shown)

@@ -1,7 +1,6 @@
 """`rvtrace report`: where the instructions and the time of a trace went, as `trace report` prints it in gdb."""
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +13,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.report.captures import ProfiledTrace
 from rvtrace_gdb.console.commands.report.page import check_page, write_page
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text
 from rvtrace_gdb.reports.profile.model import Profile
@@ -25,8 +25,6 @@ from rvtrace_gdb.session.queries.reports import ReportChoice, reports
 from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line
-
-_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 
 EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
@@ -89,7 +87,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def _request(args: argparse.Namespace) -> ReportRequest:
     """Return what the command line asks for. Raises ReportError, and as `raw.trace_request`."""
-    ranges = [word for word in args.part if _RANGE.fullmatch(word)]
+    ranges = [word for word in args.part if is_range(word)]
     sections = [word for word in args.part if word not in ranges]
     unknown = [word for word in sections if word not in SECTIONS]
     if unknown:
