@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
 from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
+from rvtrace_gdb.session.capture import file as capture_file
 from tests.console.options.beginnings import beginning
 from tests.decode.branches.test_ctxp import HEADER, lines_of
 from tests.decode.branches.test_tacit import executed, naive
@@ -25,6 +26,7 @@ from tests.helpers.commit_logs import encode_log
 from tests.helpers.event_traces import ELF, EVENTS, written
 from tests.helpers.started_python import rvtrace
 from tests.session.description import devicetrees
+from tests.session.perf_data.recorded import with_trace
 from tests.transport.simulated.hart.programs import build
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -71,6 +73,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main([*encode, *for_raw]) == 0
     _esp32(folder / "esp32")
     _branches(folder)
+    [sink] = capture_file.load(folder / "x.rvt").sinks
+    (folder / "perf.data").write_bytes(with_trace(folder / "app.elf", [(sink.data, 0)]))
     _tandem(folder)
     (folder / "board").mkdir()
     (folder / "board" / "board.dtb").write_bytes(devicetrees.blob("per_hart"))
