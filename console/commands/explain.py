@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.part import RANGE_FORMS, checked_range
+from rvtrace_gdb.console.options import inputs, part, raw
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -41,14 +40,7 @@ def add_arguments(parser: CommandParser) -> None:
         " in the trace, what it cannot say, and what to ask next. As `trace explain` does in gdb. Nothing is said of"
         " what is not wrong."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
-    parser.add_argument(
-        "part", nargs="?", default="", metavar="RANGE",
-        help=f"look at these instructions alone: {RANGE_FORMS}",
-    )  # fmt: skip
-    hart = inputs.number_from(0, (1 << 32) - 1)
-    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
+    part.add_arguments(parser, f"look at these instructions alone: {part.RANGE_FORMS}")
     output.add_arguments(parser, "each hart")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
@@ -59,7 +51,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print how the run ended. Raises NoRange, RangeError, and as `raw.trace_request` and `Session.harts`."""
-    request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, checked_range(args.part))
+    request = ExplainRequest(raw.trace_request(args, args.capture), args.hart, part.checked_range(args.part))
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         say_about_trace(request.trace, session, shown)

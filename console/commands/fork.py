@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.options.part import checked_range
+from rvtrace_gdb.console.options import inputs, part, raw
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -43,14 +42,7 @@ def add_arguments(parser: CommandParser) -> None:
         " read of a device, or where it would depend on a value that is not known. It checks the values of the past:"
         " where they were wrong, the hart would go elsewhere. In gdb `trace fork` makes such a fork to try things in."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
-    parser.add_argument(
-        "part", nargs="?", default="", metavar="RANGE",
-        help="from which instruction to which: A, A,B or A,+N or A,-N (default: all)",
-    )  # fmt: skip
-    hart = inputs.number_from(0, (1 << 32) - 1)
-    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
+    part.add_arguments(parser, "from which instruction to which: A, A,B or A,+N or A,-N (default: all)")
     parser.add_argument(
         "--through-devices", action="store_true",
         help="go on over reads of devices: what they read is what the trace knows of it, else it is unknown",
@@ -67,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     """Print how far forks follow the trace. Raises NoRange, NoFork, RangeError, and as `raw.trace_request` and
     `Session.harts`.
     """
-    part = checked_range(args.part)
-    request = _ForkRequest(raw.trace_request(args, args.capture), args.hart, part, args.through_devices)
+    numbers = part.checked_range(args.part)
+    request = _ForkRequest(raw.trace_request(args, args.capture), args.hart, numbers, args.through_devices)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         say_about_trace(request.trace, session, shown)

@@ -1,7 +1,9 @@
-"""RANGE, the part of a history that a command is about: numbers of instructions, as gdb's commands take them."""
+"""The part of a history that a command is about: RANGE, numbers of instructions as gdb's commands take them."""
 
+import argparse
 import re
 
+from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.support.errors import RvtraceError
 
 RANGE_FORMS = "A,B or A,+N or A,-N, or A for all from A on"
@@ -14,6 +16,15 @@ class NoRange(RvtraceError):
 
     def __init__(self, word: str) -> None:
         super().__init__(f"{word}: no RANGE, which is A,B or A,+N or A,-N, or A")
+
+
+def add_arguments(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add FILE, RANGE and --hart, of a command that answers for each hart. *text*: the help of RANGE."""
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument("part", nargs="?", default="", metavar="RANGE", help=text)
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")
 
 
 def is_range(word: str) -> bool:

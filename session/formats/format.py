@@ -236,7 +236,8 @@ class PiecewiseDecoding:
     def _next_break(self) -> int:
         """Cross the breaks before the next byte; return the offset of the one that follows."""
         assert self._decoder is not None
-        for one in self.breaks[self._crossed :]:
+        while self._crossed < len(self.breaks):
+            one = self.breaks[self._crossed]
             if one.offset > self._done:
                 return one.offset
             self._decoder.cross_break(one.why)

@@ -133,8 +133,11 @@ class AuxBuffer:
         ranges = sorted(self.ranges, key=lambda one: one.offset) or list(whole)
         found: list[AuxPiece] = []
         end: int | None = None
+        first = 0  # stretches before it end before this range, and so before all that follow
         for one in ranges:
-            data = _bytes_of(stretches, one.offset, one.size)
+            while first < len(stretches) and stretches[first].offset + len(stretches[first].data) <= one.offset:
+                first += 1
+            data = _bytes_of(stretches, first, one.offset, one.size)
             loss = _loss(one, end, len(data))
             end = one.offset + len(data)
             if data or loss:
@@ -142,12 +145,15 @@ class AuxBuffer:
         return found
 
 
-def _bytes_of(stretches: list[AuxStretch], offset: int, size: int) -> bytes:
-    """Return the bytes from *offset* on, up to the first that no stretch has."""
+def _bytes_of(stretches: list[AuxStretch], first: int, offset: int, size: int) -> bytes:
+    """Return the bytes from *offset* on, up to the first that no stretch from number *first* on has."""
     parts: list[bytes] = []
-    for stretch in stretches:
+    for number in range(first, len(stretches)):
+        stretch = stretches[number]
+        if stretch.offset > offset:
+            break  # as all behind it
         inside = stretch.data[max(offset - stretch.offset, 0) : max(offset + size - stretch.offset, 0)]
-        if stretch.offset <= offset and inside:
+        if inside:
             parts.append(inside)
             offset, size = offset + len(inside), size - len(inside)
     return b"".join(parts)
@@ -173,7 +179,7 @@ class AuxBuffers:
 
     def __init__(self) -> None:
         self._buffers: dict[int, AuxBuffer] = {}
-        self._ranges: list[AuxRange] = []
+        self._ranges: dict[AuxRange, None] = {}  # a file may say one twice
         self._index_of: dict[int, int] = {}
 
     def add_ids(self, record: PerfRecord, reader: RecordReader) -> None:
@@ -192,15 +198,15 @@ class AuxBuffers:
     def add_range(self, record: PerfRecord, reader: RecordReader) -> None:
         """Add an AUX record."""
         offset, size, flags = (reader.number(record, at, "Q") for at in (0, 8, 16))
-        self._ranges.append(AuxRange(offset, size, AuxFlag(flags), record.origin))
+        self._ranges[AuxRange(offset, size, AuxFlag(flags), record.origin)] = None
 
     def buffers(self) -> Mapping[int, AuxBuffer]:
         """Return the buffers, each with its ranges."""
         for one in self._ranges:
             index = self._index(one.origin)
-            if index is not None and one not in self._buffers[index].ranges:
+            if index is not None:
                 self._buffers[index].ranges.append(one)
-        self._ranges = []
+        self._ranges = {}
         return self._buffers
 
     def _index(self, origin: RecordOrigin) -> int | None:

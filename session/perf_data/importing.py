@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from rvtrace_gdb.decode.coresight.frames import BARRIER, FRAME_BYTES, FrameForm
@@ -25,7 +26,7 @@ from rvtrace_gdb.session.formats.imported_encoders import (
     full_sink,
 )
 from rvtrace_gdb.session.formats.raw_import import captured_image
-from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffer, AuxPiece, AuxtraceInfo, DriverSeries
+from rvtrace_gdb.session.perf_data.auxtrace import AuxPiece, AuxtraceInfo, DriverSeries
 from rvtrace_gdb.session.perf_data.processes import KERNEL, PerfProcess
 from rvtrace_gdb.session.perf_data.program_files import (
     BuildIdFiles,
@@ -179,12 +180,13 @@ class _Importing:
     def _traced(self) -> tuple[tuple[CapturedEncoder, ...], tuple[CapturedSink, ...]]:
         """Return the encoder and the trace of each CPU. Raises SeveralProcesses, NoProcess."""
         buffers = self.recording.buffers.buffers()
-        self.pid = self._chosen_pid(self._sizes(buffers.values()))
+        pieces_of = {number: buffer.pieces() for number, buffer in buffers.items()}
+        self.pid = self._chosen_pid(_sizes(pieces_of.values()))
         encoders, sinks = [], []
         for number, buffer in sorted(buffers.items()):
             hart = number if buffer.cpu is None else buffer.cpu
             name = f"tid{buffer.tid}" if buffer.cpu is None else f"cpu{buffer.cpu}"
-            pieces = [it for it in buffer.pieces() if it.origin.pid in (None, self.pid)]
+            pieces = [it for it in pieces_of[number] if it.origin.pid in (None, self.pid)]
             data = b"".join(piece.data for piece in pieces)
             encoders.append(encoder_of_hart(name, hart, self.options, data))
             sinks.append(replace(full_sink(name, data, False, (name,)), breaks=tuple(_breaks(pieces))))
@@ -193,29 +195,17 @@ class _Importing:
 
     def _framed(self, info: AuxtraceInfo) -> tuple[tuple[CapturedEncoder, ...], tuple[CapturedSink, ...]]:
         """Return the encoders, which are told apart by SRC, or else by ATB ID, and the frames of all buffers."""
+        pieces = self._pieces_by_time()
         if info.cpus and not any(it.context for it in info.cpus):
-            self.pid = self._chosen_pid(self._sizes(self.recording.buffers.buffers().values()))
+            self.pid = self._chosen_pid(_sizes([[piece for _, piece in pieces]]))
         raw = RawImport(
-            "frames", self._frames(), _options_of(info, self.options, self.recording.path), Image(self.recording.xlen)
+            "frames", _frames(pieces), _options_of(info, self.options, self.recording.path), Image(self.recording.xlen)
         )
         encoders, sink = encoders_and_sink(raw, ImportedFrames(FrameForm.MEMORY))
         return encoders, (sink,)
 
-    def _frames(self) -> bytes:
-        """Return the frames of all buffers in the order of their times. A barrier, which perf puts there, too, is where
-        they do not go on.
-        """
-        parts: list[bytes] = []
-        last = -1
-        for number, piece in self._pieces_by_time():
-            whole = len(piece.data) // FRAME_BYTES * FRAME_BYTES
-            if (piece.loss or number != last) and parts and not piece.data.startswith(BARRIER):
-                parts.append(BARRIER)
-            parts.append(piece.data[:whole])
-            last = number
-        return b"".join(parts)
-
     def _pieces_by_time(self) -> list[tuple[int, AuxPiece]]:
+        """Return the pieces of all buffers, each with the number of its buffer."""
         found: list[tuple[int, AuxPiece]] = []
         for number, buffer in self.recording.buffers.buffers().items():
             pieces = buffer.pieces()
@@ -223,13 +213,26 @@ class _Importing:
             found += [(number, piece) for piece in pieces]
         return sorted(found, key=lambda it: it[1].origin.time or 0)
 
-    def _sizes(self, buffers: Iterable[AuxBuffer]) -> dict[int, str]:
-        """Return how much trace each process has."""
-        sizes: Counter[int] = Counter()
-        for buffer in buffers:
-            for piece in buffer.pieces():
-                sizes[piece.origin.pid or 0] += len(piece.data)
-        return {pid: counted(size, "byte") for pid, size in sorted(sizes.items())}
+
+def _sizes(pieces: Iterable[Iterable[AuxPiece]]) -> dict[int, str]:
+    """Return how much trace each process has in the pieces of each buffer."""
+    sizes: Counter[int] = Counter()
+    for piece in chain.from_iterable(pieces):
+        sizes[piece.origin.pid or 0] += len(piece.data)
+    return {pid: counted(size, "byte") for pid, size in sorted(sizes.items())}
+
+
+def _frames(pieces: Iterable[tuple[int, AuxPiece]]) -> bytes:
+    """Return the frames of pieces in their order. A barrier, which perf puts there, too, is where they do not go on."""
+    parts: list[bytes] = []
+    last = -1
+    for number, piece in pieces:
+        whole = len(piece.data) // FRAME_BYTES * FRAME_BYTES
+        if (piece.loss or number != last) and parts and not piece.data.startswith(BARRIER):
+            parts.append(BARRIER)
+        parts.append(piece.data[:whole])
+        last = number
+    return b"".join(parts)
 
 
 def _options_of(info: AuxtraceInfo, options: EncoderTraceOptions, path: str) -> EncoderTraceOptions:
