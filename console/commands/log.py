@@ -103,9 +103,10 @@ def logged(words: list[str], condition: str = "") -> LogArguments:
     """Return what is logged: each word may have several expressions. Raises ListError."""
     turn = words[-1] if len(words) > 1 and words[-1] in ("-", "+") else ""
     words = words[:-1] if turn else words
-    texts = [words[0]]
+    texts, in_condition = [words[0]], False
     for word in words[1:]:
-        is_joined = texts[-1].startswith("/") or "if" in (word, texts[-1]) or log_arguments(f"x {word}").numbers
+        in_condition = in_condition or word.split()[:1] == ["if"]
+        is_joined = in_condition or texts[-1].startswith("/") or log_arguments(f"x {word}").numbers
         texts.append(f" {word}" if is_joined else f", {word}")
     given = log_arguments("".join(texts))
     if condition and given.condition:

@@ -97,6 +97,19 @@ def test_a_part_of_the_history(capture: Path, capsys: pytest.CaptureFixture[str]
     assert logged(capture, capsys, "fact", "n", "--from", str(positions[3])) == ["n = 2", "n = 1"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["n if n > 3"], ["n", "if", "n > 3"], ["n", "if", "n", ">", "3"], ["n", "if n > 3"],
+        ["n", "if", "n", ">", "3", "1,2"],
+    ],
+)
+def test_a_condition_in_words_as_a_shell_splits_them(
+    words: list[str], capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert logged(capture, capsys, "fact", *words) == ["n = 5", "n = 4"]
+
+
 def queried(capture: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[tuple[Any, ...]]:
     """The cells of each row of `rvtrace sql` that are not NULL."""
     assert main(["sql", str(capture), *words, "--json", "--quiet"]) == 0
