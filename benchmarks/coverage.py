@@ -23,7 +23,8 @@ from long_runs import histories
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.coverage import counts
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import ExecutionSearch, arrivals, entries_of, executions
 from rvtrace_gdb.session.queries.functions import Coverage
 

@@ -22,7 +22,8 @@ from long_runs import cpu_seconds, histories
 
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import INDEX_STRIDE, AnyPath, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.divergence.alignment import FlowSide
 from rvtrace_gdb.session.questions.divergence.comparison import ComparedSide, FlowComparison, compare
 from rvtrace_gdb.session.questions.divergence.flow import Flow, HistorySymbols

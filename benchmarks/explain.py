@@ -23,7 +23,8 @@ from long_runs import histories
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import AnyPath, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.explain.explain import explanation
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session

@@ -25,7 +25,8 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, RepeatPath
 from rvtrace_gdb.decode.history.history import Path as HistoryPath
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports import export
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.past.choice import PastSource

@@ -12,7 +12,8 @@ from time import process_time
 
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers

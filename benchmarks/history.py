@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import histories
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.queries.history_rows import annotations, rows
 from rvtrace_gdb.session.queries.interleaved import Interleaved
 

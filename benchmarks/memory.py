@@ -22,7 +22,8 @@ from long_runs import SETTINGS, encoded
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import call_tree
 from rvtrace_gdb.decode.coverage import counts
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import ExecutionSearch, arrivals, executions
 
 PIECE = 1 << 16

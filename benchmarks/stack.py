@@ -22,7 +22,8 @@ from long_runs import cpu_seconds as timed
 from long_runs import histories
 
 from rvtrace_gdb.decode.history.history import AnyPath
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.stack.depth import stack_depth
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from tandem import DATA, TRACES
 
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode
 from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from rvtrace_gdb.session.exports.logs.commits import Spelling

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import Event, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.answers import CheckRow
 from rvtrace_gdb.rows.list_rows import ShortHistoryRow
 from rvtrace_gdb.session import program

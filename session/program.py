@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.elf import BadElf
-from rvtrace_gdb.decode.program.image import ContextImages, Image, read_elf
+from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedImage,

@@ -11,7 +11,8 @@ from reconstructed.claims import Claims, Shares, Shown
 from reconstructed.local_variables import LocalVariables
 from reconstructed.truth import Run, Truth
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownValue, StopState
 from rvtrace_gdb.decode.reconstruction.window.edges import edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import Window

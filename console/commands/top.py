@@ -15,7 +15,7 @@ from rvtrace_gdb.console.commands.decode.follow_output import size, summary
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, StreamOptions
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import OutputOptions, text_of
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.reports.profile.growing import GrowingProfile
 from rvtrace_gdb.rows.top_rows import TOP_ROWS, TopTable
 from rvtrace_gdb.rows.top_text import top_fields, top_lines

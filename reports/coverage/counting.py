@@ -8,8 +8,9 @@ from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.elf import Elf
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.reports.coverage.gaps import MaybeRan, maybe_ran
 from rvtrace_gdb.reports.coverage.jump_tables import is_table_jump, jump_tables

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.calls.states import traps_of
 from rvtrace_gdb.decode.history.events import EventKind, Start, Stop, StopReason
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.history.missing import is_placeless
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.reports.coverage.flow_graph import FlowGraph, FlowNode
 from rvtrace_gdb.support.errors import Progress, silent
 

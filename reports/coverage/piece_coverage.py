@@ -13,8 +13,9 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.pieces import PieceHistory
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.conditions.counting import ElfDecisions, has_one_stack, put_conditions
 from rvtrace_gdb.reports.coverage.conditions.piece_conditions import (
     ConditionsBegin,

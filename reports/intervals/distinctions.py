@@ -13,7 +13,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals
 from rvtrace_gdb.reports.intervals.statistics import percentile
 from rvtrace_gdb.support.errors import Progress, silent

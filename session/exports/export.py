@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding

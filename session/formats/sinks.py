@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Program
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedRecords, CapturedSink
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry

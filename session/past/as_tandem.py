@@ -13,7 +13,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import Trap, TrapKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, reach
 from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost
 from rvtrace_gdb.decode.semantics.addressed import addressed

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from rvtrace_gdb.decode.history.events import HALTS, Start, StartReason, Stop
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.elf import Elf
-from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, KnownValue, StopState, own_ram
 from rvtrace_gdb.session.capture.model import Capture, Captured, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.support.errors import RvtraceError

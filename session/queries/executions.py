@@ -7,7 +7,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import AddressQuery, CombinedSearch, ExecutionSearch, arrivals, entries_of, executions
 from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.queries.search import BadQuery, Places, QueryResults, Searcher

@@ -15,7 +15,8 @@ from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
 from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 from rvtrace_gdb.session.queries.pages import Cursor, Folding, PageSelection, RangeError

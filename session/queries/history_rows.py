@@ -15,8 +15,9 @@ from operator import attrgetter, itemgetter
 from rvtrace_gdb.decode.history.event_wording import context_text, says_its_kind
 from rvtrace_gdb.decode.history.events import GAP_KINDS, HALTS, EventKind, Start, Stop
 from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place, ShortHistoryRow
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.hart_events import HartEvent, ItcWrite
 from rvtrace_gdb.decode.history.history import Event
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.no_load_strings import filled_format, no_load_strings
 from rvtrace_gdb.rows.itc_rows import ItcRow
 from rvtrace_gdb.session.context import Context

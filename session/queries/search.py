@@ -14,7 +14,8 @@ from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, M
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.history.positions import history_number, history_number_if_known
-from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch
 from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place

@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.proxy.backend import ExtensionContext

@@ -24,8 +24,9 @@ from rvtrace_gdb.decode.history.events import (
     TrapKind,
 )
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.trap_cause import TrapRegisters, explained, open_trap
 
 MAIN, HANDLER, NOP, MRET, BEQ_8, JUMP_SELF, ECALL, JR = (

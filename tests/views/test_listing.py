@@ -10,8 +10,9 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.history import Path as Flow
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers
 from rvtrace_gdb.views.text_rows import ModifierError, Modifiers, lines, merged_lines
 from tests.helpers.event_facts import lost

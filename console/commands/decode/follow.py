@@ -18,7 +18,7 @@ from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RawTrace, RequestedTrace, SettingsBytes, TandemBytes
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, stream

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from rvtrace_gdb.console.output import text_of
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts
 from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.text import RowPiece, columns, counted, json_line

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.coverage import stretch_entries
 from rvtrace_gdb.decode.history.history import AnyPath, History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.conditions.condition_values import EvaluationCounter
 from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import image_pieces, reaches_at
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, MemoryAccess
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
 from rvtrace_gdb.session.past.past import AccessedBytes

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import STORE, MemoryAccess
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within

@@ -6,8 +6,9 @@ What follows from the beginning is asked first (`execution`); what does not, of 
 from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM, X
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
 from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.forward import Forward

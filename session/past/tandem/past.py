@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import CSRS
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.past.named_registers import NamedRegisters

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.search import CombinedSearch, ExecutionSearch
 from rvtrace_gdb.reports.intervals.between import IntervalsBetween, Occurrences, Order, intervals_between
 from rvtrace_gdb.reports.intervals.calls import Calls, calls_of

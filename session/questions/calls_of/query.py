@@ -15,7 +15,8 @@ from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.search import entries_of, executions
 from rvtrace_gdb.reports.intervals.calls import calls_of

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.session.questions.divergence.content import SymbolOfPc
 from rvtrace_gdb.session.questions.divergence.flow import Flow, common, common_before

@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event, History
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.reports.coverage.gaps import is_halt
 from rvtrace_gdb.reports.intervals.traps import returns_from_traps

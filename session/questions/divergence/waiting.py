@@ -7,7 +7,8 @@ runs: they are compared by what follows.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.divergence.flow import Flow, common
 from rvtrace_gdb.session.questions.divergence.loop_code import is_waiting_round
 

@@ -12,7 +12,8 @@ from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.history.events import EventKind, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.search import ExecutionSearch, executions
 from rvtrace_gdb.session.past.choice import PastSource, past_of

@@ -19,8 +19,9 @@ from rvtrace_gdb.decode.expressions.syntax import BadExpression, ChangingExpress
 from rvtrace_gdb.decode.expressions.values import TypedValue
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.prologues import Prologues
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.rows.list_rows import LoggedRow, Place

@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.drawn import SliceBegin, SliceEnd, Slices, SliceTrack
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, row_fields
 from rvtrace_gdb.session.exports.export import ExportedTrace

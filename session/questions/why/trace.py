@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Start
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import F, X
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.past.past import OUTSIDE, NoWrite, Past, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters

@@ -11,9 +11,10 @@ from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of

@@ -12,8 +12,9 @@ from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import CALL, JUMP, NOP, PLAIN, RET, Code

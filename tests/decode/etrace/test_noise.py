@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.etrace.packets import write
 from tests.decode.etrace.vectors import framed

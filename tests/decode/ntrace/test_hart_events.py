@@ -14,7 +14,8 @@ from rvtrace_gdb.decode.history.hart_events import HartEvent, ItcWrite
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Options
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import decoded, groups, image_of, message, of_kind, started, stopped
 

@@ -20,8 +20,9 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.ntrace.decoder import decode_streams
 from rvtrace_gdb.decode.ntrace.items import Itemizer
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, ImplicitReturn, Options
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.linux import MappedFiles, add_kernel_pages, process_image, read_maps
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import image_of, located, message, of_kind, read, split, started, stopped

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import BadElf
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image, read_elf
+from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
 from rvtrace_gdb.decode.program.linux import (
     BadMemory,
     MappedFiles,

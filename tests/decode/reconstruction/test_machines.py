@@ -12,7 +12,8 @@ import pytest
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Trap
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.beliefs import BELIEFS, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.facts import (
     HartMachine,

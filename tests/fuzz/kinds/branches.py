@@ -9,7 +9,8 @@ from rvtrace_gdb.decode.branches.ctxp import sources_of
 from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
 from rvtrace_gdb.decode.branches.tacit import TacitEncoder, packet_bytes
 from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranches
 from rvtrace_gdb.session.formats.raw_import import branches_capture
 from tests.fuzz.kinds.trace_checks import Trace, Traces

@@ -6,7 +6,7 @@ import random
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, CtrEntry, pack
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.capture.model import Capture, CapturedRecords
 from tests.decode.ctr.random_harts import ALL, Hart, Program, recorded
 from tests.fuzz.kinds.trace_checks import Trace, Traces

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import ResyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.instructions import (
     ATOMIC,
     CAS_FAILURE,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Options
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.samples import sample_counts
 from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
 from rvtrace_gdb.session.queries.itc import ConsoleLog

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, ImplicitReturn, InstSyncMode
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from tests.decode.ntrace.encodings import Case, legal
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 

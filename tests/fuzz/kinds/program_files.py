@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump, read_snapshot
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation, symbol_names, symbols
 from rvtrace_gdb.decode.program.elf import machine
-from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.decode.program.linux import MappedFiles, process_image, read_maps
 from rvtrace_gdb.decode.program.source_lines import SourceLines

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
+from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions

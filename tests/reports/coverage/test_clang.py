@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.conditions.counting import add_conditions
 from rvtrace_gdb.reports.coverage.counting import program_coverages
 from rvtrace_gdb.reports.coverage.source_coverage import source_coverage

@@ -9,7 +9,8 @@ import pytest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import Path as CodePath
 from rvtrace_gdb.decode.history.history import RepeatPath
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.conditions.condition_values import EvaluationCounter, Vector, covered_conditions
 from rvtrace_gdb.reports.coverage.conditions.counting import add_conditions
 from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision, ConditionBranch

@@ -12,7 +12,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.counting import program_coverages
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
 from tests.helpers.cross_compiler import HOME, compile_program, symbol_address

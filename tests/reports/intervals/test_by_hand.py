@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event, Times
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.search import ExecutionSearch, entries_of
 from rvtrace_gdb.reports.intervals.between import Occurrences, Order, intervals_between
 from rvtrace_gdb.reports.intervals.calls import Calls, calls_of

@@ -13,7 +13,8 @@ import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.intervals import tallies
 from rvtrace_gdb.reports.profile.as_json import from_json, to_json
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile

@@ -8,9 +8,10 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, Times
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf, ElfSection, ElfSegment, Symbol
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile import hottest
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
 from rvtrace_gdb.reports.profile.model import PLACES_AT_MOST, Durations, GapCause, Profile, TrapCause

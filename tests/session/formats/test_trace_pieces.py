@@ -16,7 +16,8 @@ from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.counting import stretches
 from rvtrace_gdb.reports.coverage.gaps import gap_facts
 from rvtrace_gdb.reports.coverage.piece_coverage import JoinedCoverage

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from rvtrace_gdb.console.models import ModelOptions, open_model
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode

@@ -3,8 +3,8 @@
 import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason, Trap, TrapKind
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import CSRS, PRIVILEGE, F, X
-from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine
 from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NoWrite, PastWrite

@@ -14,7 +14,8 @@ from typing import Any
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.support.errors import RvtraceError

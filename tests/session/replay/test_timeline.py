@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.proxy.backend import MovementStop, ReplayBackend

@@ -5,8 +5,8 @@ from pathlib import Path
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
-from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.unwinder import Unwinder, UnwoundFrame, in_order
 from tests.helpers.cross_compiler import demo

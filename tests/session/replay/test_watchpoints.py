@@ -12,7 +12,8 @@ import pytest
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.history import Path as Instructions
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.session.past.choice import new_past

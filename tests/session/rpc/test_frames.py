@@ -1,7 +1,7 @@
 """Rows of frames as gdb's unwinder gets them."""
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.rpc.replay import frame_rows

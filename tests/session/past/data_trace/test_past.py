@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from rvtrace_gdb.decode.etrace.options import Modes
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, MemoryAccess
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine
 from rvtrace_gdb.session.errors import NoTrace

@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.history.history import Event, History
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.reconstruction import forward as forward_module
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoints
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, StopState

@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason
-from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, StopState
 from rvtrace_gdb.rows import values_text
 from rvtrace_gdb.session.past.reconstructed.facts import Dropped, HartFacts

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, StopState
 from rvtrace_gdb.session.past.past import PastWrite
 from rvtrace_gdb.session.past.reconstructed import windows

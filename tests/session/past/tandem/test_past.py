@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, StateId, TandemParameters
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.past.tandem.past import TandemPast

@@ -9,8 +9,9 @@ import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import FCSR
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange
 from rvtrace_gdb.rows.list_rows import WhyRow
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts

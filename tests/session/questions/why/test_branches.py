@@ -10,7 +10,8 @@ import pytest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.questions.why import deciders
 from rvtrace_gdb.session.questions.why.branches import Decided, Decision, Decisions

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import FCSR, SATP, F, X
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction import forward
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange, StopState

@@ -1,0 +1,99 @@
+"""The programs of a hart's contexts: one for the kernel, others for its processes and for guests.
+
+A trace reports the context of a hart in Ownership messages: privilege mode, scontext and hcontext (N-Trace 1.0, 7.1). A
+Linux kernel with support for that writes the pid of the task it switches to into scontext: in captures this is the pid
+of the traced process, and 0 for the idle task.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.csrs import ProgramContext
+from rvtrace_gdb.decode.program.elf import BadElf
+from rvtrace_gdb.decode.program.image import Image
+
+_MACHINE = 3  # the privilege mode M
+
+
+class _Attached(NamedTuple):
+    """An image and the contexts it is for; None means any."""
+
+    image: Image
+    scontext: int | None
+    hcontext: int | None
+    virtual: bool | None
+
+    @property
+    def selectors(self) -> int:
+        return sum(value is not None for value in self[1:])
+
+    def covers(self, context: ProgramContext) -> bool:
+        contexts = (self.scontext, context.scontext), (self.hcontext, context.hcontext)
+        pairs = (*contexts, (self.virtual, context.virtual))
+        return all(value is None or value == actual for value, actual in pairs)
+
+
+class ContextImages:
+    """The image of each context: the images attached to it, over a base that all contexts share.
+
+    The base is the bare-metal program, or the kernel and the firmware under it. M-mode has the base alone: it runs at
+    physical addresses, where a process may have code of its own.
+    """
+
+    def __init__(self, base: Image) -> None:
+        self.base = base
+        self._attached: list[_Attached] = []
+        self._layered: dict[tuple[int, ...], Image] = {(): base}  # by the ids of what is over the base, undermost first
+
+    partial = True
+    """Much code that runs on such a system was not supplied, so missing code is not an error."""
+
+    @property
+    def xlen(self) -> int:
+        """The XLEN: 32 or 64."""
+        return self.base.xlen
+
+    @property
+    def path(self) -> str:
+        """The path of the base's ELF file, or of the first one attached; "" without any."""
+        images = (self.base, *(attached.image for attached in self._attached))
+        return next((image.path for image in images if image.path), "")
+
+    def attach(
+        self,
+        image: Image,
+        *,
+        scontext: int | None = None,
+        hcontext: int | None = None,
+        virtual: bool | None = None,
+    ) -> None:
+        """Attach *image* to the contexts with these values; a value that is not given matches any.
+
+        If several images match a context, the one for fewer contexts hides the others, and a later one hides an earlier
+        one. Raises BadElf if the code has another XLEN than the base.
+        """
+        if image.xlen != self.xlen:
+            raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
+        self._attached.append(_Attached(image, scontext, hcontext, virtual))
+
+    def code_parts(self) -> Iterator[bytes] | None:
+        """Return the same as `Image.code_parts`, for the images of all contexts."""
+        parts = [self.base.code_parts(), *(it.image.code_parts() for it in self._attached)]
+        if None in parts:
+            return None
+        selectors = repr([it[1:] for it in self._attached]).encode()
+        return chain([selectors], *(part for part in parts if part is not None))
+
+    def image_of(self, context: ProgramContext) -> Image:
+        """Return the code in *context*: the same object for contexts with the same code."""
+        if context.prv == _MACHINE:
+            return self.base
+        chosen = [attached for attached in self._attached if attached.covers(context)]
+        return self._over_base([attached.image for attached in sorted(chosen, key=lambda one: one.selectors)])
+
+    def _over_base(self, images: list[Image]) -> Image:
+        key = tuple(map(id, images))
+        if key not in self._layered:
+            self._layered[key] = images[-1].over(self._over_base(images[:-1]))
+        return self._layered[key]
