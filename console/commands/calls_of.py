@@ -44,8 +44,7 @@ def add_arguments(parser: CommandParser) -> None:
         "Prints each call of a function, as `trace calls-of` does in gdb: from where, its arguments by name, what it"
         " returned, how many instructions (and ticks) it took, and what it called. What is not known is shown so."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     parser.add_argument("function", metavar="FUNCTION", help="FUNCTION, or FILE:FUNCTION")
     rows = "numbers of this list: A,B or A,+N or A,-N, or A for all from A on (default: all)"
     parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=rows)

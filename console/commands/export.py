@@ -35,8 +35,7 @@ def add_arguments(parser: CommandParser) -> None:
         + ". What the form has and the trace does not is left out, and a message says so."
     )
     group_of(parser, FORMS, "forms", " ".join(f"{row.name}: {row.help}." for row in export.EXPORTS))
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     names = [row.name for row in export.EXPORTS]
     form = "the form: --help-forms explains them"
     to = parser.add_mutually_exclusive_group(required=True)

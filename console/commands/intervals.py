@@ -88,8 +88,7 @@ def add_arguments(parser: CommandParser) -> None:
         " `trace intervals` does in gdb. FROM, TO: FUNCTION, FILE:LINE, ADDRESS, as for find; return:FUNCTION; trap,"
         " interrupt or exception, with :CAUSE if wanted; trap-return. What a gap of the trace cuts is counted apart."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     parser.add_argument(
         "place", nargs="*", metavar="PLACE",
         help="FROM and TO; RANGE: only those that begin at these numbers of the list, with all of their length: A,B or"

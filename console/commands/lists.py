@@ -265,8 +265,7 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
 def _add_place(name: str, parser: CommandParser) -> None:
     """Add the trace, and which part of it a command is about."""
     verb = VERBS[name]
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     if name == "find":
         parser.add_argument("location", nargs="+", metavar="LOCATION", help="what is searched; then, if any, a RANGE")
     elif "[RANGE" in verb.usage:

@@ -50,8 +50,7 @@ def add_arguments(parser: CommandParser) -> None:
         " expressions at that moment of the past. What is not known is shown so. EXPR: variables, members, indices,"
         " casts, registers, with the operators of C; or a format in quotes, and expressions."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     where = "FUNCTION, FILE:FUNCTION, FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS"
     parser.add_argument("where", metavar="WHERE", help=where)
     expressions = (

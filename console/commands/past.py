@@ -117,9 +117,6 @@ def _add_common(parser: CommandParser, name: str, of_json: str) -> None:
     parser.examples = EXAMPLES[name]
 
 
-_FILE = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-
-
 def add_who_wrote(parser: CommandParser) -> None:
     """Define the command line of `rvtrace who-wrote`."""
     parser.usage = "%(prog)s FILE PLACE [--at N] [--count N] [--hart N] [options]"
@@ -127,7 +124,7 @@ def add_who_wrote(parser: CommandParser) -> None:
         "Prints which instruction wrote a register or some memory last, as `trace who-wrote` does in gdb. PLACE:"
         " $REGISTER, an expression of the program (a variable, member or element), ADDRESS, or ADDRESS,SIZE."
     )
-    parser.add_argument("capture", metavar="FILE", help=_FILE)
+    inputs.add_capture(parser)
     parser.add_argument("place", metavar="PLACE", help=WORDS)
     parser.add_argument(
         "--count", type=inputs.number_from(1, 1 << 20), default=1, metavar="N",
@@ -145,7 +142,7 @@ def add_values(parser: CommandParser) -> None:
         " does in gdb. With --at N: the registers before that instruction; with PLACE: registers or memory. PLACE:"
         " $REGISTER, an expression of the program (a variable, member or element), ADDRESS, or ADDRESS,SIZE."
     )
-    parser.add_argument("capture", metavar="FILE", help=_FILE)
+    inputs.add_capture(parser)
     parser.add_argument("place", nargs="*", metavar="PLACE", help=WORDS)
     parser.add_argument("--all", action="store_true", help="with --at N: list registers that are not known, too")
     _add_common(parser, "values", "each register or piece of memory, or for the summary")

@@ -58,8 +58,7 @@ def add_arguments(parser: CommandParser) -> None:
         f" {', '.join(it.name for it in TABLES)}. What is not known is NULL. Without a query: the tables and their"
         " columns. The export `sqlite` writes them for other programs."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     parser.add_argument("query", nargs="?", default="", metavar="QUERY", help="the query (default: show the tables)")
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the tables have this hart alone (default: all harts)")

@@ -24,7 +24,6 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
-_FILE = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
 EXAMPLES = (
     ("why demo.rvt ticks", "what made the variable `ticks` what it is at the end"),
     ("why demo.rvt '$a0' --at 1200 --branches", "and what let that run, before instruction 1200"),
@@ -60,7 +59,7 @@ def add_arguments(parser: CommandParser) -> None:
         " used, and where those came from, down to constants, inputs, or the edge of what is known. EXPR: $REGISTER, an"
         " expression of the program, ADDRESS, or ADDRESS,SIZE."
     )
-    parser.add_argument("capture", metavar="FILE", help=_FILE)
+    inputs.add_capture(parser)
     parser.add_argument("place", nargs="+", metavar="EXPR", help=WORDS)
     parser.add_argument(
         "--at", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",

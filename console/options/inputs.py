@@ -110,6 +110,12 @@ class ProgramError(RvtraceError):
     """Options for programs that do not fit together."""
 
 
+def add_capture(parser: argparse.ArgumentParser) -> None:
+    """Add FILE, of a command that answers for the history of one trace."""
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+
+
 def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
     """Add the options for the programs that ran: one, or the kernel and processes of Linux."""
     default = " (default: the capture's)" if capture else ""

@@ -20,8 +20,7 @@ class NoRange(RvtraceError):
 
 def add_arguments(parser: argparse.ArgumentParser, text: str) -> None:
     """Add FILE, RANGE and --hart, of a command that answers for each hart. *text*: the help of RANGE."""
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     parser.add_argument("part", nargs="?", default="", metavar="RANGE", help=text)
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="this hart alone (default: all harts)")

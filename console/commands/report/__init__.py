@@ -57,8 +57,7 @@ def add_arguments(parser: CommandParser) -> None:
         " the hottest source lines, basic blocks, edges between them and branches, the traps with how long handlers"
         " took, and what is missing. Of all harts together, as `trace report` does in gdb."
     )
-    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
-    parser.add_argument("capture", metavar="FILE", help=what)
+    inputs.add_capture(parser)
     parser.add_argument(
         "part", nargs="*", metavar="SECTION",
         help=f"what is shown: {', '.join(SECTIONS)} (default: all but intervals); or a RANGE, the instructions that"
