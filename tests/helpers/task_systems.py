@@ -6,7 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.machine import Machine
-from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
+from tests.helpers.cross_compiler import EXAMPLES, HOME, compile_program, symbol_address
 
 FOLDER = HOME / "tests" / "programs" / "systems"
 KERNEL = HOME / ".tools" / "freertos" / "tree"
@@ -43,6 +43,15 @@ def freertos(folder: Path, *options: str, march: str = "rv64imac_zicsr") -> Path
     sources += [KERNEL / name for name in ("tasks.c", "list.c", "queue.c", "portable/MemMang/heap_4.c")]
     included = [f"-I{path}" for path in (FOLDER, ours, KERNEL / "include")]
     return compile_program(folder, *sources, FOLDER / "notes.c", march=march, options=(*included, *options))
+
+
+def small(folder: Path, system: str, *options: str, march: str = "rv64imac_zicsr", harts: int = 1) -> Path:
+    """Return a program with a small kernel that has the structures of *system*: "zephyr", "rtthread" or "linux"."""
+    sources = [FOLDER / "small" / "main.c", FOLDER / "small" / "scheduling.c", FOLDER / "notes.c"]
+    sources += sorted((FOLDER / system).glob("*.[cS]"))
+    included = (f"-I{FOLDER}", f"-I{FOLDER / 'small'}", f"-DHARTS={harts}", "-fno-tree-loop-distribute-patterns")
+    start = EXAMPLES / ("start.S" if harts == 1 else "two_harts/start.S")
+    return compile_program(folder, *sources, march=march, options=(*included, *options), start=start)
 
 
 def notes(machine: Machine, elf: Path) -> list[Note]:

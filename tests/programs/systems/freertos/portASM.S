@@ -1,13 +1,6 @@
 # The handler of all traps, in direct mode. A frame of 34 words goes to the stack of the task, and its address to the
 # first word of the task's TCB (pxTopOfStack); the rest runs on the stack of interrupts, which may nest.
-#if __riscv_xlen == 64
-#define STORE sd
-#define LOAD ld
-#else
-#define STORE sw
-#define LOAD lw
-#endif
-#define WORD (__riscv_xlen / 8)
+#include "word.h"
 #define FRAME (34 * WORD)
 
     .text
