@@ -36,6 +36,7 @@ _RETURNS = {
     "partial": ImplicitReturn.PARTIAL_STACK,
     "full": ImplicitReturn.FULL_STACK,
 }
+_LEAST_ENTRIES, _MOST_ENTRIES = 1, 1 << 20
 _MAX_SRC_BITS = 16
 _MAX_SRC = (1 << _MAX_SRC_BITS) - 1
 _HARTS = range(1 << 32)
@@ -81,6 +82,10 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
         help="the file has pairs of NEORV32's TRACER, DELTA_SRC and DELTA_DST, as bytes or text (docs/branches.md)",
     )  # fmt: skip
     group.add_argument("--tacit", action="store_true", help="the file is raw TACIT bytes (docs/branches.md)")
+    group.add_argument(
+        "--tacit-predictor", type=number_from(_LEAST_ENTRIES, _MOST_ENTRIES), metavar="ENTRIES",
+        help="TACIT's encoder predicted branches, with so many entries (Chipyard: 1024), and its packets do not say so",
+    )  # fmt: skip
     group.add_argument("--ctxp", action="store_true", help="the file is CTXP, text or binary (docs/branches.md)")
     group.add_argument(
         "--xlen", type=int, choices=(32, 64),
@@ -250,6 +255,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
         (options_etrace.own_options(), "--etrace"),
         (options_tandem.OWN, "--tandem"),
         ((*options_tandem.SHARED, *_FRAMED), "--ntrace, --etrace or --tandem"),
+        (_ONLY_TACIT, "--tacit"),
         (_EITHER, "--ntrace or --etrace"),
     )
     for names, formats in found:
@@ -264,6 +270,7 @@ _ONLY_NTRACE = (
     "repeat_bits",
 )  # fmt: skip
 _FRAMED = ("frames", "atb_id")
+_ONLY_TACIT = ("tacit_predictor",)
 _EITHER = (
     "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot", "kernel_pages",
 )  # fmt: skip
@@ -335,7 +342,13 @@ def _branches(args: argparse.Namespace, hart: int) -> BranchBytes:
     )  # fmt: skip
     for name in _given(args, settings):
         raise RawError(f"{name} is an option of other formats, not of --{kinds[0]}")
-    return BranchBytes(kinds[0], args.xlen, args.wrapped, hart)
+    if args.tacit_predictor is None:
+        return BranchBytes(kinds[0], args.xlen, args.wrapped, hart)
+    if kinds[0] != "tacit":
+        raise RawError(f"--tacit-predictor is an option of --tacit, not of --{kinds[0]}")
+    from rvtrace_gdb.decode.branches.tacit.reader import predicting  # few traces are
+
+    return BranchBytes("tacit", args.xlen, args.wrapped, hart, predicting(args.tacit_predictor))
 
 
 def _tandem(args: argparse.Namespace) -> TandemOptions:

@@ -189,17 +189,20 @@ class TandemBytes:
 
 @dataclass(frozen=True)
 class BranchBytes:
-    """Bytes, or a text, of a trace of transfers. *kind*: of `decode.branches.READERS`."""
+    """Bytes, or a text, of a trace of transfers. *kind*: of `decode.branches.READERS`; *registers*: see BranchPort."""
 
     kind: str
     xlen: int | None
     wrapped: bool
     hart: int = 0
+    registers: tuple[tuple[str, int], ...] = ()
 
     @property
     def port(self) -> BranchPort:
         """How the entries are read."""
-        return BranchPort(f"{'tracer' if self.kind == 'neorv32' else self.kind}{self.hart}", self.kind)
+        name = f"{'tracer' if self.kind == 'neorv32' else self.kind}{self.hart}"
+        return BranchPort(name, self.kind, self.registers)
+
     frames: ClassVar[None] = None
     """No such trace is sent over Arm's trace bus."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.branches.items import BranchItem
+from rvtrace_gdb.decode.branches.items import NO_SETTINGS, BranchItem, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import (
@@ -166,7 +166,7 @@ def _event_in(raw: bytes) -> CtxpEvent | None:
     return CtxpEvent(source, CtxpKind(kind & ~_TIMED), first, second, cycle if kind & _TIMED else None)
 
 
-def items_of(data: bytes) -> Iterator[BranchItem]:
+def items_of(data: bytes, settings: Settings = NO_SETTINGS) -> Iterator[BranchItem]:
     """Yield the events; of a file those of all its sources, one source after the other. Raises BadCtxp for a file."""
     if data.startswith((MAGIC, TEXT_HEADER)):
         data = b"".join(sources_of(data).values())
@@ -177,7 +177,14 @@ def items_of(data: bytes) -> Iterator[BranchItem]:
         yield BranchItem(offset, raw, f"{raw.hex(' ')} # {problem}" if event is None else str(event), problem)
 
 
-def history_of(data: bytes, program: Program, *, wrapped: bool = False, progress: Progress = silent) -> SourceHistories:
+def history_of(
+    data: bytes,
+    program: Program,
+    settings: Settings = NO_SETTINGS,
+    *,
+    wrapped: bool = False,
+    progress: Progress = silent,
+) -> SourceHistories:
     """Return what ran, of one source. Raises only what *progress* raises."""
     decoder = _CtxpDecoder(TransferHistory(program, "event"))
     decoded = 0

@@ -1,6 +1,12 @@
-"""An entry of a trace of transfers."""
+"""An entry of a trace of transfers, and what has to be known to read it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
+
+Settings = Mapping[str, int]
+"""The registers of what sent a trace, by name, as they were while tracing."""
+NO_SETTINGS: Settings = MappingProxyType({})
 
 
 class BranchItem(NamedTuple):

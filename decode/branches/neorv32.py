@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.branches.items import BranchItem
+from rvtrace_gdb.decode.branches.items import NO_SETTINGS, BranchItem, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.builder import SourceHistories
@@ -90,7 +90,7 @@ def is_text(data: bytes) -> bool:
     return b"SRC:" in head or bool(_TEXT.match(head.lstrip()[:64].split(b"\n")[0]))
 
 
-def items_of(data: bytes) -> Iterator[BranchItem]:
+def items_of(data: bytes, settings: Settings = NO_SETTINGS) -> Iterator[BranchItem]:
     """Yield the entries, also of a text."""
     data = pairs_in_text(data) if is_text(data) else data
     for offset in range(0, len(data), ENTRY.size):
@@ -101,7 +101,14 @@ def items_of(data: bytes) -> Iterator[BranchItem]:
         yield BranchItem(offset, raw, str(pair_of(*ENTRY.unpack(raw))))
 
 
-def history_of(data: bytes, program: Program, *, wrapped: bool = False, progress: Progress = silent) -> SourceHistories:
+def history_of(
+    data: bytes,
+    program: Program,
+    settings: Settings = NO_SETTINGS,
+    *,
+    wrapped: bool = False,
+    progress: Progress = silent,
+) -> SourceHistories:
     """Return what ran. *wrapped*: older entries were dropped. Raises only what *progress* raises."""
     decoder = _PairDecoder(TransferHistory(program, "pair"))
     whole = len(data) - len(data) % ENTRY.size

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from rvtrace_gdb.decode.branches import READERS
-from rvtrace_gdb.decode.branches.items import BranchItem
+from rvtrace_gdb.decode.branches.items import BranchItem, Settings
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import BranchPort
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class BranchReader(Protocol):
     """What a module of `decode.branches` has."""
 
-    def items_of(self, data: bytes) -> Iterator[BranchItem]: ...
+    def items_of(self, data: bytes, settings: Settings) -> Iterator[BranchItem]: ...
     def history_of(
-        self, data: bytes, program: Program, *, wrapped: bool = False, progress: Progress = silent
+        self, data: bytes, program: Program, settings: Settings, *, wrapped: bool = False, progress: Progress = silent
     ) -> SourceHistories: ...
 
 
@@ -37,6 +37,10 @@ def _reader(port: BranchPort) -> BranchReader:
     assert port.kind in READERS, port.kind
     reader: BranchReader = import_module(f"rvtrace_gdb.decode.branches.{port.kind}")
     return reader
+
+
+def _settings(port: BranchPort) -> Settings:
+    return dict(port.registers)
 
 
 class _BranchDecoding:
@@ -50,7 +54,7 @@ class _BranchDecoding:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
         if self._decoded is None:
             self._decoded = _reader(self._port).history_of(
-                self._data, self._program, wrapped=self._wrapped, progress=progress
+                self._data, self._program, _settings(self._port), wrapped=self._wrapped, progress=progress
             )
         return self._decoded
 
@@ -66,7 +70,7 @@ class BranchItemizer:
         return iter(())
 
     def finish(self) -> Iterator[BranchItem]:
-        return _reader(self._port).items_of(bytes(self._data))
+        return _reader(self._port).items_of(bytes(self._data), _settings(self._port))
 
 
 class BranchWording:
@@ -86,7 +90,7 @@ class BranchEntries:
 
     def __init__(self, data: bytes, trace_options: BranchPort) -> None:
         self.data, self.trace_options = data, trace_options
-        self._items = list(_reader(trace_options).items_of(data))
+        self._items = list(_reader(trace_options).items_of(data, _settings(trace_options)))
 
     def __len__(self) -> int:
         return len(self._items)
@@ -114,9 +118,7 @@ def arriving_decoder(
     raise Unsupported("a trace of transfers is read as a whole, not as it arrives")
 
 
-def checker(
-    program: Program, trace_options: BranchPort, progress: Progress, *, wrapped: bool, total: int
-) -> NoReturn:
+def checker(program: Program, trace_options: BranchPort, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
     """Raises `Unsupported`: every transfer is in the trace, and decoding compares each with the program."""
     raise Unsupported("a trace of transfers is compared with the program when it is decoded: gaps say what differs")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.branches.tacit.packets import TacitKind, TacitPacket, packet_bytes
 from tests.decode.branches.test_neorv32 import DATA, ELF, raw, retired
 from tests.fuzz.kinds.branches import branches_of
 
@@ -40,13 +41,31 @@ def test_tacit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(file), "--tacit", "--elf", str(ELF), "-o", capture]) == 0
     assert "TACIT" in capsys.readouterr().out
     assert main(["dump", capture, "/r", "1,2"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith("16 80 80 Sync untold address=0x0 time=0")
+    assert capsys.readouterr().out.splitlines()[0].endswith("16 80 81 Sync untold address=0x0 time=1")
+
+
+def test_predicted_branches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace without the layout that says so: the option does."""
+    branch, back = TacitPacket(TacitKind.NOT_TAKEN, 3), TacitPacket(TacitKind.UNINFERABLE_JUMP, 1, target=0x76 >> 1)
+    file, capture = tmp_path / "it.bin", str(tmp_path / "x.rvt")
+    file.write_bytes(b"".join(map(packet_bytes, (TacitPacket(TacitKind.SYNC, 1, 0x11A), branch, back))))
+    assert main(["import", str(file), "--tacit", "--tacit-predictor", "64", "--elf", str(ELF), "-o", capture]) == 0
+    capsys.readouterr()
+    assert main(["dump", capture]) == 0
+    assert "Mispredicted time=+3" in capsys.readouterr().out
+    assert main(["decode", capture, "--elf", str(ELF)]) == 0
+    assert "0x0000011c" in (said := capsys.readouterr().out) and "0x00000146" in said
+    assert main(["dump", str(file), "--tacit", "--tacit-predictor", "64"]) == 0
+    assert "Mispredicted" in capsys.readouterr().out
+    assert main(["dump", capture, "--tacit-predictor", "64"]) != 0
+    assert "--tacit-predictor is for raw bytes: add --tacit" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--neorv32", "--btm"], "--btm is an option of other formats, not of --neorv32"),
+        (["--neorv32", "--tacit-predictor", "64"], "--tacit-predictor is an option of --tacit, not of --neorv32"),
         (["--tacit", "--dialect", "rc7"], "--dialect is an option of other formats, not of --tacit"),
     ],
 )

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.branches.ctxp import sources_of
 from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
-from rvtrace_gdb.decode.branches.tacit import TacitEncoder, packet_bytes
+from rvtrace_gdb.decode.branches.tacit.encoder import TacitEncoder
+from rvtrace_gdb.decode.branches.tacit.packets import BranchMode, TacitConfiguration, packet_bytes
+from rvtrace_gdb.decode.branches.tacit.reader import predicting
 from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
@@ -20,18 +22,24 @@ _PAIRS, _INSTRUCTIONS = 40, 200
 KINDS = ("neorv32", "tacit", "ctxp")
 
 
+PREDICTED = "tacit-predicted"
+"""The variant of TACIT in which branches are predicted, in the layout with contexts."""
+
+
 class Branches(Traces):
-    """Both kinds."""
+    """All kinds."""
 
     def __init__(self) -> None:
-        super().__init__({kind: branches_of(kind) for kind in KINDS})
+        super().__init__({kind: branches_of(kind) for kind in (*KINDS, PREDICTED)})
 
 
 def branches_of(kind: str) -> Trace:
     """A trace of this kind."""
     image = Image.from_elf(_DATA / "traced.elf")
-    port = BranchPort("it", kind, (("CTRL", 0x531),) if kind == "neorv32" else ())
-    data = {"neorv32": _neorv32, "tacit": lambda: _tacit(image), "ctxp": _ctxp}[kind]()
+    predicted = kind == PREDICTED
+    registers = {"neorv32": (("CTRL", 0x531),), PREDICTED: predicting(1024)}.get(kind, ())
+    port = BranchPort("it", "tacit" if predicted else kind, registers)
+    data = {"neorv32": _neorv32, "ctxp": _ctxp}.get(kind, lambda: _tacit(image, predicted=predicted))()
     return Trace(data, ContextImages(image), port, kind == "neorv32")
 
 
@@ -50,9 +58,10 @@ def _neorv32() -> bytes:
     return pairs_in_text((_DATA / "pairs.txt").read_bytes())[: 8 * _PAIRS]
 
 
-def _tacit(image: Image) -> bytes:
+def _tacit(image: Image, *, predicted: bool) -> bytes:
     lines = gzip.decompress((_DATA / "neorv32.tracer0.log.gz").read_bytes()).decode().splitlines()[:_INSTRUCTIONS]
-    encoder = TacitEncoder()
+    mode = BranchMode.PREDICT if predicted else BranchMode.TARGET
+    encoder = TacitEncoder(TacitConfiguration(mode), has_context=predicted)
     packets = encoder.packets_of(blocks_from_pcs([int(line.split()[2], 16) for line in lines], image))
     return b"".join(map(packet_bytes, [*packets, *encoder.stop()]))
 
