@@ -15,10 +15,11 @@ itrigger, etrigger; enumeration); type 2 as in 0.13.2, chapter "Trigger Module";
 "Debug Trigger Module".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.fields import Field, IndirectRegister, reserved
 from rvtrace_gdb.controlregs.target import CsrAccess, CsrRequest
@@ -299,18 +300,27 @@ def allocate(access: CsrAccess, hart: int, places: Sequence[TriggerPoint]) -> tu
         usable = [one for one in found if module.is_usable(one, found)]
         if len(usable) < len(places):
             raise TriggersRefused(hart, _too_few(len(found), len(usable), len(places)))
-        taken: list[AllocatedTrigger] = []
-        try:
-            for place in places:
-                one = _allocate(module, usable, place)
-                taken.append(one)
-                usable = [other for other in usable if other.number != one.number]
-        except BaseException:
-            for one in taken:
-                with suppress(RvtraceError):  # what went wrong first is what the user must know
-                    module.put_back(one)
-            raise
-    return taken, notes
+        return _allocate_all(module, usable, places), notes
+
+
+class AsManyAsFree(NamedTuple):
+    """What `allocate_free` has set: triggers for the first places. *free*: how many there were to choose from."""
+
+    taken: list[AllocatedTrigger]
+    free: int
+    notes: list[str]
+
+
+def allocate_free(
+    access: CsrAccess, hart: int, places: Sequence[TriggerPoint], kept: Collection[int] = ()
+) -> AsManyAsFree:
+    """Set a trigger for each point, as long as there are free ones. *kept*: the numbers of those that the trace has
+    already. Raises as `allocate`.
+    """
+    with _selecting(access, hart) as module:
+        found, notes = _without_leftovers(module, module.all(), kept)
+        usable = [one for one in found if module.is_usable(one, found)]
+        return AsManyAsFree(_allocate_all(module, usable, places[: len(usable)]), len(usable), notes)
 
 
 def release(access: CsrAccess, hart: int, taken: Sequence[AllocatedTrigger]) -> list[str]:
@@ -350,13 +360,15 @@ def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
         access.run([(TSELECT, before)])
 
 
-def _without_leftovers(module: "TriggerModule", triggers: list[Trigger]) -> tuple[list[Trigger], list[str]]:
-    """Clear triggers that an earlier run has left: they would act on this trace. Return the triggers, and a note for
-    each that was cleared.
+def _without_leftovers(
+    module: "TriggerModule", triggers: list[Trigger], kept: Collection[int] = ()
+) -> tuple[list[Trigger], list[str]]:
+    """Clear triggers that an earlier run has left, all but *kept*: they would act on this trace. Return the triggers,
+    and a note for each that was cleared.
     """
     left, notes = [], []
     for one in triggers:
-        action = module.acts_on_trace(one)
+        action = None if one.number in kept else module.acts_on_trace(one)
         if action is None:
             left.append(one)
             continue
@@ -365,6 +377,24 @@ def _without_leftovers(module: "TriggerModule", triggers: list[Trigger]) -> tupl
         notes.append(f"hart {module.hart}: trigger {one.number} was still set ({point}); removed")
         left.append(replace(one, tdata1=module.read(one.number)[0], free=True))
     return left, notes
+
+
+def _allocate_all(
+    module: "TriggerModule", usable: Sequence[Trigger], places: Sequence[TriggerPoint]
+) -> list[AllocatedTrigger]:
+    """Set a trigger of *usable* for each point; if one is refused, none."""
+    taken: list[AllocatedTrigger] = []
+    try:
+        for place in places:
+            one = _allocate(module, usable, place)
+            taken.append(one)
+            usable = [other for other in usable if other.number != one.number]
+    except BaseException:
+        for one in taken:
+            with suppress(RvtraceError):  # what went wrong first is what the user must know
+                module.put_back(one)
+        raise
+    return taken
 
 
 def _allocate(module: "TriggerModule", usable: Sequence[Trigger], place: TriggerPoint) -> AllocatedTrigger:

@@ -32,7 +32,7 @@ from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import memory_size
-from rvtrace_gdb.support.text import Line, counted, printable, warning
+from rvtrace_gdb.support.text import Line, Problem, counted, printable, warning
 
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
@@ -49,8 +49,8 @@ def line(topic: str, text: str, **facts: Any) -> Line:
 
 
 def notes(texts: Iterable[str]) -> list[str]:
-    """Return a line for each note."""
-    return [line("note", text) for text in texts]
+    """Return a line for each note; a warning is a line already."""
+    return [text if isinstance(text, Problem) else line("note", text) for text in texts]
 
 
 def target(description: "Description") -> str:

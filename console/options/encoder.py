@@ -64,6 +64,7 @@ HELP: Mapping[str, Mapping[str, str]] = {
         "context": "Ownership messages (trTeContext), where the log has privilege modes or context CSRs",
         "ownership_full": "a change of privilege alone is sent with scontext and hcontext, too (FORMAT 2, 3)",
         "exact_context": "I-CNT and HIST are reported before an Ownership that no address precedes",
+        "context_by_sync": "a context is reported after synchronizing messages alone (SpacemiT K3)",
     },
     "what the rules leave open": {
         "full_at_once": "a full register is reported when the next instruction does not fit, not in the moment it is"
@@ -213,6 +214,7 @@ _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
     "timestamp_sparse": ("--timestamps", lambda encoder: encoder.timestamps),
     "ownership_full": ("--context", lambda encoder: encoder.context),
     "exact_context": ("--context", lambda encoder: encoder.context),
+    "context_by_sync": ("--context", lambda encoder: encoder.context),
     "indirect_without_hist": (_HTM, lambda encoder: not encoder.btm),
     "correlation_without_hist": (_HTM, lambda encoder: not encoder.btm),
 }  # fmt: skip

@@ -271,6 +271,7 @@ class EncoderOptions:
                               after a synchronizing message; an scontext that does not exist is sent as 0
     exact_context             report I-CNT and HIST before an Ownership message that does not follow a message with an
                               address, so that a decoder knows the exact instruction of the change
+    context_by_sync           report a context after synchronizing messages alone, as the SpacemiT K3 does
     timestamp_sparse          one of this many messages has a TSTAMP; synchronizing messages always have one
     empty_fields              a variable-length field that is 0 and ends in the byte of the fields before it has 0 bits;
                               else at least 1 ("Fields in Messages")
@@ -319,6 +320,7 @@ class EncoderOptions:
     trap_return_sync: bool = False
     ownership_full: bool = False
     exact_context: bool = False
+    context_by_sync: bool = False
     timestamp_sparse: int = 1
     empty_fields: bool = False
     field_padding: int = 0

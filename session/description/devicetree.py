@@ -45,6 +45,8 @@ from rvtrace_gdb.session.description.model import (
 from rvtrace_gdb.session.description.tree_graph import PortEdge, connections, receives, sends
 
 _XUANTIE = "xuantie_ntrace,"
+_K3 = "spacemit,k3"
+"""A chip whose encoders report no context where S mode is left; its manual says so, the device tree does not."""
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "riscv,trace-component": (None, RATIFIED),
     "riscv,trace-encoder": (EncoderDescription, RATIFIED),
@@ -154,6 +156,7 @@ class _Import:
             links=tuple(c for c in components if isinstance(c, LinkDescription)),
             tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),
             hart_power=hart_power,
+            context_notify=("sret",) if _K3 in self._root.strings("compatible") else (),
         )
 
     def _only_connection(self) -> list[PortEdge]:

@@ -46,6 +46,7 @@ from rvtrace_gdb.session.description import coresight, memory, tables
 from rvtrace_gdb.session.description.connections import FUNNEL_INPUTS, connected, table_of
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
+    TRAP_RETURNS,
     AnyComponent,
     AtbBridgeDescription,
     AtbLinkDescription,
@@ -112,7 +113,7 @@ def parse(text: str, file: str) -> Description:
 
 def _description(read: Tables, document: dict[str, object]) -> Description:
     read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "tracer", "memory", "qemu"))
-    target = read.table(document, "target", ("name", "xlen", "power"))
+    target = read.table(document, "target", ("name", "xlen", "power", "context_notify"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
     if "qemu" in document and "tandem" not in document:
@@ -143,6 +144,7 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),
         stream_sinks=tuple(c for c in components if isinstance(c, AxiStreamSinkDescription)),
         hart_power="power" in target and read.choice(target, "[target]", "power", POWER_DOMAINS) == POWER_OF_HARTS,
+        context_notify=_context_notify(read, target),
     )
 
 
@@ -164,6 +166,14 @@ def _xlen(read: Tables, target: TomlTable) -> int | None:
     if xlen not in (32, 64):
         raise read.error(f"is {xlen}, must be 32 or 64", "[target]", "xlen")
     return xlen
+
+
+def _context_notify(read: Tables, target: TomlTable) -> tuple[str, ...]:
+    names = read.names(target, "[target]", "context_notify")
+    for name in names:
+        if name not in TRAP_RETURNS:
+            raise read.error(f'"{name}" is not one of {", ".join(TRAP_RETURNS)}', "[target]", "context_notify")
+    return names
 
 
 def _port(read: Tables, table: TomlTable) -> int:

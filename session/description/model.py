@@ -11,6 +11,8 @@ from rvtrace_gdb.support.text import printable
 
 RATIFIED = 1
 """The major version of the Trace Control Interface 1.0, tr??VerMajor; 0 is the pre-ratification version."""
+TRAP_RETURNS: Mapping[str, int] = {"sret": 0x1020_0073, "mret": 0x3020_0073}
+"""The instructions that return from traps, by name."""
 
 
 class DescriptionError(RvtraceError):
@@ -274,7 +276,8 @@ class Description:
     """A target description that has been checked. *sinks*: the RAM sinks. *links*: what is on Arm's trace bus, except
     the sinks there, *tmc_sinks*.
 
-    *hart_power*: the registers of a component that names a hart answer only while that hart is on.
+    *hart_power*: the registers of a component that names a hart answer only while that hart is on. *context_notify*:
+    the instructions, of `TRAP_RETURNS`, at which the encoders report the context only if a trace-notify trigger fires.
     *qemu*: the folder of the recorder of a QEMU that `rvtrace qemu` has started; such a target has no components.
     """
 
@@ -296,6 +299,7 @@ class Description:
     stream_sinks: tuple[AxiStreamSinkDescription, ...] = ()
     hart_power: bool = False
     tracers: tuple[TracerDescription, ...] = ()
+    context_notify: tuple[str, ...] = ()
 
     @property
     def way(self) -> str:

@@ -311,6 +311,8 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
     lines += ['power = "hart"'] if description.hart_power else []
+    if description.context_notify:
+        lines += [f"context_notify = [{', '.join(map(quoted, description.context_notify))}]"]
     if description.qemu:
         ranges = _memory_tables(description.memory)
         return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}", *ranges]) + "\n"

@@ -23,8 +23,10 @@ from typing import Any, TypeAlias
 from rvtrace_gdb.controlregs.debug_triggers import (
     NAMES,
     AllocatedTrigger,
+    AsManyAsFree,
     TriggerPoint,
     allocate,
+    allocate_free,
     altered_notes,
     release,
 )
@@ -168,21 +170,34 @@ def _address_option(options: Mapping[str, object], name: str) -> tuple[int, ...]
 
 
 class Armed:
-    """The triggers that were set in harts. *notes*: notes for the user, a line each."""
+    """The triggers that were set in harts. *notes*: notes for the user, a line each. It is true while some of them are
+    set that the user asked for.
+    """
 
     def __init__(self, link: Tcl) -> None:
         self._link = link
         self._taken: dict[int, Sequence[AllocatedTrigger]] = {}
+        self._requested = False
         self.notes: list[str] = []
 
     def __bool__(self) -> bool:
-        return bool(self._taken)
+        return bool(self._taken) and self._requested
 
     def add(self, hart: int, places: Sequence[TriggerPoint]) -> None:
         """Set triggers in a hart. Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
         taken, notes = allocate(csrs_of(self._link, hart, NAMES), hart, places)
-        self._taken[hart] = taken
+        self._taken[hart], self._requested = taken, True
         self.notes += notes
+
+    def add_free(self, hart: int, places: Sequence[TriggerPoint]) -> AsManyAsFree:
+        """Set triggers in a hart in addition, as many as are free. Raises as `add`."""
+        already = self._taken.get(hart, ())
+        kept = [one.number for one in already]
+        more = allocate_free(csrs_of(self._link, hart, NAMES), hart, places, kept)
+        if more.taken:
+            self._taken[hart] = [*already, *more.taken]
+        self.notes += more.notes
+        return more
 
     def disarm(self) -> list[str]:
         """Remove all triggers; return a line for each that could not be removed, or that was changed. Raises nothing.

@@ -12,6 +12,7 @@ from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
@@ -31,6 +32,7 @@ from rvtrace_gdb.session.sources.hardware import Hardware, unreadable
 from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.sources.live_sinks import IncrementalBuffer
 from rvtrace_gdb.session.sources.notes import TraceNotes
+from rvtrace_gdb.session.sources.notify_triggers import set_needed
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.started_components import StartedComponents
 from rvtrace_gdb.session.target.link import (
@@ -73,9 +75,11 @@ class LiveTrace(TraceSource):
         self.notes = TraceNotes([*hardware.notes, *components.in_force.notes, *armed.notes])
 
     @classmethod
-    def start(cls, link: Link, hardware: Hardware, request: TraceRequest, progress: Progress = silent) -> "LiveTrace":
-        """Set up and start all components; the contents of the buffers are lost. Raises ComponentError and transport
-        errors.
+    def start(
+        cls, link: Link, hardware: Hardware, request: TraceRequest, image: Image, progress: Progress = silent
+    ) -> "LiveTrace":
+        """Set up and start all components to trace the program in *image*; the contents of the buffers are lost. Raises
+        ComponentError and transport errors.
         """
         rings = {sink.name: IncrementalBuffer(link) for sink in hardware.sinks}
         graph = hardware.graph(link, rings)
@@ -87,8 +91,17 @@ class LiveTrace(TraceSource):
                 armed.disarm()
                 raise
             trace = cls(link, hardware, StartedComponents(graph, in_force, rings), armed)
+            trace.notes += trace._needed_triggers(request, image)
             trace.notes += [*unreadable(link, in_force.ram_sinks), *notes_of(link)]
         return trace
+
+    def _needed_triggers(self, request: TraceRequest, image: Image) -> list[str]:
+        """Set the triggers that the encoders need, as they are set up now. Return lines about them."""
+        requested = request.triggers.notify if request.triggers is not None else ()
+        settings = {encoder.hart: encoder.in_force for encoder in self.encoders}
+        known = len(self.armed.notes)
+        lines = set_needed(self.armed, self.hardware.topology.description, settings, requested, image)
+        return [*self.armed.notes[known:], *lines]
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:
@@ -349,7 +362,7 @@ def start(
         session.check_free(LiveTrace)
         if session.live is not None:
             session.live.abandon()
-        live = LiveTrace.start(link, hardware, request, progress)
+        live = LiveTrace.start(link, hardware, request, image, progress)
     except BaseException:
         link.close()
         raise

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from rvtrace_gdb.controlregs.debug_triggers import TriggerPoint, TriggersRefused, allocate, altered_notes, release
+from rvtrace_gdb.controlregs.debug_triggers import (
+    TriggerPoint,
+    TriggersRefused,
+    allocate,
+    allocate_free,
+    altered_notes,
+    release,
+)
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from tests.controlregs.trigger_model import (
@@ -224,3 +231,25 @@ def test_every_action_that_is_not_granted_is_noticed() -> None:
         with pytest.raises(TriggersRefused, match="no trigger with the action"):
             allocate(hart_with(Unit((MCONTROL, MCONTROL6), actions)), 0, [place])
     assert hart_with(Unit((MCONTROL, MCONTROL6))).units[0].kind == DISABLED
+
+
+def test_as_many_as_are_free_besides_those_of_the_trace() -> None:
+    """The breakpoint is left alone, and so is the trigger that the trace has already; the rest is for the first places.
+    """
+    hart = hart_with(BREAKPOINT, Unit(), Unit(), Unit())
+    first, _ = allocate(hart, 0, PLACES[:1])
+    more = allocate_free(hart, 0, [TriggerPoint(NOTIFY, at) for at in (C, B, B + 8)], [one.number for one in first])
+    assert ([one.place.address for one in more.taken], more.free, more.notes) == ([C, B], 2, [])
+    assert [hart.fired(pc, M) for pc in (A, B, C, B + 8)] == [[2], [4], [4], []]
+    assert hart.units[0] == BREAKPOINT
+    nothing = allocate_free(hart, 0, PLACES[2:], [one.number for one in (*first, *more.taken)])
+    assert (nothing.taken, nothing.free) == ([], 0)
+    assert release(hart, 0, [*first, *more.taken]) == []
+    assert [hart.fired(pc, M) for pc in (A, B, C)] == [[], [], []]
+
+
+def test_what_an_earlier_run_has_left_is_free() -> None:
+    hart = hart_with(Unit())
+    allocate(hart, 0, PLACES[:1])
+    more = allocate_free(hart, 0, PLACES[2:])
+    assert len(more.taken) == 1 and "still set" in more.notes[0]

@@ -26,6 +26,7 @@ from rvtrace_gdb.console.commands.sim import coresight
 from rvtrace_gdb.console.commands.sim.component_table import BUILD_KEYS, ComponentTable
 from rvtrace_gdb.console.commands.sim.encoder import FORMATS
 from rvtrace_gdb.console.commands.sim.etrace import described
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.description.tables import Tables
 from rvtrace_gdb.support import toml
@@ -59,7 +60,7 @@ StreamOpener = Callable[[str, str, Path], PinStream]
 KEYS: Mapping[str, tuple[str, ...]] = {
     "encoder": (
         "formats", "without", "filters", "comparators", "data_filters", "nesting_bits", "trigger_inputs",
-        "trigger_outputs", "overflow_after", "off", "etrace",
+        "trigger_outputs", "overflow_after", "off", "etrace", "context_by_sync",
     ),
     "funnel": ("inputs", "depth", "clocks"),
     "ram_sink": ("modes", "sram_size", "access_width", "address_bits", "window"),
@@ -200,6 +201,8 @@ def _encoder(section: ComponentTable, part: EncoderPart) -> EncoderPart:
         part = replace(part, absent=section.words("without", sorted(OPTIONAL)))
     if "etrace" in section:
         part = replace(part, etrace=described(part.etrace or ETraceBuild(), section.etrace()))
+    if section.switch("context_by_sync", False):
+        part = replace(part, built_with=replace(part.built_with or EncoderOptions(), context_by_sync=True))
     units = part.filters
     filters = section.number("filters", range(FILTERS + 1), units.filters)
     comparators = min(filters, COMPARATORS) if "filters" in section else units.comparators

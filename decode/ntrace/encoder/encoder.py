@@ -49,6 +49,7 @@ _HONOURED = HonouredOptions(
     "empty_fields", "field_padding", "idle_bytes", "idle_before_sync",
     # of these nothing is seen unless others are set that are not honoured
     "return_depth", "partial_bits", "timestamp_bits", "timestamp_sparse", "ownership_full", "exact_context",
+    "context_by_sync",
     # Dialect
     "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
     "scontext_first", "omits_empty_hist", "recounts_branch", "stimulus_ports", "starts", "stops", "traps",
@@ -451,6 +452,8 @@ class Encoder:
         sent, context = reported.sent, reported.current
         reported.sent = context
         if context.prv is None or (sent == context and not synchronized):
+            return
+        if self.options.context_by_sync and not synchronized:
             return
         if self.options.exact_context and not synchronized:
             self._report_all()

@@ -39,7 +39,8 @@ _HONOURED = HonouredOptions(
     "partial_bits", "hrepeat_limit", "bcnt_limit", "timestamp_bits", "full_at_once", "icnt_full_sync", "icnt_by_block",
     "hist_full_first", "repeat_trims", "repeat_shortest", "repeat_broken_by_icnt", "run_minimum", "b_type_extended",
     "indirect_without_hist", "correlation_without_hist", "sync_placement", "linear_sync", "marks_keep_hist",
-    "trap_return_sync", "ownership_full", "exact_context", "empty_fields", "field_padding", "idle_before_sync",
+    "trap_return_sync", "ownership_full", "exact_context", "context_by_sync", "empty_fields", "field_padding",
+    "idle_before_sync",
     # Dialect
     "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
     "scontext_first", "omits_empty_hist", "recounts_branch", "stimulus_ports", "starts", "stops", "traps",

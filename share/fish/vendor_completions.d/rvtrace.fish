@@ -416,6 +416,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l timestamp-sparse 
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l context -d 'Ownership messages (trTeContext), where the log has privilege modes ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l ownership-full -d 'a change of privilege alone is sent with scontext and hcontext, too ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l exact-context -d 'I-CNT and HIST are reported before an Ownership that no address precedes'
+complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l context-by-sync -d 'a context is reported after synchronizing messages alone (SpacemiT K3)'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l no-full-at-once -d 'a full register is reported when the next instruction does not fit, ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l icnt-full-sync -d 'a full I-CNT is reported with SYNC=4 ("I-CNT Details"; in HTM: rc7, ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l icnt-by-block -d 'a full I-CNT is noticed at the end of a block, and may be bigger ...'

@@ -75,7 +75,8 @@ _SWITCHES = (
 
 _NOT_DRAWN = {
     "sequential_jump", "repeat_branch", "icnt_full_sync", "icnt_by_block", "hist_full_first", "repeat_shortest",
-    "repeat_broken_by_icnt", "marks_keep_hist", "trap_return_sync", "ownership_full", "exact_context", "empty_fields",
+    "repeat_broken_by_icnt", "marks_keep_hist", "trap_return_sync", "ownership_full", "exact_context",
+    "context_by_sync", "empty_fields",
 }  # fmt: skip
 """Switches that keep their default. A sequential jump needs blocks as they run, which random executions cut."""
 _DIALECTS = ("1.0", "1.0", "sifive")

@@ -66,6 +66,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "trap_return_sync": st.booleans(),
     "ownership_full": st.booleans(),
     "exact_context": st.booleans(),
+    "context_by_sync": st.booleans(),
     "empty_fields": st.booleans(),
     "field_padding": st.sampled_from([0, 0, 0, 1, 3]),
     "marks_keep_hist": st.booleans(),

@@ -74,7 +74,7 @@ def test_contexts(seed: int, fields: dict[str, Any]) -> None:
     Only a branch or jump right before the change (with the constant it goes to) may seem to be behind it: I-CNT alone
     does not tell that no message about the jump itself will follow.
     """
-    case = Case(seed, fields | {"context": True, "exact_context": True})
+    case = Case(seed, fields | {"context": True, "exact_context": True, "context_by_sync": False})
     history = case.decode(case.trace)
     places = [position for position, _ in case.run.contexts]
     for i in range(len(case.run.pcs)):

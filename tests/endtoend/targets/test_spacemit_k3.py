@@ -178,6 +178,59 @@ def test_funnels_that_switch_at_any_byte(k3: Recorded) -> None:
     assert len(frames) > len(k3.frames)
 
 
+PROCESSES = PROGRAMS.parent / "contexts"
+WITH_CONTEXT = "trace start -context"
+
+
+def recorded_processes(folder: Path, elf: Path, target: str | Path, harts: int) -> tuple[dict[str, str], Path]:
+    """Record the processes of *harts* harts on the simulated K3. Return what gdb said, and the capture."""
+    folder.mkdir()
+    devices, log, capture = folder / "devices.toml", folder / "log", folder / "x.rvt"
+    devices.write_text("".join(f"[encoder{hart}]\noff = true\n" for hart in range(harts, HARTS)))
+    options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
+    with Rig(elf, folder / "rig", *options) as rig:
+        said = run_gdb(elf, [
+            SOURCE, f"set trace target {target}", f"set trace openocd-port {rig.tcl_port}",
+            f"target extended-remote :{rig.gdb_port}", WITH_CONTEXT, "break met", "continue", "trace events",
+            f"trace save {capture}", "trace stop", WITH_CONTEXT + " ",
+        ])  # fmt: skip
+    return said, capture
+
+
+def processes_of(capture: Path, elf: Path, hart: int) -> dict[str, set[int | None]]:
+    """The values of scontext with which the instructions of each process's function ran, as the history has them."""
+    loaded, image = load(capture), Image.from_elf(elf)
+    histories = decode(list(FramedSinks().streams(loaded.sinks)), loaded.encoders, image).histories
+    found: dict[str, set[int | None]] = {"first": set(), "second": set()}
+    for position, pc in enumerate(histories[hart].pcs()):
+        name, _ = image.symbol(pc) or ("", 0)
+        if name in found:
+            found[name].add(histories[hart].context_at(position).scontext)
+    return found
+
+
+def test_processes_by_scontext(tmp_path: Path) -> None:
+    """As the harts write it before their sret, where `trace start` has set a trigger by itself: the encoders report a
+    context after synchronizations alone. Without the trigger functions run in the context of whatever came before.
+    """
+    harts = 3
+    options = (f"-DHARTS={harts}", str(PROCESSES / "processes.S"))
+    elf = compiled(tmp_path, PROCESSES / "processes.c", options=options)
+    said, capture = recorded_processes(tmp_path / "marked", elf, K3, harts)
+    line = "harts 0 to 2: trace-notify trigger at <enter+18> (1 of 4 free triggers): there the encoder reports the"
+    assert f"note:     {line} context\n" in said[WITH_CONTEXT]
+    assert line in said[WITH_CONTEXT + " "], "the triggers were taken back"
+    for hart in range(harts):
+        expected = {"first": {100 * hart + 101}, "second": {100 * hart + 102}}
+        assert processes_of(capture, elf, hart) == expected, hart
+    assert "scontext 101" in said["trace events"]
+    bare = tmp_path / "bare.toml"
+    bare.write_text(re.sub("^context_notify.*\n", "", shipped(K3).text(), flags=re.M))
+    said, capture = recorded_processes(tmp_path / "unmarked", elf, bare, harts)
+    assert "trigger" not in said[WITH_CONTEXT]
+    assert processes_of(capture, elf, 0) != {"first": {101}, "second": {102}}
+
+
 @thorough("endtoend/coresight/test_sinks.py::test_a_hart_that_is_off_is_left_out")
 def test_harts_that_are_off(tmp_path: Path) -> None:
     """The seven last ones: their registers are bus errors and are not touched; the others are listed as they ran.

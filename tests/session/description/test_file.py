@@ -67,7 +67,7 @@ def test_the_documented_example_is_accepted() -> None:
         ),
         ("xlen = 32", "xlen = 16", "b.toml: [target]: xlen: is 16, must be 32 or 64"),
         ("xlen = 32", 'xlen = "32"', "b.toml: [target]: xlen: is '32', must be a number from 0 to 2**64 - 1"),
-        ("xlen = 32", "xlne = 32", "b.toml: [target]: xlne: unknown; known here: name, xlen, power"),
+        ("xlen = 32", "xlne = 32", "b.toml: [target]: xlne: unknown; known here: name, xlen, power, context_notify"),
         ("tcl_port = 7777", "tcl_port = 77777", "b.toml: [openocd]: tcl_port: 77777 is not a TCP port (1 to 65535)"),
         ("tcl_port = 7777", "port = 7777", "b.toml: [openocd]: port: unknown; known here: host, tcl_port"),
         ('host = "lab"', "host = 1", "b.toml: [openocd]: host: is 1, must be one line of text"),

@@ -1,0 +1,1 @@
+"""What is known of the systems that switch tasks: real-time systems, and Linux."""
