@@ -33,6 +33,8 @@ class Context:
     *values*: which values are reconstructed from a trace that has only addresses, see `session.past.choice`: "on",
     "registers" without memory, "off".
 
+    *rtos*: which operating system has tasks, see `session.tasks.systems.system_of`: "auto", "off", a name, a file.
+
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.
     """
@@ -51,6 +53,7 @@ class Context:
     candidates: int = 0
     save_memory: str | None = None
     values: str = "on"
+    rtos: str = "auto"
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.

@@ -34,6 +34,7 @@ class SelectedHistory(NamedTuple):
     lines    lines for the user that were not reported before, e.g. of a failed read-out, or of a different program
     overwritten  older trace was overwritten: something that the history lacks may have happened before it
     values   which values are reconstructed, see `session.past.choice`
+    rtos     which operating system has tasks, see `session.tasks.systems.system_of`
     """
 
     history: History
@@ -42,6 +43,7 @@ class SelectedHistory(NamedTuple):
     lines: list[str]
     overwritten: bool = False
     values: str = "on"
+    rtos: str = "auto"
 
     def unless_earlier(self, nothing: str) -> str:
         """Return *nothing*, which says that something did not happen, with a caveat if older trace was overwritten."""

@@ -507,7 +507,7 @@ class Session:
         news += report.stopped(sink) + report.other_hart(hart, context)
         news += decoded.warnings + self._exchanged(decoded)
         history = decoded.harts.histories[hart]
-        it = SelectedHistory(history, decoded.program, hart, [], is_overwritten(sink), context.values)
+        it = SelectedHistory(history, decoded.program, hart, [], is_overwritten(sink), context.values, context.rtos)
         self._selected = LastRequest(context, decoded, it)
         lines = report.failure(self.live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)

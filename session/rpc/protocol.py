@@ -220,6 +220,7 @@ class Params:
             inner.optional_number("candidates") or 0,
             inner.text("save_memory") if inner.given("save_memory") else None,
             inner.text("values", "on"),
+            inner.text("rtos", "auto"),
         )
 
     def threads(self) -> list[tuple[int, int | None]]:

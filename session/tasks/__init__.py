@@ -1,1 +1,1 @@
-"""What is known of the systems that switch tasks: real-time systems, and Linux."""
+"""The systems that switch tasks, real-time systems and Linux (`systems/`), and which task of them ran where."""

@@ -1,0 +1,210 @@
+"""Operating systems whose tasks are known: a file for each, which says in which variables the system keeps them.
+
+The files are TOML. Those in `systems/` come with rvtrace; a user's own has the same keys:
+
+    name = "FreeRTOS"
+    symbols = ["vTaskSwitchContext"]       # a program that has all of them is one of this system
+    scope = ["vTaskSwitchContext"]         # functions; the expressions mean what they would mean there (optional)
+    switches = ["vTaskSwitchContext"]      # functions: another task may run when one of them has ended
+    starts = ["xPortStartFirstTask"]       # functions that run the first task of a hart; before, it has none (optional)
+    creations = ["prvInitialiseNewTask"]   # functions that make a task (optional)
+
+    [current]
+    task = ["pxCurrentTCB"]                # expressions for the task of a hart: the first that the program has
+    active = ["xSchedulerRunning"]         # 0: there are no tasks yet (optional)
+
+    [task]                                 # expressions for what is known of a task, all but `name` optional
+    name = ["((TCB_t *){task})->pcTaskName"]
+    id = []                                # a number that the system itself gives it
+    idle = "IDLE*"                         # the names of tasks that run when there is nothing to do; no expression
+
+    [[list]]                               # the tasks in memory (optional)
+    state = "ready"                        # what the tasks of the list are
+    count = ["configMAX_PRIORITIES"]       # so many lists, {index} counts them from 0; default: one
+    first = ["pxReadyTasksLists[{index}].xListEnd.pxNext"]
+    end = ["&pxReadyTasksLists[{index}].xListEnd"]  # default: 0
+    next = ["((ListItem_t *){item})->pxNext"]
+    task = ["((ListItem_t *){item})->pvOwner"]      # default: the item
+
+Expressions are those of `rvtrace log`. In them {hart} is the number of the hart, {task} the address of a task, {item}
+that of an element of a list.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.support import typed
+from rvtrace_gdb.support.errors import RvtraceError
+
+_FOLDER = Path(__file__).with_name("systems")
+AUTO, OFF = "auto", "off"
+"""Settings of the user: the system is recognised by its symbols; no system is looked for."""
+Expressions = tuple[str, ...]
+"""Alternatives: the first that the program understands is meant."""
+TASK_FIELDS = ("name", "id", "priority", "state", "stack", "stack_end", "saved_sp")
+"""What can be known of a task. *stack*: its lowest address; *stack_end*: behind its highest one; *saved_sp*: of a task
+that waits.
+"""
+_LIST_FIELDS = ("count", "first", "end", "next", "task")
+
+
+class BadTaskSystem(RvtraceError):
+    """A file that does not describe a system. *file*, *where*: a table and a key."""
+
+    def __init__(self, file: str, where: str, problem: str) -> None:
+        self.file, self.where = file, where
+        super().__init__(f"{file}: {where}: {problem}" if where else f"{file}: {problem}")
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """A list of tasks in memory, as the file says."""
+
+    state: str
+    expressions: Mapping[str, Expressions]
+
+
+@dataclass(frozen=True)
+class TaskSystem:
+    """An operating system, as its file says."""
+
+    name: str
+    file: str
+    symbols: tuple[str, ...]
+    scope: tuple[str, ...]
+    switches: tuple[str, ...]
+    starts: tuple[str, ...]
+    creations: tuple[str, ...]
+    current: Expressions
+    active: Expressions
+    fields: Mapping[str, Expressions]
+    idle: str
+    lists: tuple[TaskList, ...]
+
+    def is_in(self, image: Image) -> bool:
+        """Return whether a program has the symbols of this system."""
+        return all(any(image.symbols_named(name)) for name in self.symbols)
+
+    def switch_functions(self, image: Image) -> list[int]:
+        """Return where the functions begin in which the task changes, as far as the program has them."""
+        return functions_named(image, (*self.switches, *self.starts))
+
+
+def functions_named(image: Image, names: Iterable[str]) -> list[int]:
+    """Return where functions begin, as far as the program has them."""
+    return list(dict.fromkeys(address for name in names for address, _ in image.symbols_named(name)))
+
+
+@cache
+def shipped_systems() -> tuple[TaskSystem, ...]:
+    """Return the systems that come with rvtrace."""
+    return tuple(read_system(path) for path in sorted(_FOLDER.glob("*.toml")))
+
+
+def system_of(image: Image, rtos: str = AUTO) -> TaskSystem | None:
+    """Return the system of a program, None: it has none that is known. *rtos*: what the user set: AUTO, OFF, the name
+    of a system that comes with rvtrace, or a file. Raises BadTaskSystem.
+    """
+    if rtos == OFF:
+        return None
+    return next((system for system in _chosen_systems(rtos) if system.is_in(image)), None)
+
+
+def _chosen_systems(rtos: str) -> Iterable[TaskSystem]:
+    if rtos == AUTO:
+        return shipped_systems()
+    named = [system for system in shipped_systems() if system.name.lower() == rtos.lower()]
+    return named or [read_system(Path(rtos))]
+
+
+def switch_functions(image: Image, rtos: str = AUTO) -> list[int]:
+    """Return where the functions begin in which the task of a program changes, by the system it has; none without one.
+    *rtos*: see `system_of`. Raises BadTaskSystem.
+    """
+    system = system_of(image, rtos)
+    return [] if system is None else system.switch_functions(image)
+
+
+def read_system(path: Path) -> TaskSystem:
+    """Return the system that a file describes. Raises BadTaskSystem."""
+    try:
+        document: dict[str, object] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadTaskSystem(str(path), "", error.strerror or "it cannot be read") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadTaskSystem(str(path), "", f"it is not TOML: {error}") from None
+    return _SystemFile(str(path), document).system()
+
+
+_KEYS = ("name", "symbols", "scope", "switches", "starts", "creations", "current", "task", "list")
+
+
+class _SystemFile:
+    """Reads a file that describes a system."""
+
+    def __init__(self, file: str, document: Mapping[str, object]) -> None:
+        self._file, self._document = file, document
+
+    def system(self) -> TaskSystem:
+        self._check(self._document, "", _KEYS)
+        current = self._table("current", ("task", "active"))
+        task = self._table("task", (*TASK_FIELDS, "idle"))
+        idle = typed.text(task.get("idle", ""))
+        if idle is None:
+            raise self._error("[task] idle", "must be a text: the names of idle tasks, as in idle = \"IDLE*\"")
+        fields = {key: self._names(task, "[task]", key) for key in TASK_FIELDS if key in task}
+        return TaskSystem(
+            self._text(self._document, "", "name"), self._file,
+            self._needed(self._document, "", "symbols"), self._names(self._document, "", "scope"),
+            self._needed(self._document, "", "switches"), self._names(self._document, "", "starts"),
+            self._names(self._document, "", "creations"),
+            self._needed(current, "[current]", "task"), self._names(current, "[current]", "active"),
+            {**fields, "name": self._needed(task, "[task]", "name")}, idle, tuple(self._lists()),
+        )  # fmt: skip
+
+    def _lists(self) -> Iterator[TaskList]:
+        tables = typed.list_of(self._document.get("list", []), typed.table)
+        if tables is None:
+            raise self._error("list", "must be written [[list]], once for each")
+        for table in tables:
+            self._check(table, "[[list]]", ("state", *_LIST_FIELDS))
+            self._needed(table, "[[list]]", "first"), self._needed(table, "[[list]]", "next")
+            found = {key: self._names(table, "[[list]]", key) for key in _LIST_FIELDS if key in table}
+            yield TaskList(self._text(table, "[[list]]", "state"), found)
+
+    def _table(self, key: str, keys: Sequence[str]) -> Mapping[str, object]:
+        found = typed.table(self._document.get(key, {}))
+        if found is None:
+            raise self._error(f"[{key}]", "must be a table")
+        self._check(found, f"[{key}]", keys)
+        return found
+
+    def _check(self, table: Mapping[str, object], where: str, keys: Sequence[str]) -> None:
+        for key in table:
+            if key not in keys:
+                raise self._error(f"{where} {key}".strip(), f"unknown; known here: {', '.join(keys)}")
+
+    def _text(self, table: Mapping[str, object], where: str, key: str) -> str:
+        found = typed.text(table.get(key))
+        if not found or not found.isprintable():
+            raise self._error(f"{where} {key}".strip(), "must be one line of text")
+        return found
+
+    def _names(self, table: Mapping[str, object], where: str, key: str) -> tuple[str, ...]:
+        found = typed.list_of(table.get(key, []), typed.text)
+        if found is None:
+            raise self._error(f"{where} {key}".strip(), f'must be a list of texts, as in {key} = ["text"]')
+        return tuple(found)
+
+    def _needed(self, table: Mapping[str, object], where: str, key: str) -> tuple[str, ...]:
+        found = self._names(table, where, key)
+        if not found:
+            raise self._error(f"{where} {key}".strip(), "missing")
+        return found
+
+    def _error(self, where: str, problem: str) -> BadTaskSystem:
+        return BadTaskSystem(self._file, where, problem)

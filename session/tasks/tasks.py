@@ -1,0 +1,46 @@
+"""The tasks of a session's trace: `tasks_of` is what everybody asks."""
+
+from typing import NamedTuple
+
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.past.choice import PastSource, past_of
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
+from rvtrace_gdb.session.tasks.known_turns import TurnFinder
+from rvtrace_gdb.session.tasks.systems import shipped_systems, system_of
+from rvtrace_gdb.session.tasks.turns import TaskTurns
+from rvtrace_gdb.support.errors import Progress, silent
+
+
+class NoTasks(NoTrace):
+    """The program has no operating system that is known here."""
+
+    def __init__(self) -> None:
+        names = ", ".join(system.name for system in shipped_systems())
+        super().__init__(
+            f"no operating system is recognised in this program, by its symbols; known are {names}."
+            " A file describes another one: docs/tasks.md"
+        )
+
+
+class _Turns(NamedTuple):
+    """The turns of a history, by what the user set of systems and of what is reconstructed."""
+
+    found: dict[tuple[str, str], TaskTurns]
+
+
+def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> TaskTurns:
+    """Return which task ran where on a hart, which is found once for a history.
+
+    Raises NoTasks, BadTaskSystem, and what *progress* raises.
+    """
+    kept = session.cached(_Turns, selected.history, lambda: _Turns({})).found
+    key = selected.rtos, selected.values
+    if key not in kept:
+        image = selected.program.base
+        system = system_of(image, selected.rtos)
+        if system is None:
+            raise NoTasks
+        calls, frames = call_history(session, selected, progress), call_frames(session, selected, progress)
+        past = past_of(session, selected, progress)
+        kept[key] = TurnFinder(system, image, calls, frames, past, selected.hart, progress).turns()
+    return kept[key]

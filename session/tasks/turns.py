@@ -1,0 +1,127 @@
+"""Which task ran where on a hart: turns, which are parts of its history, one after the other, each of one task.
+
+Who runs in a turn is told by what is known of memory at its begin (the system's own variable for the current task), by
+the context that the trace has, and by the call stacks: turns on one call stack are turns of one task, so a task that is
+known in one of them is known in all. Where that contradicts itself the task is not known. A call stack that came back
+is a task of its own if nothing else is known of it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from rvtrace_gdb.session.queries.search import BadQuery
+
+
+class TaskSource(Enum):
+    """From what it is known which task runs."""
+
+    MEMORY = "memory"
+    CONTEXT = "context"
+    CALLS = "call stack"
+    NONE = "no task"  # before the system runs its first task
+    UNKNOWN = "not known"
+
+
+class Task(NamedTuple):
+    """A task. Several may have one name.
+
+    address  of its control block in memory, None: that is not known
+    name     "" if it is not known
+    id       the number that the system gives it: of FreeRTOS' trace facility, a process's or thread's; None: none
+    idle     it runs when there is nothing to do
+    stack    the number of its call stack, if nothing else is known of it
+    """
+
+    address: int | None
+    name: str = ""
+    id: int | None = None
+    idle: bool = False
+    stack: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The name, or what else is known of it."""
+        if self.name:
+            return self.name
+        if self.address is not None:
+            return f"0x{self.address:x}"
+        return f"task on stack {self.stack}" if self.stack is not None else f"task {self.id}"
+
+
+class Turn(NamedTuple):
+    """Positions *begin* to *end* - 1 of a history, in which a task runs: its index in the tasks, None: none does, or it
+    is not known which (`source`). *stack*: the number of the call stack at its end.
+    """
+
+    begin: int
+    end: int
+    task: int | None
+    source: TaskSource
+    stack: int
+
+
+class TaskTurns:
+    """The turns of a hart, which are all of its history, and the tasks that had them.
+
+    system    the operating system, "" if only contexts are known
+    problems  lines: what is not known, and why
+    """
+
+    def __init__(self, system: str, tasks: Sequence[Task], turns: Sequence[Turn], problems: Sequence[str] = ()) -> None:
+        self.system, self.tasks, self.turns, self.problems = system, tasks, turns, problems
+        self._begins = [turn.begin for turn in turns]
+
+    def turn_at(self, position: int) -> Turn:
+        """Return the turn that a position is in."""
+        return self.turns[max(bisect_right(self._begins, position) - 1, 0)]
+
+    def task_at(self, position: int) -> Task | None:
+        """Return the task that runs at a position; None: none, or it is not known which."""
+        task = self.turn_at(position).task
+        return None if task is None else self.tasks[task]
+
+    def turns_between(self, part: range) -> Iterator[Turn]:
+        """Yield the turns of a part of the history, cut where it begins and ends."""
+        first = max(bisect_right(self._begins, part.start) - 1, 0)
+        for number in range(first, len(self.turns)):
+            turn = self.turns[number]
+            if turn.begin >= part.stop:
+                return
+            yield turn._replace(begin=max(turn.begin, part.start), end=min(turn.end, part.stop))
+
+    def ranges_of(self, tasks: Sequence[int]) -> list[range]:
+        """Return the positions at which some tasks run, by their indices; in order, those that touch are one range."""
+        wanted, found = set(tasks), list[range]()
+        for turn in self.turns:
+            if turn.task not in wanted:
+                continue
+            if found and found[-1].stop == turn.begin:
+                found[-1] = range(found[-1].start, turn.end)
+            else:
+                found.append(range(turn.begin, turn.end))
+        return found
+
+    def named(self, text: str) -> list[int]:
+        """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; the number that the
+        system gave a task; the address of its control block (0x...). Raises BadQuery: there is none.
+        """
+        wanted = text.strip()
+        by_name = [index for index, task in enumerate(self.tasks) if task.name == wanted]
+        found = by_name or [index for index, task in enumerate(self.tasks) if _means(wanted, task)]
+        if not found:
+            raise BadQuery(f"{wanted or 'this'} is none of the tasks: {self._listed() or 'no task is known'}")
+        return found
+
+    def _listed(self) -> str:
+        return ", ".join(dict.fromkeys(task.label for task in self.tasks))
+
+
+def _means(text: str, task: Task) -> bool:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        return fnmatchcase(task.label, text)
+    return number == (task.address if text[:2].lower() == "0x" else task.id)
